@@ -20,7 +20,7 @@ from interop.brokers import free_ports
 from barnabas.base.ids import TopicPartition
 from barnabas.client.admin.admin import raise_errors
 from barnabas.client.admin.model import NewTopic
-from barnabas.client.blocking import Client
+from barnabas.client.blocking import BlockingClient
 from interop import candidate
 
 DOCUMENT = Path(__file__).resolve().parents[1] / "docs" / "benchmarks.md"
@@ -61,7 +61,7 @@ class Timing:
 def fill(bootstrap: str, topics_count: int, groups_count: int) -> None:
     """Topics of one partition, and groups that have committed for ten of them each."""
     names = [f"orders-{number:05d}" for number in range(topics_count)]
-    with Client(bootstrap) as client:
+    with BlockingClient(bootstrap) as client:
         for begin in range(0, topics_count, _BATCH):
             batch = [NewTopic(name, 1, 1) for name in names[begin : begin + _BATCH]]
             raise_errors(client.admin.create_topics(batch).values())

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from barnabas.client.admin.admin import raise_errors
 from barnabas.client.admin.model import NewTopic
-from barnabas.client.blocking import Client
+from barnabas.client.blocking import BlockingClient
 from bench.spark.topics import Shape, rows
 
 THEIRS = "kafka"
@@ -43,14 +43,14 @@ class Ground:
 
     def make_topic(self, name: str, partitions: int, configs: Mapping[str, str] | None = None) -> str:
         """A topic that keeps what it is given, unless `configs` say otherwise; gives its name."""
-        with Client(self.bootstrap) as client:
+        with BlockingClient(self.bootstrap) as client:
             new = NewTopic(name, partitions, configs=configs or {})
             raise_errors(client.admin.create_topics([new]).values())
         return name
 
     def delete_topic(self, name: str) -> None:
         """It is not needed any more."""
-        with Client(self.bootstrap) as client:
+        with BlockingClient(self.bootstrap) as client:
             raise_errors(client.admin.delete_topics([name]).values())
 
     def new_directory(self) -> Path:

@@ -12,14 +12,14 @@ from pyspark.sql import functions as f
 
 from barnabas.base.ids import TopicPartition
 from barnabas.client.admin.admin import raise_errors
-from barnabas.client.blocking import Client
-from barnabas.config.alter_op import Edit, Operation
+from barnabas.client.blocking import BlockingClient
+from barnabas.config.alter_op import AlterConfigOp, OpType
 from barnabas.config.config_resource import Resource, ResourceKind
 from barnabas.log.startup.checkpoints import CLEANER_OFFSET_FILE, read_offsets
 from bench.spark.queries import OURS, Ground, timed
 from bench.spark.topics import MB, fill, plain
 from pyspark_barnabas.jobs.compact.job import ADOPTED, compact
-from pyspark_barnabas.jobs.rekey.job import Wanted, rekey
+from pyspark_barnabas.jobs.rekey.job import RekeyRequest, rekey
 
 #: The broker's cleaner looks for work, and for what a job hands over, this often.
 CLEANER_BACKOFF_MS = 100
@@ -84,8 +84,8 @@ def _steps(ground: Ground) -> Iterator[_Step]:
 
 
 def _alter(ground: Ground, resource: Resource, key: str, value: str) -> None:
-    with Client(ground.bootstrap) as client:
-        edit = Edit(key, Operation.SET, value)
+    with BlockingClient(ground.bootstrap) as client:
+        edit = AlterConfigOp(key, OpType.SET, value)
         raise_errors(client.admin.alter_configs({resource: [edit]}).values())
 
 
@@ -110,7 +110,7 @@ def _compact(ground: Ground, topic: str) -> None:
 
 def _rekey(ground: Ground, topic: str) -> None:
     with tempfile.TemporaryDirectory(prefix="bench-rekey-") as state:
-        wanted = Wanted(topic, topic + _NEW, partitions=REKEYED_PARTITIONS)
+        wanted = RekeyRequest(topic, topic + _NEW, partitions=REKEYED_PARTITIONS)
         rekey(ground.session, {"kafka.bootstrap.servers": ground.bootstrap}, wanted, Path(state) / "state")
 
 

@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 
 from barnabas.client.admin.admin import raise_errors
 from barnabas.client.admin.model import NewTopic
-from barnabas.client.blocking import Client
+from barnabas.client.blocking import BlockingClient
 from barnabas.testing import EmbeddedBroker
 from pyspark_barnabas.pipelines.engine import run_pipeline
 from pyspark_barnabas.pipelines.parser import read_pipeline
@@ -119,7 +119,7 @@ def spark(master: str) -> Iterator[SparkSession]:
 
 
 def make_topics(bootstrap: str) -> None:
-    with Client(bootstrap) as client:
+    with BlockingClient(bootstrap) as client:
         there = client.admin.describe_topics()
         wanted = [NewTopic(name, PARTITIONS) for name in TOPICS if name not in there]
         raise_errors(client.admin.create_topics(wanted).values())

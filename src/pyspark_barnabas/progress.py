@@ -18,7 +18,7 @@ from pyspark.sql.streaming.listener import (
 )
 
 from barnabas.base.ids import TopicPartition
-from barnabas.client.blocking import Client
+from barnabas.client.blocking import BlockingClient
 from barnabas.client.core.retry import Retry
 from barnabas.wire.errors import KafkaError
 from pyspark_barnabas.option_values import OptionError, flat
@@ -49,7 +49,7 @@ class GroupProgress(StreamingQueryListener):
         self._connection = parsed.connection
         self._selection = parsed.selection
         self._query_name = query_name
-        self._client: Client | None = None
+        self._client: BlockingClient | None = None
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802
         """Nothing has been read yet."""
@@ -84,7 +84,7 @@ class GroupProgress(StreamingQueryListener):
     def _commit(self, offsets: Mapping[TopicPartition, int]) -> None:
         if self._client is None:
             connection = self._connection
-            self._client = Client(
+            self._client = BlockingClient(
                 connection.bootstrap,
                 client_id=connection.client_id,
                 request_timeout_ms=connection.request_timeout_ms,

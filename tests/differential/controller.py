@@ -20,7 +20,7 @@ from kio.schema.broker_registration.v4 import request as broker_registration
 from kio.schema.broker_registration.v4.response import BrokerRegistrationResponse
 from kio.serial import entity_reader, entity_writer
 
-from barnabas.metadata.topics import PartitionState
+from barnabas.metadata.topics import PartitionRegistration
 from barnabas.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from barnabas.wire.messages.describe_quorum import (
     DescribeQuorumRequest,
@@ -112,7 +112,7 @@ class Controller:
             assert time.monotonic() < deadline_s, f"broker {broker_id} stays fenced"
         return int(registered.broker_epoch)
 
-    def report(self, topic_id: bytes, state: PartitionState, isr: list[int]) -> str:
+    def report(self, topic_id: bytes, state: PartitionRegistration, isr: list[int]) -> str:
         """Report who is in sync, as the leader of partition 0; the name of the error that is answered."""
         members = tuple(
             alter_partition.BrokerState(broker_id=each, broker_epoch=self._epochs[each]) for each in isr
@@ -146,7 +146,7 @@ class Controller:
         value, _ = entity_reader(response)(answer, 5)
         return value
 
-    def settled(self, name: str, wanted: PartitionState) -> PartitionState:
+    def settled(self, name: str, wanted: PartitionRegistration) -> PartitionRegistration:
         """The state of a topic's partition 0, once the broker shows `wanted`, or when it never does."""
         deadline_s = time.monotonic() + _SETTLE_TIMEOUT_S
         while (found := self._state(name, wanted.partition_epoch)) != wanted:
@@ -155,17 +155,17 @@ class Controller:
             time.sleep(0.002)
         return found
 
-    def _state(self, name: str, partition_epoch: int) -> PartitionState:
+    def _state(self, name: str, partition_epoch: int) -> PartitionRegistration:
         """The state as far as clients see it: the partition epoch is believed."""
         asked = MetadataRequest([MetadataRequestTopic(name=name)], allow_auto_topic_creation=False)
         [topic] = self.ask(asked, MetadataResponse, 12).topics
         if topic.error_code:
-            return PartitionState(-1, -1, ())
+            return PartitionRegistration(-1, -1, ())
         [partition] = topic.partitions
         listed = self.ask(ListPartitionReassignmentsRequest(), ListPartitionReassignmentsResponse, 0)
         moves = {each.name: each.partitions[0] for each in listed.topics}
         move = moves.get(name)
-        return PartitionState(
+        return PartitionRegistration(
             partition.leader_id,
             partition.leader_epoch,
             tuple(partition.isr_nodes),

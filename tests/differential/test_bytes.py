@@ -11,7 +11,7 @@ from barnabas import api
 from barnabas.api import registry
 from barnabas.api.registry import ApiSpec
 from barnabas.wire.barnabas_messages import is_kafka_api
-from barnabas.wire.codec import Malformed, decode, encode
+from barnabas.wire.codec import DecodeError, decode, encode
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from barnabas.wire.messages.metadata import MetadataRequest
@@ -94,7 +94,7 @@ def has_no_text(spec: ApiSpec, version: int, body: bytes) -> bool:
     """Whether a text in the body is not UTF-8: see the last test."""
     try:
         decode(spec.request, version, body)
-    except Malformed as malformed:
+    except DecodeError as malformed:
         return isinstance(malformed.__cause__, UnicodeDecodeError)
     return False
 

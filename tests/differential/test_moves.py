@@ -11,10 +11,10 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from barnabas.metadata.elections import decide_elect
-from barnabas.metadata.image import Image
+from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.partition_change_builder import Election
 from barnabas.metadata.reassignments import ReassignmentRules, Target, decide_progress, decide_reassign
-from barnabas.metadata.topics import PartitionState
+from barnabas.metadata.topics import PartitionRegistration
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -71,7 +71,7 @@ class Both:
         self.check()
 
     @property
-    def state(self) -> PartitionState:
+    def state(self) -> PartitionRegistration:
         return self.image.partition(self.image.topics[self.name], 0)
 
     def check(self) -> None:
@@ -114,10 +114,10 @@ class Both:
         return outcome.error.code.name if outcome.error else "NONE"
 
     def _replay(self, decision: object) -> None:
-        self.image: Image = replayed(self.image, decision)  # type: ignore[arg-type]
+        self.image: MetadataImage = replayed(self.image, decision)  # type: ignore[arg-type]
 
 
-def is_alike(state: PartitionState, step: Step) -> bool:
+def is_alike(state: PartitionRegistration, step: Step) -> bool:
     """Whether both mean the same by it: of targets that replace others see docs/differences.md."""
     if not isinstance(step, Reassign) or step.replicas is None or not state.is_reassigning:
         return True

@@ -9,7 +9,7 @@ import pytest
 
 from barnabas import api
 from barnabas.api import registry
-from barnabas.config.alter_op import Operation
+from barnabas.config.alter_op import OpType
 from barnabas.telemetry.client_instances import subscription_id
 from barnabas.wire.messages.get_telemetry_subscriptions import (
     GetTelemetrySubscriptionsRequest,
@@ -45,7 +45,7 @@ def telling(pair: Pair) -> Iterator[World]:
 
 
 def subscribe(world: World, key: str, value: str) -> None:
-    config = AlterableConfig(name=key, config_operation=Operation.SET, value=value)
+    config = AlterableConfig(name=key, config_operation=OpType.SET, value=value)
     resource = AlterConfigsResource(CLIENT_METRICS, "differential", [config])
     same(world, IncrementalAlterConfigsRequest([resource]), 1)
 

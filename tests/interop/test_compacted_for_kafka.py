@@ -12,8 +12,8 @@ from interop.brokers import Broker
 
 from barnabas.base import ids
 from barnabas.client.admin.offsets import EARLIEST, Isolation
-from barnabas.client.blocking import Client
-from barnabas.config.alter_op import Edit, Operation
+from barnabas.client.blocking import BlockingClient
+from barnabas.config.alter_op import AlterConfigOp, OpType
 from barnabas.config.config_resource import Resource, ResourceKind
 from interop import candidate, reference
 from support.waiting import until
@@ -48,8 +48,8 @@ def fill(broker: Broker) -> None:
     reader = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "g", "enable.auto.commit": False})
     reader.committed([TopicPartition("compacted", 0)], WAIT_S)
     for topic in TOPICS[1:]:
-        edits = [Edit(name, Operation.SET, value) for name, value in SMALL.items()]
-        with Client(broker.bootstrap) as client:
+        edits = [AlterConfigOp(name, OpType.SET, value) for name, value in SMALL.items()]
+        with BlockingClient(broker.bootstrap) as client:
             client.admin.alter_configs({Resource(ResourceKind.TOPIC, topic): edits})
     for number in range(ROUNDS_COUNT):
         index = number % PARTITIONS_COUNT
@@ -88,7 +88,7 @@ def _end(data_dir: Path, place: ids.TopicPartition) -> str:
 
 def records(broker: Broker, place: ids.TopicPartition, isolation: Isolation) -> list[Any]:
     with (
-        Client(broker.bootstrap) as client,
+        BlockingClient(broker.bootstrap) as client,
         client.consumer({place: EARLIEST}, stop_at_end=True, isolation=isolation) as reader,
     ):
         return [(each.offset, each.timestamp_ms, each.key, each.value) for each in reader]
@@ -100,7 +100,7 @@ def told(broker: Broker) -> dict[str, Any]:
     for place in PLACES:
         for isolation in Isolation:
             found[f"{place} {isolation.name}"] = records(broker, place, isolation)
-    with Client(broker.bootstrap) as client:
+    with BlockingClient(broker.bootstrap) as client:
         offsets = client.groups.offsets("g")
         found["offsets"] = {place: (each.offset, each.metadata) for place, each in offsets.items()}
         transaction = client.transactions.describe("t")
@@ -131,7 +131,7 @@ def kafka(
         admin = AdminClient({"bootstrap.servers": broker.bootstrap})
         made = [NewTopic("compacted", PARTITIONS_COUNT, 1, config=CONFIGS)]
         admin.create_topics(made)["compacted"].result()
-        with Client(broker.bootstrap) as client:
+        with BlockingClient(broker.bootstrap) as client:
             until(lambda: client.groups.offsets("g") == {})
             Producer({"bootstrap.servers": broker.bootstrap, "transactional.id": "t"}).init_transactions(
                 WAIT_S

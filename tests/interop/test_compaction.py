@@ -12,8 +12,8 @@ from interop.brokers import Broker
 from interop.reference import tool
 from interop.targets import RUNNING
 
-from barnabas.client.blocking import Client
-from barnabas.config.alter_op import Edit, Operation
+from barnabas.client.blocking import BlockingClient
+from barnabas.config.alter_op import AlterConfigOp, OpType
 from barnabas.config.config_resource import Resource, ResourceKind
 from barnabas.wire.messages.write_txn_markers import (
     WritableTxnMarker,
@@ -56,7 +56,7 @@ class Cleaned:
     def __init__(self, broker: Broker, topic: str, configs: dict[str, str]) -> None:
         self.topic = topic
         self.data_dir = broker.data_dir
-        self.client = Client(broker.bootstrap)
+        self.client = BlockingClient(broker.bootstrap)
         self.wire = Wire(int(broker.bootstrap.rpartition(":")[2]))
         created = create(self.wire, new_topic(topic, 1, 1, configs))[topic]
         assert created.error_code == 0, created
@@ -91,7 +91,7 @@ class Cleaned:
         assert partition.error_code == 0, answer
 
     def _set_ratio(self, ratio: str) -> None:
-        edit = Edit("min.cleanable.dirty.ratio", Operation.SET, ratio)
+        edit = AlterConfigOp("min.cleanable.dirty.ratio", OpType.SET, ratio)
         outcomes = self.client.admin.alter_configs({Resource(ResourceKind.TOPIC, self.topic): [edit]})
         assert set(outcomes.values()) == {None}
 

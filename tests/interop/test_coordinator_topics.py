@@ -13,9 +13,14 @@ from interop.brokers import Broker
 
 from barnabas.base import ids
 from barnabas.client.admin.offsets import EARLIEST, Isolation
-from barnabas.client.blocking import Client
+from barnabas.client.blocking import BlockingClient
 from barnabas.wire.coordinator_records import serde
-from barnabas.wire.coordinator_records.serde import GROUP_RECORDS, TRANSACTION_RECORDS, Record, Serde
+from barnabas.wire.coordinator_records.serde import (
+    GROUP_RECORDS,
+    TRANSACTION_RECORDS,
+    CoordinatorRecord,
+    Serde,
+)
 from barnabas.wire.coordinator_records.transaction_log import TransactionLogValue
 from barnabas.wire.messages.init_producer_id import InitProducerIdRequest
 from barnabas.wire.records.batch import iterate_headers
@@ -109,7 +114,7 @@ def kinds(data_dir: Path, topic: str, records_of: Serde) -> set[str]:
     found = set()
     for key, value in records(data_dir, topic):
         record: Any = records_of.decode(key, value)
-        assert isinstance(record, Record)
+        assert isinstance(record, CoordinatorRecord)
         assert serde.encode(*record) == (key, value)
         found.add(type(record.key).__name__.removesuffix("Key") + ("-" if value is None else ""))
     return found
@@ -144,7 +149,7 @@ def barnabas(data_dir: Path) -> Iterator[Broker]:
 
 
 def test_barnabas_goes_on_with_the_groups_of_kafka(barnabas: Broker) -> None:
-    with Client(barnabas.bootstrap) as client:
+    with BlockingClient(barnabas.bootstrap) as client:
         types = {group.group_id: group.type for group in client.groups.list()}
         assert types == {
             "a-classic-group": "classic",
@@ -164,9 +169,9 @@ def test_barnabas_goes_on_with_the_groups_of_kafka(barnabas: Broker) -> None:
 
 def test_barnabas_goes_on_with_the_producers_of_kafka(data_dir: Path, barnabas: Broker) -> None:
     found = [TRANSACTION_RECORDS.decode(*each) for each in records(data_dir, "__transaction_state")]
-    values = [each.value for each in found if isinstance(each, Record)]
+    values = [each.value for each in found if isinstance(each, CoordinatorRecord)]
     known = [value.producer_id for value in values if isinstance(value, TransactionLogValue)]
-    with Client(barnabas.bootstrap) as client:
+    with BlockingClient(barnabas.bootstrap) as client:
         assert client.admin.send(InitProducerIdRequest(None, 60_000)).producer_id > max(known)
         left = client.transactions.describe("a transactional id")
         assert (left.state, left.producer_id) == ("Ongoing", known[-1])

@@ -13,14 +13,14 @@ from interop.targets import RUNNING
 
 from barnabas.base.clock import SystemClock
 from barnabas.client.admin.admin import Admin
-from barnabas.client.core.cluster import Cluster
-from barnabas.declared.apply import Fate
+from barnabas.client.core.cluster import ClusterClient
+from barnabas.declared.apply import ChangeStatus
 from barnabas.declared.diff import Level
 from barnabas.declared.live import whole_state
 from barnabas.declared.parser import read_state
-from barnabas.declared.plan import Wish, make_plan
+from barnabas.declared.plan import PlanRequest, make_plan
 from barnabas.declared.renderer import to_tree, to_yaml
-from barnabas.declared.state import PRUNABLE, State, Topic
+from barnabas.declared.state import PRUNABLE, DeclaredState, DeclaredTopic
 from support.declared import SECRETS, SECURED, CutShort, applied, enriched, grown
 from support.declared_states import states
 
@@ -37,13 +37,13 @@ def test_the_plan_after_an_export_is_empty(secured: Broker, tmp_path: Path) -> N
     enriched(secured.bootstrap)
     file = tmp_path / "cluster.yaml"
 
-    async def work() -> State:
-        async with Cluster(secured.bootstrap) as cluster:
+    async def work() -> DeclaredState:
+        async with ClusterClient(secured.bootstrap) as cluster:
             admin = Admin(cluster)
             exported = await whole_state(admin)
             file.write_text(to_yaml(to_tree(exported)))
             declared = replace(read_state(file), prune=frozenset(PRUNABLE))
-            assert (await make_plan(admin, Wish(declared, SECRETS), SystemClock())).changes == []
+            assert (await make_plan(admin, PlanRequest(declared, SECRETS), SystemClock())).changes == []
             return exported
 
     found = asyncio.run(work())
@@ -64,13 +64,17 @@ def test_the_plan_after_an_export_is_empty(secured: Broker, tmp_path: Path) -> N
 
 
 def test_what_would_be_refused_is_told(secured: Broker) -> None:
-    declared = State(
-        topics={"refused": Topic(1, 1, {"retention.ms": "soon"}), "two": Topic(1, 2), "good": Topic(1)}
+    declared = DeclaredState(
+        topics={
+            "refused": DeclaredTopic(1, 1, {"retention.ms": "soon"}),
+            "two": DeclaredTopic(1, 2),
+            "good": DeclaredTopic(1),
+        }
     )
 
     async def work() -> dict[str, Level]:
-        async with Cluster(secured.bootstrap) as cluster:
-            plan = await make_plan(Admin(cluster), Wish(declared, SECRETS), SystemClock())
+        async with ClusterClient(secured.bootstrap) as cluster:
+            plan = await make_plan(Admin(cluster), PlanRequest(declared, SECRETS), SystemClock())
             return {str(each.name): each.level for each in plan.changes}
 
     assert asyncio.run(work()) == {"good": Level.NOTE, "refused": Level.IMPOSSIBLE, "two": Level.IMPOSSIBLE}
@@ -79,16 +83,16 @@ def test_what_would_be_refused_is_told(secured: Broker) -> None:
 @MANY
 @given(states(), st.integers(1, 8), st.booleans())
 def test_any_state_comes_about_when_it_is_cut_short_and_applied_again(
-    secured: Broker, declared: State, at: int, is_heard: bool
+    secured: Broker, declared: DeclaredState, at: int, is_heard: bool
 ) -> None:
     async def work() -> None:
         bootstrap = secured.bootstrap
-        async with Cluster(bootstrap) as cluster, CutShort(bootstrap, at, is_heard=is_heard) as cut:
+        async with ClusterClient(bootstrap) as cluster, CutShort(bootstrap, at, is_heard=is_heard) as cut:
             admin = Admin(cluster)
             wish = await grown(admin, declared)
             await applied(Admin(cut), wish)
             _, outcomes = await applied(admin, wish)
-            assert [each for each in outcomes if each.fate is not Fate.DONE] == []
+            assert [each for each in outcomes if each.fate is not ChangeStatus.DONE] == []
             assert (await make_plan(admin, wish, SystemClock())).changes == []
 
     asyncio.run(work())

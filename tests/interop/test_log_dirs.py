@@ -12,8 +12,8 @@ from interop.targets import START
 from barnabas.base.ids import TopicPartition
 from barnabas.client.admin.model import NewTopic
 from barnabas.client.admin.offsets import EARLIEST
-from barnabas.client.blocking import Client
-from barnabas.config.alter_op import Edit, Operation
+from barnabas.client.blocking import BlockingClient
+from barnabas.config.alter_op import AlterConfigOp, OpType
 from barnabas.config.config_resource import Resource, ResourceKind
 from interop import candidate, reference
 from support.waiting import until
@@ -36,25 +36,25 @@ def running(target: str, tmp_path: Path) -> Iterator[Broker]:
 
 
 def produce(bootstrap: str, *values: int) -> None:
-    with Client(bootstrap) as client, client.producer() as producer:
+    with BlockingClient(bootstrap) as client, client.producer() as producer:
         sent = [producer.send("t", str(value).zfill(1000).encode(), partition=0) for value in values]
         assert all(each.result(WAIT_S).offset >= 0 for each in sent)
 
 
 def values(bootstrap: str) -> list[int]:
-    with Client(bootstrap) as client, client.consumer({T0: EARLIEST}, stop_at_end=True) as consumer:
+    with BlockingClient(bootstrap) as client, client.consumer({T0: EARLIEST}, stop_at_end=True) as consumer:
         return [int(record.value or b"") for record in consumer]
 
 
 def where(bootstrap: str) -> dict[str, bool]:
     """The last part of a directory's path -> whether the replica there is a future one."""
-    with Client(bootstrap) as client:
+    with BlockingClient(bootstrap) as client:
         found = client.admin.describe_log_dirs(1, [T0])
     return {Path(each.path).name: each.replicas[T0].is_future for each in found if T0 in each.replicas}
 
 
 def make_topic(bootstrap: str) -> None:
-    with Client(bootstrap) as client:
+    with BlockingClient(bootstrap) as client:
         client.admin.create_topics([NewTopic("t", 1)])
     until(lambda: len(where(bootstrap)) == 1)
 
@@ -64,13 +64,13 @@ def the_other(directory: str) -> str:
 
 
 def throttle(bootstrap: str, bytes_per_second: str) -> None:
-    wish = {Resource(ResourceKind.BROKER, ""): [Edit(THROTTLE, Operation.SET, bytes_per_second)]}
-    with Client(bootstrap) as client:
+    wish = {Resource(ResourceKind.BROKER, ""): [AlterConfigOp(THROTTLE, OpType.SET, bytes_per_second)]}
+    with BlockingClient(bootstrap) as client:
         assert list(client.admin.alter_configs(wish).values()) == [None]
 
 
 def move(bootstrap: str, directory: Path) -> None:
-    with Client(bootstrap) as client:
+    with BlockingClient(bootstrap) as client:
         assert client.admin.alter_replica_log_dirs(1, {T0: str(directory)}) == {T0: None}
 
 

@@ -11,7 +11,7 @@ from typer.testing import CliRunner, Result
 from barnabas.base.ids import TopicPartition
 from barnabas.cli.main import app
 from barnabas.client.admin.offsets import EARLIEST
-from barnabas.client.blocking import Client
+from barnabas.client.blocking import BlockingClient
 from barnabas.testing import EmbeddedBroker
 from barnabas.wire.acls import AclBinding, AclFilter, AclOperation, AclPermission, PatternType, ResourceType
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -50,21 +50,21 @@ def rows(result: Result) -> list[dict[str, Any]]:
 
 
 @pytest.fixture
-def admin(kafka: EmbeddedBroker) -> Iterator[Client]:
-    with Client(address_of(kafka, "PLAINTEXT")) as client:
+def admin(kafka: EmbeddedBroker) -> Iterator[BlockingClient]:
+    with BlockingClient(address_of(kafka, "PLAINTEXT")) as client:
         yield client
 
 
 @pytest.fixture
-def alice(kafka: EmbeddedBroker) -> Iterator[Client]:
-    with Client(address_of(kafka, "CLIENTS"), login=ALICE) as client:
+def alice(kafka: EmbeddedBroker) -> Iterator[BlockingClient]:
+    with BlockingClient(address_of(kafka, "CLIENTS"), login=ALICE) as client:
         yield client
 
 
 ORDERS = ("--topic", "orders", "--principal", "alice")
 
 
-def produce(client: Client, *values: bytes) -> None:
+def produce(client: BlockingClient, *values: bytes) -> None:
     with client.producer() as producer:
         for value in values:
             producer.send_and_wait("orders", value)
@@ -77,7 +77,7 @@ def refused(call: Callable[[], object]) -> ErrorCode:
 
 
 def test_a_permission_counts_from_the_answer_on_and_until_it_is_taken(
-    run: Run, admin: Client, alice: Client
+    run: Run, admin: BlockingClient, alice: BlockingClient
 ) -> None:
     assert run("topics", "create", "orders").exit_code == 0
     with alice.producer() as producer:
@@ -102,7 +102,7 @@ def test_a_permission_counts_from_the_answer_on_and_until_it_is_taken(
     assert [record.value for record in admin.consumer(starts, stop_at_end=True)] == [b"2", b"3", b"4"]
 
 
-def test_what_may_not_be_seen_is_not_told_from_what_is_not_there(run: Run, alice: Client) -> None:
+def test_what_may_not_be_seen_is_not_told_from_what_is_not_there(run: Run, alice: BlockingClient) -> None:
     assert run("topics", "create", "orders").exit_code == 0
     for name in ("orders", "missing"):
         [found] = alice.admin.describe_topics([name]).values()
@@ -129,7 +129,7 @@ def test_acls_are_listed_by_what_applies_to_a_name(run: Run) -> None:
     assert "User:bob" in run("acls", "list").stdout
 
 
-def test_acls_that_nobody_has_needed_are_listed(run: Run, alice: Client) -> None:
+def test_acls_that_nobody_has_needed_are_listed(run: Run, alice: BlockingClient) -> None:
     assert run("topics", "create", "orders").exit_code == 0
     run("acls", "add", *ORDERS, "--operation", "write", "--operation", "read")
     produce(alice, b"1")
@@ -154,7 +154,7 @@ def test_half_an_acl_is_wrong_use(run: Run, command: tuple[str, ...]) -> None:
     assert "error:" in result.stderr
 
 
-def test_the_client_makes_finds_and_removes_acls(admin: Client, alice: Client) -> None:
+def test_the_client_makes_finds_and_removes_acls(admin: BlockingClient, alice: BlockingClient) -> None:
     binding = AclBinding(
         ResourceType.GROUP, "g", PatternType.LITERAL, "User:bob", "*", AclOperation.READ, AclPermission.ALLOW
     )

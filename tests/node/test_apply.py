@@ -16,11 +16,11 @@ from typer.testing import CliRunner, Result
 from barnabas.base.clock import SystemClock
 from barnabas.cli.main import app
 from barnabas.client.admin.admin import Admin
-from barnabas.client.core.cluster import Cluster
-from barnabas.declared.apply import Fate
+from barnabas.client.core.cluster import ClusterClient
+from barnabas.declared.apply import ChangeStatus
 from barnabas.declared.live import whole_state
 from barnabas.declared.plan import make_plan
-from barnabas.declared.state import State
+from barnabas.declared.state import DeclaredState
 from barnabas.testing import EmbeddedBroker
 from barnabas.wire.errors import ErrorCode
 from support.declared import SECURED, CutShort, another_state, applied, enriched, grown
@@ -54,13 +54,13 @@ def shared() -> Iterator[EmbeddedBroker]:
 
 @MANY
 @given(states())
-def test_any_state_comes_about_in_one_apply(shared: EmbeddedBroker, declared: State) -> None:
+def test_any_state_comes_about_in_one_apply(shared: EmbeddedBroker, declared: DeclaredState) -> None:
     async def work() -> None:
-        async with Cluster(shared.bootstrap) as cluster:
+        async with ClusterClient(shared.bootstrap) as cluster:
             admin = Admin(cluster)
             wish = await grown(admin, declared)
             plan, outcomes = await applied(admin, wish)
-            assert [each for each in outcomes if each.fate is not Fate.DONE] == []
+            assert [each for each in outcomes if each.fate is not ChangeStatus.DONE] == []
             assert len(outcomes) == len(plan.changes)
             assert (await make_plan(admin, wish, SystemClock())).changes == []
             found = await whole_state(admin)
@@ -74,18 +74,18 @@ def test_any_state_comes_about_in_one_apply(shared: EmbeddedBroker, declared: St
 @MANY
 @given(states(), st.integers(1, 8), st.booleans())
 def test_what_is_cut_short_comes_about_in_the_next_apply(
-    shared: EmbeddedBroker, declared: State, at: int, is_heard: bool
+    shared: EmbeddedBroker, declared: DeclaredState, at: int, is_heard: bool
 ) -> None:
     async def work() -> None:
         async with (
-            Cluster(shared.bootstrap) as cluster,
+            ClusterClient(shared.bootstrap) as cluster,
             CutShort(shared.bootstrap, at, is_heard=is_heard) as cut,
         ):
             admin = Admin(cluster)
             wish = await grown(admin, declared)
             _, outcomes = await applied(Admin(cut), wish)
             fates = [each.fate for each in outcomes]
-            assert fates == sorted(fates, key=list(Fate).index), (
+            assert fates == sorted(fates, key=list(ChangeStatus).index), (
                 "nothing is tried after the connection is lost"
             )
             await applied(admin, wish)

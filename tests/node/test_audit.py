@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from barnabas.client.admin.admin import raise_errors
-from barnabas.config.alter_op import Edit, Operation
+from barnabas.config.alter_op import AlterConfigOp, OpType
 from barnabas.config.config_resource import Resource, ResourceKind
-from barnabas.metadata.audit.events import AuditEvent, Outcome
+from barnabas.metadata.audit.events import AuditEvent, AuditOutcome
 from barnabas.metadata.topics import AUDIT_TOPIC
 from barnabas.testing import EmbeddedBroker
 from barnabas.wire.errors import KafkaError
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.kafka_settings(AUDITED)
 
 
 def set_retention(kafka: EmbeddedBroker, value: int) -> None:
-    edits = [Edit("retention.ms", Operation.SET, str(value))]
+    edits = [AlterConfigOp("retention.ms", OpType.SET, str(value))]
     raise_errors(kafka.client.admin.alter_configs({Resource(ResourceKind.TOPIC, "orders"): edits}).values())
 
 
@@ -29,7 +29,7 @@ def test_a_change_is_published_with_who_made_it(kafka: EmbeddedBroker) -> None:
     published(kafka, "topic/orders", "partitions", 2)
     [event] = [each for each in events(kafka) if each.key == "partitions" and each.resource == "topic/orders"]
     assert (event.api, event.principal, event.client_host) == ("CreateTopics", "User:ANONYMOUS", "127.0.0.1")
-    assert (event.outcome, event.before, event.after) == (Outcome.CHANGED, None, 2)
+    assert (event.outcome, event.before, event.after) == (AuditOutcome.CHANGED, None, 2)
     assert event.policy is None
 
 
@@ -93,10 +93,10 @@ def test_what_is_refused_is_published_once_in_a_minute(tmp_path: Path) -> None:
         for _ in range(3):
             with pytest.raises(KafkaError, match="POLICY_VIOLATION"):
                 kafka.delete_topic("orders")
-        until(lambda: any(each.outcome is Outcome.REFUSED for each in events(kafka)))
+        until(lambda: any(each.outcome is AuditOutcome.REFUSED for each in events(kafka)))
         kafka.restart()
-        [event] = [each for each in events(kafka) if each.outcome is Outcome.REFUSED]
-        passed = {each.policy for each in events(kafka) if each.outcome is Outcome.CHANGED}
+        [event] = [each for each in events(kafka) if each.outcome is AuditOutcome.REFUSED]
+        passed = {each.policy for each in events(kafka) if each.outcome is AuditOutcome.CHANGED}
     assert (event.resource, event.api, event.error) == ("topic/orders", "DeleteTopics", "POLICY_VIOLATION")
     assert (event.policy, passed) == ("refused", {"passed"})
 
@@ -106,9 +106,9 @@ def test_what_a_policy_only_warns_of_is_published_beside_the_change(tmp_path: Pa
     rules.write_text("mode: warn\ntopics:\n  - prefix: orders\n    partitions: {max: 1}\n")
     with EmbeddedBroker(settings={**AUDITED, "barnabas.policy.file": str(rules)}) as kafka:
         kafka.create_topic("orders", partitions=2)
-        until(lambda: any(each.outcome is Outcome.WARNED for each in events(kafka)))
-        [event] = [each for each in events(kafka) if each.outcome is Outcome.WARNED]
-        changed = [each.policy for each in events(kafka) if each.outcome is Outcome.CHANGED]
+        until(lambda: any(each.outcome is AuditOutcome.WARNED for each in events(kafka)))
+        [event] = [each for each in events(kafka) if each.outcome is AuditOutcome.WARNED]
+        changed = [each.policy for each in events(kafka) if each.outcome is AuditOutcome.CHANGED]
     assert set(changed) == {"warned"}
     assert (event.resource, event.error) == ("topic/orders", "POLICY_VIOLATION")
     assert "orders" in (event.message or "")

@@ -12,7 +12,7 @@ import barnabas.api
 from barnabas.api import registry
 from barnabas.api.audit_refusals import CHANGING_APIS
 from barnabas.base.ids import TopicPartition
-from barnabas.metadata.audit.events import Outcome
+from barnabas.metadata.audit.events import AuditOutcome
 from barnabas.telemetry.logs import clear_level
 from barnabas.testing import EmbeddedBroker
 from barnabas.wire.barnabas_messages.purge_topics import PurgeTopicsRequest, TopicToPurge
@@ -336,7 +336,7 @@ def told(world: World) -> list[tuple[str, Change]]:
     return [
         (each.api, (each.resource, each.key or "", each.before, each.after))
         for each in events(world.kafka)
-        if each.outcome is Outcome.CHANGED and not each.resource.startswith("topic/__")
+        if each.outcome is AuditOutcome.CHANGED and not each.resource.startswith("topic/__")
     ]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from barnabas.base.ids import TopicPartition
-from barnabas.client.core.cluster import Cluster
+from barnabas.client.core.cluster import ClusterClient
 from barnabas.client.producer.accumulator import Identity
 from barnabas.client.producer.batch_sender import BatchSender, split_batch
 from barnabas.client.producer.transaction_requests import idempotent_identity
@@ -37,7 +37,7 @@ def topic(broker: EmbeddedBroker, request: pytest.FixtureRequest) -> Iterator[st
 
 @asynccontextmanager
 async def sending(broker: EmbeddedBroker, **options: Any) -> AsyncIterator[tuple[BatchSender, Identity]]:
-    async with Cluster(broker.bootstrap) as cluster, BatchSender(cluster, **options) as sender:
+    async with ClusterClient(broker.bootstrap) as cluster, BatchSender(cluster, **options) as sender:
         yield sender, await idempotent_identity(cluster)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from barnabas.base.ids import TopicPartition
 from barnabas.client.admin.offsets import EARLIEST
-from barnabas.client.blocking import Client
+from barnabas.client.blocking import BlockingClient
 from barnabas.testing import EmbeddedBroker
 from support.admin import create, new_topic
 from support.load import PARTITIONS_COUNT, Load, await_acknowledgements
@@ -29,7 +29,7 @@ def read(bootstrap: str) -> dict[tuple[str, int], list[tuple[int, int]]]:
     """(key, partition) -> offsets and numbers in the order of the log."""
     found: dict[tuple[str, int], list[tuple[int, int]]] = defaultdict(list)
     places = {TopicPartition("t", index): EARLIEST for index in range(PARTITIONS_COUNT)}
-    with Client(bootstrap) as client, client.consumer(places, stop_at_end=True) as consumer:
+    with BlockingClient(bootstrap) as client, client.consumer(places, stop_at_end=True) as consumer:
         for record in consumer:
             key = (record.key or b"").decode()
             found[key, record.partition].append((record.offset, int(record.value or b"")))

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from barnabas.base.ids import ZERO_UUID
-from barnabas.client.blocking import Client
+from barnabas.client.blocking import BlockingClient
 from barnabas.testing import EmbeddedBroker
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.delete_topics import DeleteTopicState
@@ -155,7 +155,7 @@ def test_keys_may_go_elsewhere_once_a_topic_has_grown_and_what_is_there_stays(
     for key in keys:
         kafka.produce("a", "before", key=key)
     grow(there, more_partitions("a", 5))
-    with Client(kafka.bootstrap) as client, client.producer() as producer:
+    with BlockingClient(kafka.bootstrap) as client, client.producer() as producer:
         for key in keys:
             producer.send_and_wait("a", b"after", key=key.encode())
     records = kafka.records("a", count=100)

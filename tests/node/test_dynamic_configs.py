@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.config.alter_op import Edit, Operation
+from barnabas.config.alter_op import AlterConfigOp, OpType
 from barnabas.config.config_resource import Resource, ResourceKind
 from barnabas.testing import EmbeddedBroker
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -67,8 +67,8 @@ def own(kafka: EmbeddedBroker) -> Resource:
 
 def alter(kafka: EmbeddedBroker, resource: Resource, key: str, value: str | None) -> None:
     """Set a value, or delete it."""
-    operation = Operation.DELETE if value is None else Operation.SET
-    outcomes = kafka.client.admin.alter_configs({resource: [Edit(key, operation, value)]})
+    operation = OpType.DELETE if value is None else OpType.SET
+    outcomes = kafka.client.admin.alter_configs({resource: [AlterConfigOp(key, operation, value)]})
     for error in outcomes.values():
         if error is not None:
             raise error

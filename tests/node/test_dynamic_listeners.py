@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from barnabas.client.blocking import Client
-from barnabas.config.alter_op import Edit, Operation
+from barnabas.client.blocking import BlockingClient
+from barnabas.config.alter_op import AlterConfigOp, OpType
 from barnabas.config.config_resource import Resource, ResourceKind
 from barnabas.testing import EmbeddedBroker
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -23,7 +23,7 @@ def alter(kafka: EmbeddedBroker, **values: str | None) -> None:
     """Set values of the broker, or delete them; `_` stands for a dot."""
     resource = Resource(ResourceKind.BROKER, str(kafka.server.node.broker_id))
     edits = [
-        Edit(key.replace("_", "."), Operation.DELETE if value is None else Operation.SET, value)
+        AlterConfigOp(key.replace("_", "."), OpType.DELETE if value is None else OpType.SET, value)
         for key, value in values.items()
     ]
     error = kafka.client.admin.alter_configs({resource: edits})[resource]
@@ -55,13 +55,13 @@ def test_a_listener_opens_and_closes_again_with_its_connections(kafka: EmbeddedB
     kafka.create_topic("t")
     alter(kafka, listeners=f"{listeners(kafka)},EXTRA://127.0.0.1:0")
     extra = f"127.0.0.1:{port_of(kafka, 'EXTRA')}"
-    with Client(extra) as client:
+    with BlockingClient(extra) as client:
         assert set(client.admin.describe_topics()) == {"t"}
         [node] = client.admin.describe_cluster().nodes
         assert f"{node.address.host}:{node.address.port}" == extra
         alter(kafka, listeners=None)
         assert [name for name, _, _ in kafka.server.addresses] == ["PLAINTEXT"]
-    with pytest.raises(ConnectionError), Client(extra) as client:
+    with pytest.raises(ConnectionError), BlockingClient(extra) as client:
         client.admin.describe_topics()
     assert kafka.client.admin.describe_topics().keys() == {"t"}
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from barnabas.client.blocking import Client
-from barnabas.config.alter_op import Edit, Operation
+from barnabas.client.blocking import BlockingClient
+from barnabas.config.alter_op import AlterConfigOp, OpType
 from barnabas.config.config_resource import Resource, ResourceKind
 from barnabas.config.keys.topic import TOPIC_KEYS
 from barnabas.testing import EmbeddedBroker
@@ -44,8 +44,8 @@ IN_LOGS: dict[str, tuple[str, str, object]] = {
 
 def alter(kafka: EmbeddedBroker, resource: Resource, key: str, value: str | None) -> None:
     """Set a value, or delete it."""
-    operation = Operation.DELETE if value is None else Operation.SET
-    [error] = kafka.client.admin.alter_configs({resource: [Edit(key, operation, value)]}).values()
+    operation = OpType.DELETE if value is None else OpType.SET
+    [error] = kafka.client.admin.alter_configs({resource: [AlterConfigOp(key, operation, value)]}).values()
     assert error is None, (key, error)
 
 
@@ -72,7 +72,7 @@ def test_every_key_of_topics_that_acts_in_logs_has_a_case() -> None:
 
 def subscription(kafka: EmbeddedBroker, client_id: str) -> GetTelemetrySubscriptionsResponse:
     """What a client of that name that asks for the first time is asked for."""
-    with Client(kafka.bootstrap, client_id=client_id) as client:
+    with BlockingClient(kafka.bootstrap, client_id=client_id) as client:
         answer: GetTelemetrySubscriptionsResponse = client.admin.send(GetTelemetrySubscriptionsRequest())
         return answer
 

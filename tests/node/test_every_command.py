@@ -15,7 +15,7 @@ from barnabas.base.ids import TopicPartition
 from barnabas.cli.catalogue import ENTRIES
 from barnabas.cli.failures import NOT_FOUND, OK, REFUSED, UNREACHABLE, WRONG_USE
 from barnabas.cli.main import app
-from barnabas.client.core.connection import Connection
+from barnabas.client.core.connection import BrokerConnection
 from barnabas.client.core.framing import api_name
 from barnabas.testing import EmbeddedBroker
 from support.audit import AUDITED
@@ -185,13 +185,13 @@ def transaction(world: World) -> Iterator[None]:
 def asked(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     """The APIs that commands have called."""
     names: set[str] = set()
-    transmit = Connection._transmit
+    transmit = BrokerConnection._transmit
 
-    def noted(self: Connection, request: object, version: int) -> int:
+    def noted(self: BrokerConnection, request: object, version: int) -> int:
         names.add(api_name(type(request)))  # type: ignore[arg-type]
         return transmit(self, request, version)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(Connection, "_transmit", noted)
+    monkeypatch.setattr(BrokerConnection, "_transmit", noted)
     return names
 
 

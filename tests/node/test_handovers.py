@@ -7,7 +7,7 @@ import pytest
 
 from barnabas.base.ids import TopicPartition
 from barnabas.client.admin.offsets import EARLIEST, LATEST, ListedOffset
-from barnabas.client.core.metadata import Topic
+from barnabas.client.core.metadata import TopicInfo
 from barnabas.log.imports.restore_manifest import HANDOVER, MANIFEST_FILE, Handover
 from barnabas.testing import EmbeddedBroker
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -36,7 +36,7 @@ def batch(offset: int) -> bytes:
 
 def id_of(broker: EmbeddedBroker) -> bytes:
     topic = broker.client.admin.describe_topics([PLACE.topic])[PLACE.topic]
-    assert isinstance(topic, Topic)
+    assert isinstance(topic, TopicInfo)
     return topic.topic_id
 
 

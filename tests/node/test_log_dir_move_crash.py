@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.client.blocking import Client
-from barnabas.config.alter_op import Edit, Operation
+from barnabas.client.blocking import BlockingClient
+from barnabas.config.alter_op import AlterConfigOp, OpType
 from barnabas.config.config_resource import Resource, ResourceKind
 from barnabas.wire.messages.describe_log_dirs import DescribeLogDirsRequest
 from support.admin import create, new_topic
@@ -37,9 +37,9 @@ def move_all(broker: BrokerProcess, directory: Path) -> None:
 
 def throttle(broker: BrokerProcess, bytes_per_second: str | None) -> None:
     """Bound moves, or let them go as quickly as they can."""
-    operation = Operation.DELETE if bytes_per_second is None else Operation.SET
-    wish = {Resource(ResourceKind.BROKER, ""): [Edit(THROTTLE, operation, bytes_per_second)]}
-    with Client(broker.bootstrap) as client:
+    operation = OpType.DELETE if bytes_per_second is None else OpType.SET
+    wish = {Resource(ResourceKind.BROKER, ""): [AlterConfigOp(THROTTLE, operation, bytes_per_second)]}
+    with BlockingClient(broker.bootstrap) as client:
         assert list(client.admin.alter_configs(wish).values()) == [None]
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 
-from barnabas.config.alter_op import Edit, Operation
+from barnabas.config.alter_op import AlterConfigOp, OpType
 from barnabas.config.config_resource import Resource, ResourceKind
 from barnabas.testing import EmbeddedBroker
 from barnabas.wire.errors import KafkaError as BrokerError
@@ -46,9 +46,9 @@ def is_at(wire: Wire, *expected: str) -> Callable[[], bool]:
 
 def alter(broker: EmbeddedBroker, name: str, key: str, value: str | None) -> None:
     """Set a value of a broker, or of all brokers, or delete it."""
-    operation = Operation.DELETE if value is None else Operation.SET
+    operation = OpType.DELETE if value is None else OpType.SET
     resource = Resource(ResourceKind.BROKER, name)
-    outcomes = broker.client.admin.alter_configs({resource: [Edit(key, operation, value)]})
+    outcomes = broker.client.admin.alter_configs({resource: [AlterConfigOp(key, operation, value)]})
     assert list(outcomes.values()) == [None]
 
 

@@ -8,7 +8,7 @@ import pytest
 from barnabas.base.ids import TopicPartition
 from barnabas.client.admin.offset_resets import Shift, Target, reset_offsets
 from barnabas.client.admin.offsets import EARLIEST, LATEST, OffsetSpec
-from barnabas.client.core.cluster import Cluster
+from barnabas.client.core.cluster import ClusterClient
 from barnabas.testing import EmbeddedBroker
 
 HERE, THERE = TopicPartition("t", 0), TopicPartition("t", 1)
@@ -24,7 +24,7 @@ def reset(kafka: EmbeddedBroker) -> Reset:
     kafka.client.admin.delete_records({HERE: 2})
 
     async def ask(target: Target) -> dict[TopicPartition, int]:
-        async with Cluster(kafka.bootstrap) as cluster:
+        async with ClusterClient(kafka.bootstrap) as cluster:
             return await reset_offsets(cluster, {HERE: 4, THERE: None}, target)
 
     return lambda target: asyncio.run(ask(target))

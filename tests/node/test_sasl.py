@@ -11,8 +11,8 @@ import pytest
 from barnabas.base.ids import TopicPartition
 from barnabas.client.admin.offsets import EARLIEST
 from barnabas.client.auth.sasl import Exchange, SaslLogin
-from barnabas.client.blocking import Client
-from barnabas.security.sasl.authenticator import Outcome
+from barnabas.client.blocking import BlockingClient
+from barnabas.security.sasl.authenticator import LoginOutcome
 from barnabas.testing import EmbeddedBroker
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.alter_user_scram_credentials import (
@@ -318,8 +318,8 @@ def test_a_credential_that_cannot_be_is_refused_with_what_can(open_wire: Wire) -
 # Barnabas's own client
 
 
-def client_of(kafka: EmbeddedBroker, login: SaslLogin | None) -> Client:
-    return Client(f"127.0.0.1:{port_of(kafka, 'CLIENTS')}", login=login)
+def client_of(kafka: EmbeddedBroker, login: SaslLogin | None) -> BlockingClient:
+    return BlockingClient(f"127.0.0.1:{port_of(kafka, 'CLIENTS')}", login=login)
 
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", *(mechanism.title for mechanism in ScramMechanism)])
@@ -345,7 +345,7 @@ def test_the_own_client_says_who_was_refused(kafka: EmbeddedBroker, login: SaslL
 
 def test_the_own_client_says_where_nobody_logs_in(kafka: EmbeddedBroker) -> None:
     with pytest.raises(KafkaError, match="it is a listener without SASL"):
-        Client(f"127.0.0.1:{port_of(kafka, 'PLAINTEXT')}", login=ALICE)
+        BlockingClient(f"127.0.0.1:{port_of(kafka, 'PLAINTEXT')}", login=ALICE)
 
 
 @pytest.mark.kafka_settings({"listener.name.clients.sasl.enabled.mechanisms": "SCRAM-SHA-512"})
@@ -364,7 +364,11 @@ def test_the_own_client_renews_its_login_on_the_same_connection(kafka: EmbeddedB
     with client_of(kafka, ALICE) as client:
         opened_count = kafka.server._connections.accepted_count
         deadline_s = time.monotonic() + 20
-        while ("CLIENTS", "PLAIN", Outcome.RENEWED) not in listeners.logins and time.monotonic() < deadline_s:
+        while (
+            "CLIENTS",
+            "PLAIN",
+            LoginOutcome.RENEWED,
+        ) not in listeners.logins and time.monotonic() < deadline_s:
             client.admin.describe_cluster()
-        assert listeners.logins["CLIENTS", "PLAIN", Outcome.RENEWED] == 1
+        assert listeners.logins["CLIENTS", "PLAIN", LoginOutcome.RENEWED] == 1
         assert kafka.server._connections.accepted_count == opened_count

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.client.blocking import Client
+from barnabas.client.blocking import BlockingClient
 from barnabas.config.config_resource import Resource, ResourceKind
 from barnabas.testing import EmbeddedBroker
 from barnabas.wire.errors import ErrorCode
@@ -21,7 +21,7 @@ from support.wire import Wire
 
 def setting(bootstrap: str, key: str) -> str | None:
     """A setting as the broker itself describes it."""
-    with Client(bootstrap) as client:
+    with BlockingClient(bootstrap) as client:
         [node] = client.cluster.metadata.nodes
         resource = Resource(ResourceKind.BROKER, str(node))
         [[entry]] = client.admin.describe_configs([resource], [key]).values()

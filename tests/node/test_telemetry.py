@@ -7,7 +7,7 @@ import urllib.request
 import pytest
 from confluent_kafka import Consumer, Producer
 
-from barnabas.config.alter_op import Edit, Operation
+from barnabas.config.alter_op import AlterConfigOp, OpType
 from barnabas.config.config_resource import Resource, ResourceKind
 from barnabas.testing import EmbeddedBroker
 from support.waiting import until
@@ -28,7 +28,7 @@ def client_lines(kafka: EmbeddedBroker) -> list[str]:
 @pytest.mark.kafka_settings({"barnabas.metrics.listener": "127.0.0.1:0"})
 def test_what_a_producer_pushes_is_in_the_metrics_under_its_name(kafka: EmbeddedBroker) -> None:
     kafka.create_topic("t")
-    edits = [Edit("metrics", Operation.SET, "*"), Edit("interval.ms", Operation.SET, "100")]
+    edits = [AlterConfigOp("metrics", OpType.SET, "*"), AlterConfigOp("interval.ms", OpType.SET, "100")]
     kafka.client.admin.alter_configs({ALL: edits})
     producer = Producer({"bootstrap.servers": kafka.bootstrap, "client.id": "teller"})
     producer.produce("t", b"x")

@@ -6,10 +6,10 @@ from contextlib import asynccontextmanager
 import pytest
 
 from barnabas.base.ids import TopicPartition
-from barnabas.client.admin.group_messages import CommittedOffset
+from barnabas.client.admin.group_messages import OffsetAndMetadata
 from barnabas.client.admin.groups import Groups
 from barnabas.client.admin.offsets import LATEST, Isolation, find_offsets
-from barnabas.client.core.cluster import Cluster
+from barnabas.client.core.cluster import ClusterClient
 from barnabas.client.producer.accumulator import Identity
 from barnabas.client.producer.batch_sender import BatchSender
 from barnabas.client.producer.transaction_requests import TransactionalId
@@ -32,12 +32,12 @@ def broker() -> Iterator[EmbeddedBroker]:
 
 
 @asynccontextmanager
-async def cluster(broker: EmbeddedBroker) -> AsyncIterator[Cluster]:
-    async with Cluster(broker.bootstrap) as connected:
+async def cluster(broker: EmbeddedBroker) -> AsyncIterator[ClusterClient]:
+    async with ClusterClient(broker.bootstrap) as connected:
         yield connected
 
 
-async def produce(cluster: Cluster, name: str, identity: Identity, *values: bytes) -> None:
+async def produce(cluster: ClusterClient, name: str, identity: Identity, *values: bytes) -> None:
     """A value to each partition in turn."""
     await TransactionalId(cluster, name).add_partitions(identity, PLACES[: len(values)])
     async with BatchSender(cluster, transactional_id=name) as sender:
@@ -59,7 +59,7 @@ def test_whoever_knows_the_identity_ends_the_transaction_and_may_say_so_twice(br
         async with cluster(broker) as beginning:
             identity = await TransactionalId(beginning, "twice").initialize(TIMEOUT_MS)
             await produce(beginning, "twice", identity, b"a", b"b")
-            committed = CommittedOffset(5, -1, "about it")
+            committed = OffsetAndMetadata(5, -1, "about it")
             await TransactionalId(beginning, "twice").commit_offsets(
                 identity, "twice", {PLACES[0]: committed}
             )

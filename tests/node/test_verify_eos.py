@@ -8,7 +8,7 @@ from pathlib import Path
 from barnabas.base.ids import TopicPartition
 from barnabas.client.admin.model import NewTopic
 from barnabas.client.admin.offsets import EARLIEST, LATEST, ListedOffset
-from barnabas.client.blocking import Client
+from barnabas.client.blocking import BlockingClient
 from support.process import BrokerProcess, clean_environment
 from support.waiting import until
 
@@ -25,12 +25,12 @@ def verify_eos(broker: BrokerProcess, *arguments: str) -> "subprocess.Popen[str]
     )
 
 
-def stored_count(client: Client) -> int:
+def stored_count(client: BlockingClient) -> int:
     ends = client.admin.list_offsets(dict.fromkeys(PLACES, LATEST)).values()
     return sum(end.offset for end in ends if isinstance(end, ListedOffset))
 
 
-def copy(client: Client) -> None:
+def copy(client: BlockingClient) -> None:
     starts = dict.fromkeys(PLACES, EARLIEST)
     with client.consumer(starts, stop_at_end=True) as consumer, client.producer() as producer:
         for record in consumer:
@@ -39,17 +39,17 @@ def copy(client: Client) -> None:
 
 def test_inputs_are_numbered_without_a_gap_though_the_broker_is_killed(tmp_path: Path) -> None:
     broker = BrokerProcess(tmp_path)
-    with Client(broker.bootstrap) as client:
+    with BlockingClient(broker.bootstrap) as client:
         client.admin.create_topics([NewTopic("in", 2), NewTopic("out", 2)])
     producing = verify_eos(broker, "produce", "in", "--count", str(INPUTS_COUNT), "--rate", "1500")
     for number in range(1, KILLS_COUNT + 1):
-        with Client(broker.bootstrap) as client:
+        with BlockingClient(broker.bootstrap) as client:
             until(lambda wanted=number * 500: stored_count(client) >= wanted)
         broker.kill()
         broker = BrokerProcess(tmp_path, port=broker.port)
     assert producing.wait(60) == 0
     with broker:
-        with Client(broker.bootstrap) as client:
+        with BlockingClient(broker.bootstrap) as client:
             copy(client)
         checking = verify_eos(broker, "check", "in", "out")
         found = json.loads(checking.communicate(timeout=60)[0])

@@ -19,7 +19,7 @@ from barnabas.cli.main import app
 from barnabas.testing import EmbeddedBroker
 from pyspark_barnabas.jobs.archive import job
 from pyspark_barnabas.jobs.archive.job import archive
-from pyspark_barnabas.jobs.archive.parquet_target import ArchiveError, ArchiveTarget, Manifest
+from pyspark_barnabas.jobs.archive.parquet_target import ArchiveError, ArchiveManifest, ArchiveTarget
 from pyspark_barnabas.jobs.common import session as running
 from pyspark_barnabas.jobs.restore.mapped import restore_mapped
 from pyspark_barnabas.jobs.restore.offset_map import RUNS
@@ -111,7 +111,7 @@ def test_a_run_that_dies_at_any_step_leaves_nothing_and_the_next_does_all(
     def die(*_: object) -> None:
         raise Killed
 
-    def commit_and_die(target: ArchiveTarget, manifest: Manifest, staged: Path) -> None:
+    def commit_and_die(target: ArchiveTarget, manifest: ArchiveManifest, staged: Path) -> None:
         committed(target, manifest, staged)
         raise Killed
 

@@ -12,14 +12,14 @@ from pyspark.sql import DataFrame, SparkSession
 from typer.testing import CliRunner
 
 from barnabas.cli.main import app
-from barnabas.config.alter_op import Edit, Operation
+from barnabas.config.alter_op import AlterConfigOp, OpType
 from barnabas.config.config_resource import Resource, ResourceKind
-from barnabas.metadata.audit.events import AuditEvent, Outcome
+from barnabas.metadata.audit.events import AuditEvent, AuditOutcome
 from barnabas.testing import EmbeddedBroker
 from barnabas.wire.acls import AclBinding, AclOperation, PatternType
 from barnabas.wire.errors import KafkaError
-from pyspark_barnabas.jobs.audit.analysis import UNCHANGED, UNTOLD, UNUSED, USED, Drift
-from pyspark_barnabas.jobs.audit.job import Audited, AuditError, Refused, Setting, analysed, audit
+from pyspark_barnabas.jobs.audit.analysis import UNCHANGED, UNTOLD, UNUSED, USED, DriftCount
+from pyspark_barnabas.jobs.audit.job import Audited, AuditError, RefusedChange, Setting, analysed, audit
 from pyspark_barnabas.jobs.audit.report import audit_html
 from pyspark_barnabas.jobs.common import session as running
 from support.acls import allow, allow_cluster, deny
@@ -41,7 +41,7 @@ class Story:
         revision = len(self.events) + 1
         who = (BEGIN_MS + day * DAY_MS + revision, f"User:{principal}", "client", "10.0.0.1", api)
         self.events.append(
-            AuditEvent(revision, 0, *who, **{"outcome": Outcome.CHANGED, **fields}, resource=resource)
+            AuditEvent(revision, 0, *who, **{"outcome": AuditOutcome.CHANGED, **fields}, resource=resource)
         )
 
     def set(self, day: int, principal: str, topic: str, before: str | None, after: str | None) -> None:
@@ -56,7 +56,7 @@ class Story:
         self.tell(day, "root", api, f"topic/{binding.resource_name}", key=key, **values)
 
     def refuse(self, day: int, principal: str, api: str, resource: str, error: str) -> None:
-        self.tell(day, principal, api, resource, outcome=Outcome.REFUSED, error=error, message="because")
+        self.tell(day, principal, api, resource, outcome=AuditOutcome.REFUSED, error=error, message="because")
 
     def frame(self, spark: SparkSession) -> DataFrame:
         return spark.createDataFrame([(each.to_json(),) for each in reversed(self.events)], "value BINARY")
@@ -90,7 +90,11 @@ def test_settings_drift_from_what_they_were_and_who_changed_them_is_told(spark: 
         Setting("topic/clicks", "retention.ms", "7", "9", 1, "User:bob", BEGIN_MS + 2 * DAY_MS + 4, False),
         Setting("topic/new", "partitions", None, "3", 1, "User:bob", BEGIN_MS + 2 * DAY_MS + 5, False),
     )
-    assert found.drift == (Drift("2026-01-01", 1, 1), Drift("2026-01-02", 0, 1), Drift("2026-01-03", 2, 2))
+    assert found.drift == (
+        DriftCount("2026-01-01", 1, 1),
+        DriftCount("2026-01-02", 0, 1),
+        DriftCount("2026-01-03", 2, 2),
+    )
     assert [each[:3] + each[5:] for each in found.activity if each.date == "2026-01-03"] == [
         ("2026-01-03", "User:bob", CREATES, 2, 2),
         ("2026-01-03", "User:bob", SETS, 1, 1),
@@ -153,7 +157,7 @@ def test_acls_are_used_by_what_they_let_while_they_stand(spark: SparkSession) ->
         ("User:alice", "DeleteTopics", "topic/orders", "refused", "TOPIC_AUTHORIZATION_FAILED", "because", 1),
         ("User:carol", CREATES, "topic/orders", "refused", "POLICY_VIOLATION", "because", 1),
     ]
-    assert isinstance(found.refusals[0], Refused)
+    assert isinstance(found.refusals[0], RefusedChange)
     assert found.refusals[0].last_time > times
     assert found.advice[-1].startswith("User:alice was refused 1 times")
 
@@ -177,11 +181,11 @@ def test_the_command_tells_what_a_broker_has_written_and_writes_a_report(
         mine = allow(AclOperation.ALTER_CONFIGS, name="orders", principal="User:ANONYMOUS")
         never = allow(AclOperation.CREATE, name="ord", pattern_type=PatternType.PREFIXED)
         assert admin.create_acls([mine, never]) == [None, None]
-        edits = [Edit("retention.ms", Operation.SET, "1000")]
+        edits = [AlterConfigOp("retention.ms", OpType.SET, "1000")]
         assert set(admin.alter_configs({Resource(ResourceKind.TOPIC, "orders"): edits}).values()) == {None}
         with pytest.raises(KafkaError, match="POLICY_VIOLATION"):
             kafka.delete_topic("locked")
-        until(lambda: any(each.outcome is Outcome.REFUSED for each in events(kafka)))
+        until(lambda: any(each.outcome is AuditOutcome.REFUSED for each in events(kafka)))
         count = len(events(kafka))
         arguments = ["jobs", "audit", "-b", kafka.bootstrap, "--json"]
         dry = CliRunner().invoke(app, [*arguments, "--dry-run"])

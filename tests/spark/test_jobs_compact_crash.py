@@ -14,7 +14,7 @@ import pytest
 
 from barnabas.base.ids import TopicPartition
 from barnabas.client.admin.offsets import EARLIEST
-from barnabas.client.blocking import Client
+from barnabas.client.blocking import BlockingClient
 from barnabas.testing import EmbeddedBroker
 from pyspark_barnabas.jobs.compact.job import BUSY, CLEAN, ELSEWHERE, WAITING, Compacted
 from support.admin import create, new_topic
@@ -55,7 +55,7 @@ def read(bootstrap: str) -> dict[tuple[str, int], list[int]]:
     """(key, partition) -> numbers in the order of the log."""
     found: dict[tuple[str, int], list[int]] = defaultdict(list)
     places = {TopicPartition("t", index): EARLIEST for index in range(PARTITIONS_COUNT)}
-    with Client(bootstrap) as client, client.consumer(places, stop_at_end=True) as consumer:
+    with BlockingClient(bootstrap) as client, client.consumer(places, stop_at_end=True) as consumer:
         for record in consumer:
             found[(record.key or b"").decode(), record.partition].append(int(record.value or b""))
     return found

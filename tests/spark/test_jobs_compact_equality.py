@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from barnabas.base.clock import SystemClock
 from barnabas.base.ids import TopicPartition
 from barnabas.client.admin.admin import raise_errors
-from barnabas.config.alter_op import Edit, Operation
+from barnabas.config.alter_op import AlterConfigOp, OpType
 from barnabas.config.config_resource import Resource, ResourceKind
 from barnabas.log.partition_log import PartitionLog
 from barnabas.testing import EmbeddedBroker
@@ -30,7 +30,7 @@ CONFIGS = {
 
 
 def make_compacted(broker: EmbeddedBroker, topic: str) -> None:
-    edits = {Resource(ResourceKind.TOPIC, topic): [Edit("cleanup.policy", Operation.SET, "compact")]}
+    edits = {Resource(ResourceKind.TOPIC, topic): [AlterConfigOp("cleanup.policy", OpType.SET, "compact")]}
     raise_errors(broker.client.admin.alter_configs(edits).values())
 
 

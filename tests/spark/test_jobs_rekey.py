@@ -23,11 +23,11 @@ from barnabas.testing import EmbeddedBroker
 from barnabas.wire.errors import KafkaError
 from pyspark_barnabas.jobs.common import session as running
 from pyspark_barnabas.jobs.rekey.frames import Records
-from pyspark_barnabas.jobs.rekey.job import Wanted, rekey
+from pyspark_barnabas.jobs.rekey.job import RekeyRequest, rekey
 from pyspark_barnabas.jobs.rekey.order import Homes, RekeyError
 from pyspark_barnabas.jobs.rekey.state import Copying, RekeyDirectory
 from pyspark_barnabas.jobs.rekey.topics import Topics
-from pyspark_barnabas.sink.protocol import NO_ROWS, BatchId, Mark
+from pyspark_barnabas.sink.protocol import NO_ROWS, BatchId, TaskCommit
 from pyspark_barnabas.source.options import batch_options
 from support.rekeyed import check_copy, commit, consume, contents, grow, unread, write
 from support.source_rows import SourceRow, consumed_rows, producer
@@ -53,7 +53,9 @@ def test_rounds_copy_everything_in_order_and_groups_go_on_without_gap_or_repetit
     spark: SparkSession, broker: EmbeddedBroker, grown: str, names: Iterator[str], tmp_path: Path
 ) -> None:
     target, ahead, behind, odd = (next(names) for _ in range(4))
-    wanted = Wanted(grown, target, was=(2,), partitions=4, groups=(ahead, behind, odd), step_records=200)
+    wanted = RekeyRequest(
+        grown, target, was=(2,), partitions=4, groups=(ahead, behind, odd), step_records=200
+    )
     first = rekey(spark, options_of(broker), wanted, tmp_path)
     assert [step.rank for step in first.steps] == sorted(step.rank for step in first.steps)
     assert len(first.steps) > 2
@@ -106,7 +108,7 @@ def test_a_run_that_dies_at_any_step_is_gone_on_with(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     target = next(names)
-    wanted = Wanted(grown, target, was=(2,), step_records=300)
+    wanted = RekeyRequest(grown, target, was=(2,), step_records=300)
     written = RekeyDirectory.write
     calls = 0
 
@@ -169,20 +171,20 @@ def test_what_would_break_the_order_of_a_key_is_refused_before_anything_is_writt
 ) -> None:
     target = next(names)
     with pytest.raises(RekeyError, match="--was 2 would explain all"):
-        rekey(spark, options_of(broker), Wanted(grown, target), tmp_path / "one")
+        rekey(spark, options_of(broker), RekeyRequest(grown, target), tmp_path / "one")
     assert consumed_rows(broker.bootstrap, target) == []
-    rekey(spark, options_of(broker), Wanted(grown, target, any_place=True), tmp_path / "one")
+    rekey(spark, options_of(broker), RekeyRequest(grown, target, any_place=True), tmp_path / "one")
     assert contents(consumed_rows(broker.bootstrap, target, committed=True)) == contents(
         consumed_rows(broker.bootstrap, grown, committed=True)
     )
     with pytest.raises(RekeyError, match="is there already"):
-        rekey(spark, options_of(broker), Wanted(grown, target), tmp_path / "other")
+        rekey(spark, options_of(broker), RekeyRequest(grown, target), tmp_path / "other")
     with pytest.raises(RekeyError, match="belongs to the copy"):
-        rekey(spark, options_of(broker), Wanted(target, grown), tmp_path / "one")
+        rekey(spark, options_of(broker), RekeyRequest(target, grown), tmp_path / "one")
     with pytest.raises(RekeyError, match="begin anew"):
-        rekey(spark, options_of(broker), Wanted(grown, target, was=(2,)), tmp_path / "one")
+        rekey(spark, options_of(broker), RekeyRequest(grown, target, was=(2,)), tmp_path / "one")
     with pytest.raises(RekeyError, match="the job's own"):
-        rekey(None, {"startingOffsets": "latest"}, Wanted(grown, target), tmp_path, dry_run=True)
+        rekey(None, {"startingOffsets": "latest"}, RekeyRequest(grown, target), tmp_path, dry_run=True)
 
 
 def test_nobody_is_cut_over_while_consuming(
@@ -194,7 +196,7 @@ def test_nobody_is_cut_over_while_consuming(
     consumer.subscribe([grown])
     assert consumer.poll(20) is not None
     consumer.commit(offsets=[TopicPartition(grown, 0, 3)], asynchronous=False)
-    wanted = Wanted(grown, target, was=(2,), groups=(group,))
+    wanted = RekeyRequest(grown, target, was=(2,), groups=(group,))
     with pytest.raises(RekeyError, match="has 1 members"):
         rekey(spark, options_of(broker), wanted, tmp_path, cut_over=True)
     consumer.close()
@@ -206,7 +208,9 @@ def test_offsets_of_a_transaction_that_is_open_are_refused_and_marks_of_sinks_ar
 ) -> None:
     broker.create_topic(topic, 2)
     group, sink = next(names), next(names)
-    broker.client.groups.commit_offsets(sink, {Place(topic, 0): Mark(BatchId("", 7), NO_ROWS).to_offset()})
+    broker.client.groups.commit_offsets(
+        sink, {Place(topic, 0): TaskCommit(BatchId("", 7), NO_ROWS).to_offset()}
+    )
     commit(broker, group, topic, {0: 0})
     writer = producer(broker.bootstrap, transactional_id=f"writer-{topic}")
     writer.init_transactions(20)

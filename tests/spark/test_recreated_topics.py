@@ -8,7 +8,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
 from barnabas.base.ids import TopicPartition, uuid_to_text
-from barnabas.client.core.metadata import Topic
+from barnabas.client.core.metadata import TopicInfo
 from barnabas.testing import EmbeddedBroker
 from support.source_rows import consumed_rows, fill, source_options
 from support.streams import Stream
@@ -27,7 +27,7 @@ def stream(
 
 def topic_id(broker: EmbeddedBroker, topic: str) -> str:
     found = broker.client.admin.describe_topics([topic])[topic]
-    assert isinstance(found, Topic)
+    assert isinstance(found, TopicInfo)
     return uuid_to_text(found.topic_id)
 
 

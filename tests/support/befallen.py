@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from barnabas.base.ids import TopicPartition
 from barnabas.client.admin.admin import raise_errors
 from barnabas.client.admin.model import NewTopic
-from barnabas.client.blocking import Client
-from barnabas.config.alter_op import Edit, Operation
+from barnabas.client.blocking import BlockingClient
+from barnabas.config.alter_op import AlterConfigOp, OpType
 from barnabas.config.config_resource import Resource, ResourceKind
 from pyspark_barnabas.source.stream_reader import StreamReader
 from support.cleaned_logs import active_offset, is_cleaned
@@ -79,7 +79,7 @@ class Topic:
         self.transactions_count = 0
         self.closings_count = 0
         self.deleted: list[SourceRow] = []
-        with Client(bootstrap) as client:
+        with BlockingClient(bootstrap) as client:
             created = client.admin.create_topics(
                 [NewTopic(name, self.partitions_count, configs=dict(configs))]
             )
@@ -94,7 +94,7 @@ class Topic:
                 transact_at(self.bootstrap, self.name, f"{self.name}-{self.transactions_count}", outcomes)
             case ("grow",) if self.partitions_count < PARTITIONS_MAX:
                 self.partitions_count += 1
-                with Client(self.bootstrap) as client:
+                with BlockingClient(self.bootstrap) as client:
                     client.admin.create_partitions({self.name: self.partitions_count})
                 fill(self.bootstrap, self.name, 8, self.partitions_count, **SMALL_BATCHES)
             case "delete", partition, share:
@@ -103,7 +103,7 @@ class Topic:
                 if offsets:
                     before = offsets[0] + round(share * (offsets[-1] + 1 - offsets[0]))
                     self.deleted += [row for row in rows if row[1] == partition and row[2] < before]
-                    with Client(self.bootstrap) as client:
+                    with BlockingClient(self.bootstrap) as client:
                         client.admin.delete_records({TopicPartition(self.name, partition): before})
             case ("compact",):
                 self.compact()
@@ -112,15 +112,15 @@ class Topic:
         """Let the broker's cleaner pass over all that there is, and then never again."""
         places = [TopicPartition(self.name, index) for index in range(self.partitions_count)]
         before = self.rows()
-        self._alter([Edit(key, Operation.SET, value) for key, value in COMPACTED.items()])
+        self._alter([AlterConfigOp(key, OpType.SET, value) for key, value in COMPACTED.items()])
         for place in places * 2:  # what comes second closes a segment that nothing was deleted from
             until(partial(self._begins_segment, place))
         until(lambda: all(is_cleaned(self.log_dir, place) for place in places))
-        self._alter([Edit(key, Operation.DELETE) for key in COMPACTED])
+        self._alter([AlterConfigOp(key, OpType.DELETE) for key in COMPACTED])
         self.deleted += set(before) - set(self.rows())
 
-    def _alter(self, edits: list[Edit]) -> None:
-        with Client(self.bootstrap) as client:
+    def _alter(self, edits: list[AlterConfigOp]) -> None:
+        with BlockingClient(self.bootstrap) as client:
             altered = client.admin.alter_configs({Resource(ResourceKind.TOPIC, self.name): edits})
         raise_errors(altered.values())
 

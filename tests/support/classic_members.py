@@ -4,7 +4,7 @@ from typing import Any
 
 from barnabas.coordinator.result import Pending
 from barnabas.groups.classic.heartbeat import Heartbeat
-from barnabas.groups.classic.join import Client, Join
+from barnabas.groups.classic.join import Join, JoiningClient
 from barnabas.wire.consumer_protocol.assignment import ConsumerProtocolAssignment
 from barnabas.wire.consumer_protocol.assignment import TopicPartition as AssignedPartition
 from barnabas.wire.consumer_protocol.subscription import ConsumerProtocolSubscription, TopicPartition
@@ -43,7 +43,7 @@ class ClassicConsumer:
         """JoinGroup, with the id that it is told to come back with; gives the answer, None while it waits."""
         owned = [TopicPartition(topic=name, partitions=sorted(of)) for name, of in self.owned.items()]
         told = write(ConsumerProtocolSubscription(topics=list(topics), owned_partitions=owned), 1)
-        client = Client("classic", "/h", version)
+        client = JoiningClient("classic", "/h", version)
         for _ in range(2):
             request = JoinGroupRequest(
                 **{

@@ -11,15 +11,15 @@ from typing import Any, TypeVar
 from barnabas.base.clock import ManualClock
 from barnabas.base.ids import TopicPartition
 from barnabas.log.compaction.cleaner import CleanerSettings, LogCleaner, cleanable_of, plan_pass
-from barnabas.log.compaction.cleaning_pass import Cleaning, discard
+from barnabas.log.compaction.cleaning_pass import Cleaner, discard
 from barnabas.log.compaction.log_to_clean import group_segments
 from barnabas.log.compaction.log_worker import LogWorker
 from barnabas.log.compaction.offset_map import OffsetMap, PlainOffsetMap
 from barnabas.log.files import DELETED_SUFFIX, SEGMENT_SUFFIXES, offset_file, unlink_files
-from barnabas.log.imports.manifest import Part, Replaced, digest_of
+from barnabas.log.imports.manifest import ImportedSegment, Replaced, digest_of
 from barnabas.log.log_config import LogConfig
 from barnabas.log.log_directory import CLEAN_SHUTDOWN_FILE
-from barnabas.log.log_manager import LogDirectories
+from barnabas.log.log_manager import LogManager
 from barnabas.log.partition_log import PartitionLog
 from barnabas.log.segments.segment import Segment
 from barnabas.wire.records.batch import BatchHeader
@@ -55,16 +55,16 @@ def written_anew(
     keys_count_max: int = 1_000,
     step_bytes: int = 4_096,
     make_map: Callable[[int], OffsetMap] = PlainOffsetMap,
-) -> tuple[Cleaning, list[tuple[list[Segment], Segment]]]:
+) -> tuple[Cleaner, list[tuple[list[Segment], Segment]]]:
     """A pass without its end: what is to be replaced, and by what."""
     plan = plan_pass(log, cleanable_of(log, now_ms), now_ms)
-    cleaning = Cleaning(plan, make_map(keys_count_max), step_bytes)
+    cleaning = Cleaner(plan, make_map(keys_count_max), step_bytes)
     finish(cleaning.index())
     groups = group_segments(cleaning.sources, plan.config)
     return cleaning, [([each.segment for each in group], finish(cleaning.clean(group))) for group in groups]
 
 
-def compact(log: PartitionLog, now_ms: int, **options: Any) -> Cleaning:
+def compact(log: PartitionLog, now_ms: int, **options: Any) -> Cleaner:
     """One pass, as the cleaner does it."""
     cleaning, swaps = written_anew(log, now_ms, **options)
     for old, new in swaps:
@@ -89,7 +89,7 @@ def cleaned_by_broker(
 ) -> Iterator[Mapping[TopicPartition, PartitionLog]]:
     """The logs in a directory, after one pass of the broker's cleaner over each at its moment."""
     clock = ManualClock()
-    directories = LogDirectories.open([data], cluster_id="c", node_id=1, clock=clock, random=Random(0))
+    directories = LogManager.open([data], cluster_id="c", node_id=1, clock=clock, random=Random(0))
     try:
         directories.load(lambda topic: config)
         asyncio.run(_clean(directories, clock, moments))
@@ -98,9 +98,7 @@ def cleaned_by_broker(
         directories.close()
 
 
-async def _clean(
-    directories: LogDirectories, clock: ManualClock, moments: Mapping[TopicPartition, int]
-) -> None:
+async def _clean(directories: LogManager, clock: ManualClock, moments: Mapping[TopicPartition, int]) -> None:
     worker = LogWorker(directories, clock, lambda: CLEANER_SETTINGS.bytes_per_second)
     cleaner = LogCleaner(directories, clock, lambda: CLEANER_SETTINGS, worker)
     try:
@@ -137,7 +135,7 @@ def offsets_of(log: PartitionLog) -> list[int]:
     return [record.offset for record in records_of(log)]
 
 
-def parts_of(log: PartitionLog, now_ms: int, replacement: Path) -> tuple[Part, ...]:
+def parts_of(log: PartitionLog, now_ms: int, replacement: Path) -> tuple[ImportedSegment, ...]:
     """What a pass leaves, written to files in `replacement` as somebody beside the broker would."""
     parts = []
     for old, new in written_anew(log, now_ms)[1]:
@@ -149,6 +147,8 @@ def parts_of(log: PartitionLog, now_ms: int, replacement: Path) -> tuple[Part, .
             Replaced(each.base_offset, each.size_bytes, digest_of(each.path, each.size_bytes)) for each in old
         )
         digest = digest_of(file, new.size_bytes)
-        parts.append(Part(file.name, new.base_offset, ends[0], new.size_bytes, digest, replaced, aborted))
+        parts.append(
+            ImportedSegment(file.name, new.base_offset, ends[0], new.size_bytes, digest, replaced, aborted)
+        )
         discard(new)
     return tuple(parts)

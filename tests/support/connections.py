@@ -6,10 +6,10 @@ from collections.abc import Callable, Coroutine
 from types import SimpleNamespace
 from typing import Any
 
-from barnabas.api.dispatch import Refused
+from barnabas.api.dispatch import RequestRejectedError
 from barnabas.base.clock import ManualClock
 from barnabas.base.turns import Turns
-from barnabas.net.connection import Connection
+from barnabas.net.connection import ServerConnection
 from barnabas.net.connections import ConnectionLimits, Connections
 from barnabas.telemetry.requests import RequestStatistics
 from support.loop import turns
@@ -92,7 +92,7 @@ class Dispatcher:
     ) -> tuple[Context, list[bytes] | Coroutine[Any, Any, Any]]:
         text = bytes(frame).decode()
         if text.startswith("bad:"):
-            raise Refused("bad request", text[4:].encode() or None)
+            raise RequestRejectedError("bad request", text[4:].encode() or None)
         if text.startswith("once:"):
             self.started.append(text[5:])
             self.clock.advance(self.ms_per_request)
@@ -145,7 +145,7 @@ class Client:
         self.connections = Connections(self.clock, **options)
         self.dispatcher = Dispatcher(delay_ms)
         duck: Any = self.dispatcher
-        self.connection = Connection(duck, "PLAINTEXT", self.connections, sasl)
+        self.connection = ServerConnection(duck, "PLAINTEXT", self.connections, sasl)
         self.transport = Transport()
         self.connection.connection_made(self.transport)
         if reads_slowly:

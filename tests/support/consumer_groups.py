@@ -4,7 +4,7 @@ from typing import Any
 
 from barnabas.groups.consumer.client_info import Caller
 from barnabas.groups.consumer.group import ConsumerGroup
-from barnabas.groups.consumer.member import Assigned, Member
+from barnabas.groups.consumer.member import Assigned, ConsumerGroupMember
 from barnabas.wire.errors import KafkaError
 from barnabas.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
@@ -122,7 +122,7 @@ def group_of(world: GroupWorld, group_id: str = "g") -> ConsumerGroup:
     return group
 
 
-def stored(world: GroupWorld, member_id: str, group_id: str = "g") -> Member:
+def stored(world: GroupWorld, member_id: str, group_id: str = "g") -> ConsumerGroupMember:
     """A member as the shard knows it."""
     return group_of(world, group_id).members[member_id]
 

@@ -17,7 +17,7 @@ from barnabas.wire.coordinator_records import consumer_group_partition_metadata 
 from barnabas.wire.coordinator_records import consumer_group_regular_expression as regex
 from barnabas.wire.coordinator_records import consumer_group_target_assignment_member as target
 from barnabas.wire.coordinator_records import consumer_group_target_assignment_metadata as assignment
-from barnabas.wire.coordinator_records.serde import Record
+from barnabas.wire.coordinator_records.serde import CoordinatorRecord
 from barnabas.wire.errors import KafkaError
 from support.consumer_groups import ConsumerMember, group_of, stored
 from support.group_worlds import GroupWorld
@@ -139,7 +139,7 @@ class ConsumerScenario:
         ]
         return " ".join(sorted(told)) or "nothing"
 
-    def line(self, record: Record) -> str:
+    def line(self, record: CoordinatorRecord) -> str:
         """A record for people."""
         key, value = record.key, record.value
         if isinstance(key, metadata.ConsumerGroupMemberMetadataKey):

@@ -6,7 +6,7 @@ from typing import Any
 
 from barnabas.metadata.brokers import decide_register
 from barnabas.metadata.decision import Decision
-from barnabas.metadata.image import Image
+from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.topics import NO_LEADER, PARTITION_STATES, partition_key
 from barnabas.testing import EmbeddedBroker
 from support.images import broker
@@ -29,7 +29,7 @@ def add_broker(kafka: EmbeddedBroker, *, fenced: bool = False) -> None:
 def take_leader(kafka: EmbeddedBroker, topic: str, index: int = 0) -> None:
     """Leave a partition without a leader."""
 
-    def decide(image: Image) -> Decision[None]:
+    def decide(image: MetadataImage) -> Decision[None]:
         found = image.topics[topic]
         left = replace(image.partition(found, index), leader=NO_LEADER)
         return Decision(None, (PARTITION_STATES.put(partition_key(found.topic_id, index), left),))

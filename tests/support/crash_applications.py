@@ -4,12 +4,12 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from barnabas.base.ids import TopicPartition
-from barnabas.coordinator.result import Pending, Step, TransactionalProducer
+from barnabas.coordinator.result import CoordinatorResult, Pending, TransactionalProducer
 from barnabas.groups.classic.heartbeat import Heartbeat
-from barnabas.groups.classic.join import Client, Join
+from barnabas.groups.classic.join import Join, JoiningClient
 from barnabas.groups.consumer.client_info import Caller
 from barnabas.groups.shard import GroupShard
-from barnabas.transactions.end_txn import Ending
+from barnabas.transactions.end_txn import EndTxn
 from barnabas.transactions.initialization import Initialization
 from barnabas.transactions.partitions import Addition
 from barnabas.transactions.shard import TransactionShard
@@ -115,7 +115,7 @@ class Application:
         except Killed:
             self._lose_connection()
 
-    def ask(self, log: TopicPartition, event: Callable[[Any, Step, Pending[Any]], None]) -> Any:
+    def ask(self, log: TopicPartition, event: Callable[[Any, CoordinatorResult, Pending[Any]], None]) -> Any:
         """The answer to a request, which may come later."""
         pending = self.world.ask(log, event)
         while pending not in self.world.answers:
@@ -139,7 +139,7 @@ class Application:
                 if self.call(self._sync):
                     return
 
-    def _join(self, shard: GroupShard, step: Step, pending: Pending[Any]) -> None:
+    def _join(self, shard: GroupShard, step: CoordinatorResult, pending: Pending[Any]) -> None:
         subscription = write(ConsumerProtocolSubscription(topics=[INPUT.topic]), 1)
         request = JoinGroupRequest(
             group_id=GROUP,
@@ -150,7 +150,7 @@ class Application:
             protocols=[JoinGroupRequestProtocol(name="range", metadata=subscription)],
         )
         try:
-            shard.join_group(step, Join(request, Client(NAME, "/h", 9), pending))
+            shard.join_group(step, Join(request, JoiningClient(NAME, "/h", 9), pending))
         except KafkaError as error:
             if error.code is not ErrorCode.UNKNOWN_MEMBER_ID:
                 raise
@@ -207,7 +207,7 @@ class Application:
             raise BeginAnew
         self._end(commit=not self.troubles.at(offset, "abort"))
 
-    def _initialize(self, shard: TransactionShard, step: Step, pending: Pending[Any]) -> None:
+    def _initialize(self, shard: TransactionShard, step: CoordinatorResult, pending: Pending[Any]) -> None:
         shard.initialize(step, pending, Initialization(NAME, TRANSACTION_MS))
 
     def _add(self, partition: TopicPartition) -> None:
@@ -218,20 +218,20 @@ class Application:
             )
         )
 
-    def _committing(self, offset: int) -> Callable[[GroupShard, Step, Pending[Any]], None]:
+    def _committing(self, offset: int) -> Callable[[GroupShard, CoordinatorResult, Pending[Any]], None]:
         partitions = [TxnOffsetCommitRequestPartition(INPUT.partition, offset)]
         topics = [TxnOffsetCommitRequestTopic(INPUT.topic, partitions)]
         member = (self.generation, self.member_id, None)
         request = TxnOffsetCommitRequest(NAME, GROUP, *self.who, *member, topics)
 
-        def event(shard: GroupShard, step: Step, pending: Pending[Any]) -> None:
+        def event(shard: GroupShard, step: CoordinatorResult, pending: Pending[Any]) -> None:
             step.producer = TransactionalProducer(NAME, *self.who)
             shard.offsets.commit_in_transaction(step, pending, request, 5)
 
         return event
 
     def _end(self, *, commit: bool) -> None:
-        asked = Ending(NAME, *self.who, commit, self.version)
+        asked = EndTxn(NAME, *self.who, commit, self.version)
         ended = self.call(
             lambda: self.ask(TRANSACTION_LOG, lambda shard, step, pending: shard.end(step, pending, asked))
         )

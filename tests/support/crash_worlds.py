@@ -11,15 +11,15 @@ from typing import Any, NamedTuple, TypeAlias
 
 from barnabas.base.ids import TopicPartition
 from barnabas.config.broker_config import BrokerConfig
-from barnabas.coordinator.result import Pending, Step, TimerKey
+from barnabas.coordinator.result import CoordinatorResult, Pending, TimerKey
 from barnabas.coordinator.shard import RecordPlace
-from barnabas.groups.context import Surroundings as GroupSurroundings
+from barnabas.groups.context import GroupCoordinatorContext
 from barnabas.groups.shard import GroupShard
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.features import FINALIZED_FEATURES
-from barnabas.metadata.image import Image
-from barnabas.transactions.shard import Surroundings, TransactionShard, WriteMarkers
-from barnabas.transactions.transaction import Transaction, TransactionState
+from barnabas.metadata.image import MetadataImage
+from barnabas.transactions.shard import TransactionCoordinatorContext, TransactionShard, WriteMarkers
+from barnabas.transactions.transaction import TransactionMetadata, TransactionState
 from barnabas.wire.coordinator_records.committed_offset import decode_value
 from barnabas.wire.coordinator_records.serde import (
     GROUP_RECORDS,
@@ -30,7 +30,7 @@ from barnabas.wire.coordinator_records.serde import (
     encode,
 )
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.records.control import EndMarker
+from barnabas.wire.records.control import EndTransactionMarker
 from support.images import cluster, new_topic, replayed
 
 INPUT, OUTPUT = TopicPartition("in", 0), TopicPartition("out", 0)
@@ -68,7 +68,7 @@ class End(NamedTuple):
     """The end of a transaction in a partition."""
 
     log: TopicPartition
-    marker: EndMarker
+    marker: EndTransactionMarker
 
 
 Entry: TypeAlias = Batch | Output | End
@@ -109,7 +109,7 @@ class CrashWorld:
         self.start()
 
     @staticmethod
-    def _cluster(level: int) -> Image:
+    def _cluster(level: int) -> MetadataImage:
         feature = FINALIZED_FEATURES.put("transaction.version", level)
         return replayed(cluster(1, new_topic(INPUT.topic, 1)), Decision(None, (feature,)))
 
@@ -117,9 +117,11 @@ class CrashWorld:
         """Load what stands on the disk."""
         self.timers: dict[tuple[TopicPartition, TimerKey], int] = {}
         self.answers: dict[Pending[Any], Any] = {}
-        self.ending: list[Transaction] = []  #: whose markers are to be written
-        self.groups = GroupShard(GroupSurroundings(lambda: self.config, lambda: self._image, self.dice))
-        around = Surroundings(lambda: self.config, lambda: self._image, lambda: next(self._ids))
+        self.ending: list[TransactionMetadata] = []  #: whose markers are to be written
+        self.groups = GroupShard(GroupCoordinatorContext(lambda: self.config, lambda: self._image, self.dice))
+        around = TransactionCoordinatorContext(
+            lambda: self.config, lambda: self._image, lambda: next(self._ids)
+        )
         self.transactions = TransactionShard(around)
         for offset, entry in enumerate(self.disk.entries):
             self._replay(entry, offset)
@@ -142,24 +144,26 @@ class CrashWorld:
 
     # Events
 
-    def ask(self, log: TopicPartition, event: Callable[[Any, Step, Pending[Any]], None]) -> Pending[Any]:
+    def ask(
+        self, log: TopicPartition, event: Callable[[Any, CoordinatorResult, Pending[Any]], None]
+    ) -> Pending[Any]:
         """Hand in a request.
 
         :raises KafkaError: A refusal.
         """
         pending: Pending[Any] = Pending()
-        step = Step(self.now_ms)
+        step = CoordinatorResult(self.now_ms)
         event(self.shard(log), step, pending)
         self._perform(log, step)
         return pending
 
-    def tell(self, log: TopicPartition, event: Callable[[Any, Step], None]) -> None:
+    def tell(self, log: TopicPartition, event: Callable[[Any, CoordinatorResult], None]) -> None:
         """Hand in what nobody waits for."""
-        step = Step(self.now_ms)
+        step = CoordinatorResult(self.now_ms)
         event(self.shard(log), step)
         self._perform(log, step)
 
-    def _perform(self, log: TopicPartition, step: Step) -> None:
+    def _perform(self, log: TopicPartition, step: CoordinatorResult) -> None:
         if step.records:
             producer = step.producer
             who = (producer.producer_id, producer.producer_epoch) if producer else NOBODY
@@ -181,7 +185,7 @@ class CrashWorld:
             who = (transaction.producer_id, transaction.producer_epoch)
             is_commit = transaction.state is TransactionState.PREPARE_COMMIT
             for partition in sorted(transaction.partitions):
-                end = End(partition, EndMarker(*who, 0, is_commit, self.now_ms))
+                end = End(partition, EndTransactionMarker(*who, 0, is_commit, self.now_ms))
                 self._replay(end, self.disk.append(end))
             self.tell(
                 TRANSACTION_LOG, lambda shard, step, told=transaction: shard.markers_written(step, told)
@@ -217,7 +221,7 @@ class CrashWorld:
         outputs = [entry.who for entry in self.disk.entries if isinstance(entry, Output)]
         return outputs + [(marker.producer_id, marker.producer_epoch) for marker in self._ends()]
 
-    def _ends(self) -> list[EndMarker]:
+    def _ends(self) -> list[EndTransactionMarker]:
         return [entry.marker for entry in self.disk.entries if isinstance(entry, End) and entry.log == OUTPUT]
 
     def committed(self) -> tuple[list[int], int]:

@@ -12,9 +12,9 @@ import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
-from pyspark_barnabas.pipelines.databases import Database, Secret
+from pyspark_barnabas.pipelines.databases import Database, PasswordRef
 from pyspark_barnabas.pipelines.failures import FlowError
-from pyspark_barnabas.pipelines.jdbc import Connection, connected
+from pyspark_barnabas.pipelines.jdbc import JdbcConnection, connected
 from pyspark_barnabas.pipelines.sinks.batch import BatchName
 from pyspark_barnabas.pipelines.sinks.jdbc import write_jdbc
 
@@ -51,7 +51,7 @@ class Served(Opened):
     def __init__(self, spark: SparkSession, url: str, user: str, variable: str) -> None:
         super().__init__(spark)
         self.url = url
-        self._login = user, Secret("env", variable)
+        self._login = user, PasswordRef("env", variable)
 
     def table(self, name: str) -> Database:
         return Database(self.url, name, *self._login, None, {})
@@ -105,9 +105,9 @@ class DriverGone(Exception):
 
 def write_dying_at(call: int, write: Callable[[], None]) -> int:
     """Write, but die behind that statement; gives how many statements there were."""
-    real, calls = Connection.execute, 0
+    real, calls = JdbcConnection.execute, 0
 
-    def dying(self: Connection, statement: str, *values: str | int) -> int:
+    def dying(self: JdbcConnection, statement: str, *values: str | int) -> int:
         nonlocal calls
         changed = real(self, statement, *values)
         calls += 1
@@ -116,7 +116,7 @@ def write_dying_at(call: int, write: Callable[[], None]) -> int:
         return changed
 
     with pytest.MonkeyPatch.context() as patch, suppress(FlowError):
-        patch.setattr(Connection, "execute", dying)
+        patch.setattr(JdbcConnection, "execute", dying)
         write()
     return calls
 

@@ -8,17 +8,17 @@ from typing import Any
 from barnabas.base.clock import SystemClock
 from barnabas.client.admin.admin import Admin, raise_errors
 from barnabas.client.admin.model import NewTopic
-from barnabas.client.admin.quotas import Alteration
+from barnabas.client.admin.quotas import ClientQuotaAlteration
 from barnabas.client.admin.scram import Upsertion
-from barnabas.client.core.cluster import Cluster
+from barnabas.client.core.cluster import ClusterClient
 from barnabas.client.core.errors import ConnectionLost
-from barnabas.config.alter_op import Edit, Operation
+from barnabas.config.alter_op import AlterConfigOp, OpType
 from barnabas.config.config_resource import Resource, ResourceKind
-from barnabas.declared.apply import Outcome, apply_plan
+from barnabas.declared.apply import ChangeResult, apply_plan
 from barnabas.declared.live import whole_state
-from barnabas.declared.plan import Plan, Wish, make_plan
+from barnabas.declared.plan import Plan, PlanRequest, make_plan
 from barnabas.declared.secrets import Secrets
-from barnabas.declared.state import PRUNABLE, State
+from barnabas.declared.state import PRUNABLE, DeclaredState
 from barnabas.wire.acls import AclBinding, AclOperation, AclPermission, PatternType, ResourceType
 from barnabas.wire.schema import Message
 from barnabas.wire.scram import ScramMechanism
@@ -62,9 +62,9 @@ ACLS = [
     ),
 ]
 QUOTAS = [
-    Alteration((("user", "alice"),), {"producer_byte_rate": 1048576.0}),
-    Alteration((("client-id", None), ("user", "bob, the second")), {"request_percentage": 12.5}),
-    Alteration((("ip", "127.0.0.9"),), {"connection_creation_rate": 100.0}),
+    ClientQuotaAlteration((("user", "alice"),), {"producer_byte_rate": 1048576.0}),
+    ClientQuotaAlteration((("client-id", None), ("user", "bob, the second")), {"request_percentage": 12.5}),
+    ClientQuotaAlteration((("ip", "127.0.0.9"),), {"connection_creation_rate": 100.0}),
 ]
 USERS = [
     Upsertion("alice", ScramMechanism.SCRAM_SHA_256, "alice-secret", 8192),
@@ -90,7 +90,7 @@ def enriched(bootstrap: str) -> None:
     """Give the cluster all of it."""
 
     async def work() -> None:
-        async with Cluster(bootstrap) as cluster:
+        async with ClusterClient(bootstrap) as cluster:
             await _enrich(Admin(cluster))
 
     asyncio.run(work())
@@ -108,7 +108,7 @@ async def _enrich(admin: Admin) -> None:
         ],
     }
     edits = {
-        resource: [Edit(key, Operation.SET, value) for key, value in pairs]
+        resource: [AlterConfigOp(key, OpType.SET, value) for key, value in pairs]
         for resource, pairs in configs.items()
     }
     raise_errors((await admin.create_topics(TOPICS)).values())
@@ -118,7 +118,7 @@ async def _enrich(admin: Admin) -> None:
     raise_errors((await admin.alter_user_scram_credentials(USERS)).values())
 
 
-class CutShort(Cluster):
+class CutShort(ClusterClient):
     """Loses the connection at the n-th order, before it is sent or after."""
 
     def __init__(self, bootstrap: str, at: int, *, is_heard: bool) -> None:
@@ -136,7 +136,7 @@ class CutShort(Cluster):
         return await super().send(request, *args, **kwargs)
 
 
-async def grown(admin: Admin, declared: State) -> Wish:
+async def grown(admin: Admin, declared: DeclaredState) -> PlanRequest:
     """The state with no fewer partitions than there are: those cannot go. What it does not mention goes."""
     live = await whole_state(admin)
     topics = {
@@ -145,9 +145,9 @@ async def grown(admin: Admin, declared: State) -> Wish:
         else topic
         for name, topic in declared.topics.items()
     }
-    return Wish(replace(declared, topics=topics, prune=frozenset(PRUNABLE)), SECRETS)
+    return PlanRequest(replace(declared, topics=topics, prune=frozenset(PRUNABLE)), SECRETS)
 
 
-async def applied(admin: Admin, wish: Wish) -> tuple[Plan, list[Outcome]]:
+async def applied(admin: Admin, wish: PlanRequest) -> tuple[Plan, list[ChangeResult]]:
     plan = await make_plan(admin, wish, SystemClock())
     return plan, await apply_plan(admin, plan, wish)

@@ -2,7 +2,15 @@
 
 from hypothesis import strategies as st
 
-from barnabas.declared.state import Broker, Configs, Credential, Entity, Secret, State, Topic
+from barnabas.declared.state import (
+    Configs,
+    Credential,
+    DeclaredBroker,
+    DeclaredState,
+    DeclaredTopic,
+    Entity,
+    SecretRef,
+)
 from barnabas.wire.acls import AclBinding, AclOperation, AclPermission, PatternType, ResourceType
 from barnabas.wire.scram import ScramMechanism
 
@@ -19,7 +27,7 @@ topic_configs: st.SearchStrategy[Configs] = st.fixed_dictionaries(
         "compression.type": st.sampled_from(["producer", "lz4"]),
     },
 )
-topics = st.builds(Topic, st.integers(1, 4), st.just(1), topic_configs)
+topics = st.builds(DeclaredTopic, st.integers(1, 4), st.just(1), topic_configs)
 resources = st.one_of(
     st.tuples(
         st.sampled_from([ResourceType.TOPIC, ResourceType.GROUP, ResourceType.TRANSACTIONAL_ID]),
@@ -52,7 +60,7 @@ quotas = st.dictionaries(
 )
 credentials = st.dictionaries(
     st.sampled_from(ScramMechanism),
-    st.builds(Credential, st.sampled_from([4096, 4097]), st.just(Secret("env", "WORD"))),
+    st.builds(Credential, st.sampled_from([4096, 4097]), st.just(SecretRef("env", "WORD"))),
     min_size=1,
 )
 groups: st.SearchStrategy[Configs] = st.fixed_dictionaries(
@@ -66,16 +74,16 @@ broker_configs: st.SearchStrategy[Configs] = st.fixed_dictionaries(
 )
 
 
-def states(prune: frozenset[str] = frozenset()) -> st.SearchStrategy[State]:
+def states(prune: frozenset[str] = frozenset()) -> st.SearchStrategy[DeclaredState]:
     """States with a few things of each section."""
     return st.builds(
-        State,
+        DeclaredState,
         st.dictionaries(topic_names, topics, max_size=4),
         st.frozensets(acls, max_size=4),
         st.dictionaries(entities, quotas, max_size=2),
         st.dictionaries(st.sampled_from(["alice", "bob"]), credentials, max_size=2),
         st.dictionaries(st.sampled_from(["billing", "g 2"]), groups, max_size=2),
-        st.dictionaries(st.just(""), st.builds(Broker, broker_configs), max_size=1),
+        st.dictionaries(st.just(""), st.builds(DeclaredBroker, broker_configs), max_size=1),
         st.dictionaries(st.sampled_from(["lag", "cpu"]), metrics, max_size=2),
         st.just(prune),
     )

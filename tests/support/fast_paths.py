@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from barnabas.api.context import RequestContext
-from barnabas.api.dispatch import Refused
+from barnabas.api.dispatch import RequestRejectedError
 from support.nodes import RunningNode, running_node
 
 Prepare: TypeAlias = Callable[[RunningNode], Awaitable[None]]
@@ -47,7 +47,7 @@ class Pair:
     async def _outcome(self, node: RunningNode, frame: bytes) -> object:
         try:
             context, answer = node.begin(frame)
-        except Refused as refused:
+        except RequestRejectedError as refused:
             return "refused", refused.answer
         if isinstance(answer, Coroutine):
             parts = await answer

@@ -11,15 +11,15 @@ from typing import Any
 
 from barnabas.base.clock import ManualClock
 from barnabas.config.broker_config import BrokerConfig
-from barnabas.coordinator.context import ShardRunner
-from barnabas.coordinator.result import Pending, Step
+from barnabas.coordinator.result import CoordinatorResult, Pending
+from barnabas.coordinator.runner import ShardRunner
 from barnabas.groups.classic.group import ClassicGroup
 from barnabas.groups.classic.heartbeat import Heartbeat
-from barnabas.groups.classic.join import Client, Join
-from barnabas.groups.context import Surroundings
+from barnabas.groups.classic.join import Join, JoiningClient
+from barnabas.groups.context import GroupCoordinatorContext
 from barnabas.groups.offsets.manager import EXPIRE_OFFSETS
 from barnabas.groups.shard import GroupShard
-from barnabas.metadata.image import Image
+from barnabas.metadata.image import MetadataImage
 from barnabas.wire.consumer_protocol.subscription import ConsumerProtocolSubscription
 from barnabas.wire.consumer_protocol.versioned import write
 from barnabas.wire.coordinator_records.group_metadata import GroupMetadataKey, GroupMetadataValue
@@ -135,7 +135,7 @@ class GroupScenario(OffsetCommands):
             protocols=_protocols(given),
             reason=options.get("reason"),
         )
-        client = Client(speaker.name, "/host", int(given.get("version", NEWEST_VERSION)))
+        client = JoiningClient(speaker.name, "/host", int(given.get("version", NEWEST_VERSION)))
         self._ask(
             speaker,
             lambda shard, step, pending: shard.join_group(step, Join(request, client, pending)),
@@ -235,7 +235,7 @@ class GroupScenario(OffsetCommands):
     # How it is done
 
     async def _start(self) -> None:
-        surroundings = Surroundings(lambda: BrokerConfig(self.settings), Image, Random(1))
+        surroundings = GroupCoordinatorContext(lambda: BrokerConfig(self.settings), MetadataImage, Random(1))
         self.runner = ShardRunner(GroupShard(surroundings), self.log, self.clock)
         await self.runner.load()
         self._told_changes.clear()
@@ -254,7 +254,7 @@ class GroupScenario(OffsetCommands):
     def _ask(
         self,
         speaker: Speaker,
-        event: Callable[[GroupShard, Step, Pending[Any]], None],
+        event: Callable[[GroupShard, CoordinatorResult, Pending[Any]], None],
         told: Callable[[Any], str],
     ) -> None:
         async def ask() -> None:

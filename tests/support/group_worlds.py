@@ -6,23 +6,23 @@ from dataclasses import replace
 from typing import Any
 
 from barnabas.config.broker_config import BrokerConfig
-from barnabas.coordinator.result import Pending, Step, TimerKey
+from barnabas.coordinator.result import CoordinatorResult, Pending, TimerKey
 from barnabas.coordinator.shard import RecordPlace
-from barnabas.groups.context import Surroundings
+from barnabas.groups.context import GroupCoordinatorContext
 from barnabas.groups.shard import GroupShard
 from barnabas.metadata.configs import GROUP_CONFIGS
 from barnabas.metadata.decision import Decision
-from barnabas.metadata.image import Image
+from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.topic_creation import decide_create
 from barnabas.metadata.topics import TOPICS
-from barnabas.wire.coordinator_records.serde import GROUP_RECORDS, Record, encode
+from barnabas.wire.coordinator_records.serde import GROUP_RECORDS, CoordinatorRecord, encode
 from barnabas.wire.errors import KafkaError
 from support.images import RULES, cluster, new_topic, replayed
 
 #: When the world begins.
 START_MS = 1_000_000
 
-Event = Callable[[GroupShard, Step, Pending[Any]], None]
+Event = Callable[[GroupShard, CoordinatorResult, Pending[Any]], None]
 
 
 class GroupWorld:
@@ -37,36 +37,36 @@ class GroupWorld:
         self.log: list[tuple[bytes, bytes | None]] = []
         self.timers: dict[TimerKey, int] = {}  #: key -> when it is due
         self.answers: dict[Pending[Any], Any] = {}
-        self.last = Step(self.now_ms)  #: what the last event led to
+        self.last = CoordinatorResult(self.now_ms)  #: what the last event led to
         self.asked: Pending[Any] = Pending()  #: the last request
         self._dice = random.Random(7)
         self.shard = self._new_shard()
 
     def _new_shard(self) -> GroupShard:
-        return GroupShard(Surroundings(lambda: self.config, lambda: self.image, self._dice))
+        return GroupShard(GroupCoordinatorContext(lambda: self.config, lambda: self.image, self._dice))
 
     # Events
 
     def ask(self, event: Event) -> Any:
         """The answer to a request, the error that it is refused by, or None while it waits."""
         pending = self.asked = Pending()
-        step = Step(self.now_ms)
+        step = CoordinatorResult(self.now_ms)
         try:
             event(self.shard, step, pending)
         except KafkaError as error:
-            self.last = Step(self.now_ms)
+            self.last = CoordinatorResult(self.now_ms)
             self.check()
             return error
         self._perform(step)
         return self.answers.get(pending)
 
-    def tell(self, event: Callable[[GroupShard, Step], None]) -> None:
+    def tell(self, event: Callable[[GroupShard, CoordinatorResult], None]) -> None:
         """Something happens that nobody waits for."""
-        step = Step(self.now_ms)
+        step = CoordinatorResult(self.now_ms)
         event(self.shard, step)
         self._perform(step)
 
-    def _perform(self, step: Step) -> None:
+    def _perform(self, step: CoordinatorResult) -> None:
         for record in step.records:
             self.log.append(encode(record.key, record.value, record.value_version))
             self.shard.replay(self._read(*self.log[-1]), RecordPlace(len(self.log) - 1, step.now_ms))
@@ -79,12 +79,12 @@ class GroupWorld:
         self.check()
 
     @staticmethod
-    def _read(key: bytes, value: bytes | None) -> Record:
+    def _read(key: bytes, value: bytes | None) -> CoordinatorRecord:
         record = GROUP_RECORDS.decode(key, value)
-        assert isinstance(record, Record)
+        assert isinstance(record, CoordinatorRecord)
         return record
 
-    def pass_time(self, duration_ms: int) -> list[Step]:
+    def pass_time(self, duration_ms: int) -> list[CoordinatorResult]:
         """What the timers that become due lead to, one after the other."""
         end_ms = self.now_ms + duration_ms
         steps = []
@@ -114,7 +114,7 @@ class GroupWorld:
 
     # The cluster
 
-    def _follow(self, after: Image) -> None:
+    def _follow(self, after: MetadataImage) -> None:
         before, self.image = self.image, after
         self.tell(lambda shard, step: shard.follow(step, before, after))
 

@@ -4,57 +4,61 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from barnabas.metadata.brokers import Broker, Endpoint, decide_register
+from barnabas.metadata.brokers import BrokerRegistration, Endpoint, decide_register
 from barnabas.metadata.cluster import decide_form
 from barnabas.metadata.decision import Decision
-from barnabas.metadata.image import Image
+from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.store import Commit
-from barnabas.metadata.topic_creation import CreationRules, NewTopic, decide_create
-from barnabas.metadata.topics import PARTITION_STATES, PartitionState, Topic, partition_key
+from barnabas.metadata.topic_creation import CreationRules, TopicToCreate, decide_create
+from barnabas.metadata.topics import PARTITION_STATES, PartitionRegistration, TopicImage, partition_key
 
 LISTENER = "PLAINTEXT"
 RULES = CreationRules(1, 1, lambda name, overrides: None)
 
 
-def broker(broker_id: int, **fields: Any) -> Broker:
+def broker(broker_id: int, **fields: Any) -> BrokerRegistration:
     """A broker with one endpoint."""
-    return Broker(broker_id, (Endpoint(LISTENER, f"host{broker_id}", 9092),), **fields)
+    return BrokerRegistration(broker_id, (Endpoint(LISTENER, f"host{broker_id}", 9092),), **fields)
 
 
-def replayed(image: Image, decision: Decision[Any]) -> Image:
+def replayed(image: MetadataImage, decision: Decision[Any]) -> MetadataImage:
     """The image once a decision is committed."""
     if not decision.changes:
         return image
     return image.replay(Commit(image.revision + 1, decision.changes))
 
 
-def cluster(brokers_count: int = 1, *topics: NewTopic, fenced: Sequence[int] = ()) -> Image:
+def cluster(brokers_count: int = 1, *topics: TopicToCreate, fenced: Sequence[int] = ()) -> MetadataImage:
     """A formed cluster of brokers 1, 2, ... with these topics."""
-    image = replayed(Image(), decide_form(Image().cluster, bytes(16), None))
+    image = replayed(MetadataImage(), decide_form(MetadataImage().cluster, bytes(16), None))
     for broker_id in range(1, brokers_count + 1):
         joining = broker(broker_id, fenced=broker_id in fenced)
         image = replayed(image, decide_register(image.brokers, joining))
     return with_topics(image, *topics)
 
 
-def with_topics(image: Image, *topics: NewTopic) -> Image:
+def with_topics(image: MetadataImage, *topics: TopicToCreate) -> MetadataImage:
     """The image after these topics have been created; they must be fit to be."""
     decision = decide_create(image, topics, RULES, random.Random(7), validate_only=False)
     assert not [outcome.error for outcome in decision.response if outcome.error]
     return replayed(image, decision)
 
 
-def with_state(image: Image, topic: Topic, index: int, state: PartitionState) -> Image:
+def with_state(
+    image: MetadataImage, topic: TopicImage, index: int, state: PartitionRegistration
+) -> MetadataImage:
     """The image after a partition's state has been written."""
     change = PARTITION_STATES.put(partition_key(topic.topic_id, index), state)
     return replayed(image, Decision(None, (change,)))
 
 
-def new_topic(name: str, partition_count: int = 1, replication_factor: int = 1, **fields: Any) -> NewTopic:
+def new_topic(
+    name: str, partition_count: int = 1, replication_factor: int = 1, **fields: Any
+) -> TopicToCreate:
     """A topic as it is asked for, with both counts."""
-    return NewTopic(name, partition_count, replication_factor, **fields)
+    return TopicToCreate(name, partition_count, replication_factor, **fields)
 
 
-def by_hand(name: str, *replicas: Sequence[int], configs: Mapping[str, str] | None = None) -> NewTopic:
+def by_hand(name: str, *replicas: Sequence[int], configs: Mapping[str, str] | None = None) -> TopicToCreate:
     """A topic with the replicas of partitions 0, 1, ... chosen by hand."""
-    return NewTopic(name, assignments=dict(enumerate(replicas)), configs=configs)
+    return TopicToCreate(name, assignments=dict(enumerate(replicas)), configs=configs)

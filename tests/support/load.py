@@ -8,7 +8,7 @@ from confluent_kafka import KafkaError, Message, Producer
 
 from barnabas.base.ids import TopicPartition
 from barnabas.client.admin.offsets import EARLIEST
-from barnabas.client.blocking import Client
+from barnabas.client.blocking import BlockingClient
 
 #: Of the topic "t", to which everything is written.
 PARTITIONS_COUNT = 2
@@ -90,7 +90,7 @@ def stored(bootstrap: str) -> dict[tuple[str, int], list[int]]:
     found: dict[tuple[str, int], list[int]] = defaultdict(list)
     places = {TopicPartition("t", index): EARLIEST for index in range(PARTITIONS_COUNT)}
     offsets: dict[int, list[int]] = defaultdict(list)
-    with Client(bootstrap) as client, client.consumer(places, stop_at_end=True) as consumer:
+    with BlockingClient(bootstrap) as client, client.consumer(places, stop_at_end=True) as consumer:
         for record in consumer:
             found[(record.key or b"").decode(), record.partition].append(int(record.value or b""))
             offsets[record.partition].append(record.offset)

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 
-from barnabas.metadata.store import NEVER, Change, Commit, Conflict, Item
+from barnabas.metadata.store import NEVER, Commit, Conflict, Item, StoreChange
 from support.loop import turns
 
 
@@ -30,12 +30,12 @@ class MemoryStore:
         """Let the commits that wait be done."""
         self._is_open.set()
 
-    async def commit(self, reads: Mapping[str, int], changes: tuple[Change, ...]) -> int:
+    async def commit(self, reads: Mapping[str, int], changes: tuple[StoreChange, ...]) -> int:
         await self._is_open.wait()
         await turns(self._latency_turns)
         return self.write(reads, changes)
 
-    def write(self, reads: Mapping[str, int], changes: tuple[Change, ...]) -> int:
+    def write(self, reads: Mapping[str, int], changes: tuple[StoreChange, ...]) -> int:
         """`commit` without the wait."""
         for key, seen in reads.items():
             found = self.items.get(key)

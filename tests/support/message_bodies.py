@@ -6,7 +6,7 @@ from typing import NamedTuple, TypeVar
 
 from hypothesis import strategies as st
 
-from barnabas.wire.codec import Malformed, encode
+from barnabas.wire.codec import DecodeError, encode
 from barnabas.wire.schema import Message, Versions
 from support.random_structs import random_struct
 
@@ -44,5 +44,5 @@ def read_or_none(read: Callable[[], DataT]) -> DataT | None:
     """What `read` returns; None for malformed bytes."""
     try:
         return read()
-    except Malformed:
+    except DecodeError:
         return None

@@ -6,7 +6,7 @@ from typing import Any
 
 from barnabas.wire.consumer_protocol.versioned import read_assignment
 from barnabas.wire.coordinator_records.group_metadata import GroupMetadataKey, GroupMetadataValue
-from barnabas.wire.coordinator_records.serde import Record
+from barnabas.wire.coordinator_records.serde import CoordinatorRecord
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.join_group import JoinGroupResponse
 from support.classic_members import ClassicConsumer, Partitions
@@ -124,7 +124,7 @@ class MigrationScenario(ConsumerScenario):
         group = self.world.shard.groups.get("g")
         return "Empty" if group is None else f"{group.group_type} {group.state_name}"
 
-    def line(self, record: Record) -> str:
+    def line(self, record: CoordinatorRecord) -> str:
         """A record for people; that of a classic group is one for all its members."""
         key, value = record.key, record.value
         if not isinstance(key, GroupMetadataKey):

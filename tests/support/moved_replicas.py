@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from barnabas.base.ids import TopicPartition
 from barnabas.cli.main import app
-from barnabas.client.blocking import Client
+from barnabas.client.blocking import BlockingClient
 from barnabas.testing import EmbeddedBroker
 from pyspark_barnabas.jobs.common import session as running
 from pyspark_barnabas.jobs.usage.balancing import Home
@@ -89,7 +89,7 @@ def carry_out(bootstrap: str, plan: Plan) -> None:
 def homes(bootstrap: str, topic: str) -> dict[TopicPartition, list[Home]]:
     """Where the replicas of each partition lie, those on their way left out."""
     found: dict[TopicPartition, list[Home]] = {}
-    with Client(bootstrap) as client:
+    with BlockingClient(bootstrap) as client:
         client.admin.describe_topics([topic])
         for node in sorted(client.cluster.metadata.nodes):
             for each in client.admin.describe_log_dirs(node):

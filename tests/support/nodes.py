@@ -15,7 +15,7 @@ from barnabas.base.clock import ManualClock
 from barnabas.base.turns import Turns
 from barnabas.base.worker import Worker
 from barnabas.config.broker_config import BrokerConfig
-from barnabas.log.log_manager import LogDirectories
+from barnabas.log.log_manager import LogManager
 from barnabas.metadata.audit.auditor import Auditor
 from barnabas.metadata.audit.stored_history import decide_keep_history
 from barnabas.metadata.brokers import decide_register
@@ -23,7 +23,7 @@ from barnabas.metadata.client_metrics import ClientTelemetry
 from barnabas.metadata.cluster import decide_form
 from barnabas.metadata.dynamic_config import DynamicConfig
 from barnabas.metadata.features import decide_finalize, supported_features
-from barnabas.metadata.topic_creation import NewTopic, decide_create
+from barnabas.metadata.topic_creation import TopicToCreate, decide_create
 from barnabas.metadata.writer import MetadataWriter
 from barnabas.quotas.manager import QuotaManager
 from barnabas.replication.fetch_sessions import FetchSessionCache
@@ -65,10 +65,10 @@ class RunningNode:
     dispatcher: Dispatcher
     clock: ManualClock
     store: MemoryStore
-    directories: LogDirectories
+    directories: LogManager
     connection: ConnectionInfo
 
-    async def create(self, *topics: NewTopic) -> None:
+    async def create(self, *topics: TopicToCreate) -> None:
         """Create topics, whatever the broker's configuration says."""
         dice = self.node.dice
         outcomes = await self.node.metadata.write(
@@ -140,9 +140,9 @@ def config_of(directory: Path, **overrides: str) -> BrokerConfig:
 
 def _open_directories(
     dynamic: DynamicConfig, cluster_id: str, clock: ManualClock, dice: random.Random
-) -> LogDirectories:
+) -> LogManager:
     paths = [Path(path) for path in dynamic.static.log_dirs]
-    directories = LogDirectories.open(paths, cluster_id=cluster_id, node_id=1, clock=clock, random=dice)
+    directories = LogManager.open(paths, cluster_id=cluster_id, node_id=1, clock=clock, random=dice)
     directories.cordons = lambda path: cordons(dynamic.current, path)
     return directories
 
@@ -187,9 +187,7 @@ def _quotas_and_telemetry(
     return quotas, client_telemetry
 
 
-def _replicas(
-    dynamic: DynamicConfig, metadata: MetadataWriter, directories: LogDirectories
-) -> ReplicaManager:
+def _replicas(dynamic: DynamicConfig, metadata: MetadataWriter, directories: LogManager) -> ReplicaManager:
     """The replicas, which follow the image and the configuration."""
     replicas = ReplicaManager(1, directories, lambda topic, own: log_config(dynamic.current, own))
     replicas.load(metadata.image)

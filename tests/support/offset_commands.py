@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
-from barnabas.coordinator.context import ShardRunner
-from barnabas.coordinator.result import Pending, Step, TransactionalProducer
+from barnabas.coordinator.result import CoordinatorResult, Pending, TransactionalProducer
+from barnabas.coordinator.runner import ShardRunner
 from barnabas.groups.shard import GroupShard
 from barnabas.wire.coordinator_records.committed_offset import decode_partition, decode_value, split_key
 from barnabas.wire.errors import ErrorCode
@@ -20,7 +20,7 @@ from barnabas.wire.messages.txn_offset_commit import (
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
-from barnabas.wire.records.control import EndMarker
+from barnabas.wire.records.control import EndTransactionMarker
 from support.offsets import codes, commit_topics
 from support.shards import MemoryShardLog
 
@@ -34,7 +34,9 @@ class OffsetCommands:
     runner: ShardRunner[GroupShard] | None
     log: MemoryShardLog
     _speaker: Callable[[str], Any]
-    _ask: Callable[[Any, Callable[[GroupShard, Step, Pending[Any]], None], Callable[[Any], str]], None]
+    _ask: Callable[
+        [Any, Callable[[GroupShard, CoordinatorResult, Pending[Any]], None], Callable[[Any], str]], None
+    ]
     _tell: Callable[[str], None]
 
     async def commit(self, words: list[str], options: Options) -> None:
@@ -66,7 +68,7 @@ class OffsetCommands:
             "tx", "g", producer_id, 0, speaker.generation, speaker.member_id, speaker.instance_id, topics
         )
 
-        def event(shard: GroupShard, step: Step, pending: Pending[Any]) -> None:
+        def event(shard: GroupShard, step: CoordinatorResult, pending: Pending[Any]) -> None:
             step.producer = TransactionalProducer("tx", producer_id, 0)
             shard.offsets.commit_in_transaction(step, pending, request, 5)
 
@@ -75,7 +77,7 @@ class OffsetCommands:
     async def marker(self, words: list[str], options: Options) -> None:
         """marker 7 commit | abort: the transaction of producer 7 ends."""
         assert self.runner is not None
-        end = EndMarker(int(words[0]), 0, 0, words[1] == "commit", 0)
+        end = EndTransactionMarker(int(words[0]), 0, 0, words[1] == "commit", 0)
         self.log.end_transaction(end)
         self.runner.end_transaction(end)
 

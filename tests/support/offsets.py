@@ -7,13 +7,13 @@ from random import Random
 from typing import Any
 
 from barnabas.base.ids import ZERO_UUID
-from barnabas.coordinator.result import Pending, Step
+from barnabas.coordinator.result import CoordinatorResult, Pending
 from barnabas.coordinator.shard import RecordPlace
-from barnabas.groups.context import Surroundings
+from barnabas.groups.context import GroupCoordinatorContext
 from barnabas.groups.group import CommitCheck
 from barnabas.groups.offsets.manager import OffsetManager
 from barnabas.groups.statistics import GroupCounts
-from barnabas.metadata.image import Image
+from barnabas.metadata.image import MetadataImage
 from barnabas.wire.coordinator_records.committed_offset import CommittedOffset, decode_partition, decode_value
 from barnabas.wire.coordinator_records.serde import EncodedRecord
 from barnabas.wire.errors import KafkaError
@@ -33,7 +33,7 @@ from barnabas.wire.messages.txn_offset_commit import (
     TxnOffsetCommitRequestTopic,
 )
 from barnabas.wire.records.batch import NO_PRODUCER_ID
-from barnabas.wire.records.control import EndMarker
+from barnabas.wire.records.control import EndTransactionMarker
 from support.nodes import config_of
 
 #: topic -> index -> offset, or (offset, leader epoch, text)
@@ -74,7 +74,7 @@ class ToldGroup:
         if self.refusal is not None:
             raise self.refusal
 
-    def committed_by(self, step: Step, member_id: str) -> None:
+    def committed_by(self, step: CoordinatorResult, member_id: str) -> None:
         self.committers.append(member_id)
 
     def is_subscribed_to(self, topic: str) -> bool:
@@ -83,34 +83,38 @@ class ToldGroup:
     def offsets_unused_since_ms(self) -> int | None:
         return self.unused_since_ms
 
-    def append_tombstones(self, step: Step) -> None:
+    def append_tombstones(self, step: CoordinatorResult) -> None:
         self.tombstones_count += 1
 
 
 class OffsetLog:
     """An `OffsetManager` and its log: each step's records are replayed as they would be."""
 
-    def __init__(self, image: Image | None = None, **config: str) -> None:
+    def __init__(self, image: MetadataImage | None = None, **config: str) -> None:
         self.groups: dict[str, Any] = {}
-        self.image = image or Image()
+        self.image = image or MetadataImage()
         self.config = config_of(Path("nowhere"), **config)
-        self.log: list[tuple[EncodedRecord, RecordPlace] | EndMarker] = []
+        self.log: list[tuple[EncodedRecord, RecordPlace] | EndTransactionMarker] = []
         self.now_ms = 1_000
         self.counts = GroupCounts()
         self.manager = self._new_manager()
 
     def _new_manager(self) -> OffsetManager:
-        surroundings = Surroundings(lambda: self.config, lambda: self.image, Random(0), self.counts)
+        surroundings = GroupCoordinatorContext(
+            lambda: self.config, lambda: self.image, Random(0), self.counts
+        )
         return OffsetManager(self.groups, surroundings, self.make_simple_group)
 
     def make_simple_group(self, group_id: str) -> None:
         self.groups[group_id] = ToldGroup(group_id)
 
     def do(
-        self, event: Callable[[Step, Pending[Any]], None], producer: tuple[int, int] = (NO_PRODUCER_ID, -1)
+        self,
+        event: Callable[[CoordinatorResult, Pending[Any]], None],
+        producer: tuple[int, int] = (NO_PRODUCER_ID, -1),
     ) -> Any:
         """What an event answers; its records are replayed. None when it answers nothing."""
-        step, pending = Step(self.now_ms), Pending[Any]()
+        step, pending = CoordinatorResult(self.now_ms), Pending[Any]()
         event(step, pending)
         for record in step.records:
             assert isinstance(record, EncodedRecord)
@@ -123,7 +127,7 @@ class OffsetLog:
 
     def end(self, producer_id: int, *, commit: bool) -> None:
         """A marker ends the transaction of a producer."""
-        marker = EndMarker(producer_id, 0, 0, commit, self.now_ms)
+        marker = EndTransactionMarker(producer_id, 0, 0, commit, self.now_ms)
         self.log.append(marker)
         self.manager.replay_end_marker(marker)
         self.manager.table.validate()
@@ -133,7 +137,7 @@ class OffsetLog:
         self.groups.clear()
         self.manager = self._new_manager()
         for entry in self.log:
-            if isinstance(entry, EndMarker):
+            if isinstance(entry, EndTransactionMarker):
                 self.manager.replay_end_marker(entry)
             else:
                 self.manager.replay(*entry)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from barnabas.base.ids import TopicPartition
-from barnabas.client.blocking import Client
+from barnabas.client.blocking import BlockingClient
 from barnabas.client.producer.partitioner import murmur2
 from support.source_rows import SourceRow, consumed_rows, producer
 
@@ -20,7 +20,7 @@ class Reached(Protocol):
     def bootstrap(self) -> str: ...
 
     @property
-    def client(self) -> Client: ...
+    def client(self) -> BlockingClient: ...
 
 
 def write(broker: Reached, topic: str, partitions: int, numbers: range) -> None:

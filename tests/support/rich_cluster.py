@@ -12,10 +12,10 @@ from confluent_kafka import Consumer, Producer
 from barnabas.base.ids import TopicPartition
 from barnabas.client.admin.admin import raise_errors
 from barnabas.client.admin.model import NewTopic
-from barnabas.client.admin.quotas import Alteration
+from barnabas.client.admin.quotas import ClientQuotaAlteration
 from barnabas.client.admin.scram import Upsertion
-from barnabas.client.blocking import Client
-from barnabas.config.alter_op import Edit, Operation
+from barnabas.client.blocking import BlockingClient
+from barnabas.config.alter_op import AlterConfigOp, OpType
 from barnabas.config.config_resource import Resource, ResourceKind
 from barnabas.testing import EmbeddedBroker
 from barnabas.wire.acls import AclBinding, AclOperation, AclPermission, PatternType, ResourceType
@@ -109,7 +109,7 @@ def rich_cluster(home: Path, settings: Mapping[str, str] | None = None) -> Itera
 
 
 @contextmanager
-def filled(client: Client, address: str) -> Iterator[None]:
+def filled(client: BlockingClient, address: str) -> Iterator[None]:
     """Give a cluster of any Kafka its data; nobody need log in at `address`. A consumer stays until the block ends."""
     topics = [NewTopic(name, partitions, configs=configs) for name, (partitions, configs) in _TOPICS.items()]
     raise_errors(client.admin.create_topics(topics).values())
@@ -126,7 +126,7 @@ def filled(client: Client, address: str) -> Iterator[None]:
         consumer.close()
 
 
-def _delete_one(client: Client) -> None:
+def _delete_one(client: BlockingClient) -> None:
     """Leave a topic among the deleted ones, where the cluster keeps them."""
     raise_errors(client.admin.create_topics([NewTopic(DELETED, 3)]).values())
     with client.producer() as producer:
@@ -136,7 +136,7 @@ def _delete_one(client: Client) -> None:
     raise_errors(client.admin.delete_topics([DELETED]).values())
 
 
-def _produce(client: Client) -> None:
+def _produce(client: BlockingClient) -> None:
     dice = random.Random(7)
     with client.producer() as producer:
         for number in range(ORDERS_COUNT):
@@ -178,7 +178,7 @@ def _produce_in_transactions(address: str) -> None:
             producer.abort_transaction(10)
 
 
-def _administer(client: Client) -> None:
+def _administer(client: BlockingClient) -> None:
     admin = client.admin
     bindings = [
         _allowed("User:alice", ResourceType.TOPIC, "shop.", PatternType.PREFIXED, operation)
@@ -193,16 +193,18 @@ def _administer(client: Client) -> None:
     ]
     raise_errors(admin.alter_user_scram_credentials(upsertions).values())
     quotas = [
-        Alteration((("user", "carol"),), {"producer_byte_rate": 1_048_576.0, "request_percentage": 50.0}),
-        Alteration((("client-id", None),), {"consumer_byte_rate": 10_485_760.0}),
+        ClientQuotaAlteration(
+            (("user", "carol"),), {"producer_byte_rate": 1_048_576.0, "request_percentage": 50.0}
+        ),
+        ClientQuotaAlteration((("client-id", None),), {"consumer_byte_rate": 10_485_760.0}),
     ]
     raise_errors(admin.alter_client_quotas(quotas).values())
     for retention in ("43200000", "172800000"):
-        edit = Edit("retention.ms", Operation.SET, retention)
+        edit = AlterConfigOp("retention.ms", OpType.SET, retention)
         raise_errors(admin.alter_configs({Resource(ResourceKind.TOPIC, ORDERS): [edit]}).values())
     raise_errors(
         admin.alter_configs(
-            {Resource(ResourceKind.BROKER, ""): [Edit("log.cleaner.threads", Operation.SET, "1")]}
+            {Resource(ResourceKind.BROKER, ""): [AlterConfigOp("log.cleaner.threads", OpType.SET, "1")]}
         ).values()
     )
 

@@ -3,15 +3,15 @@
 import asyncio
 from collections.abc import Awaitable, Sequence
 
-from barnabas.coordinator.result import Pending, Step, TimerKey, TransactionalProducer
+from barnabas.coordinator.result import CoordinatorResult, Pending, TimerKey, TransactionalProducer
 from barnabas.coordinator.shard import RecordPlace
 from barnabas.coordinator.shard_log import LoadedBatch, ShardLog
 from barnabas.log.partition_log import AppendInfo
-from barnabas.metadata.image import Image
+from barnabas.metadata.image import MetadataImage
 from barnabas.wire.coordinator_records.serde import AnyRecord
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.batch import BatchHeader
-from barnabas.wire.records.control import EndMarker
+from barnabas.wire.records.control import EndTransactionMarker
 from barnabas.wire.schema import Message, Versions, int64, string, versions
 
 
@@ -42,12 +42,12 @@ class CountingShard:
         self.counts: dict[str, int] = {}
         self.waiting: list[tuple[str, int, Pending[int]]] = []
         self.expired: list[TimerKey] = []
-        self.ended: list[EndMarker] = []
+        self.ended: list[EndTransactionMarker] = []
         self.is_loaded = self.is_unloaded = False
         self.follows_cluster = True
         self.followed_count = 0
 
-    def add(self, step: Step, pending: Pending[int], name: str, by: int) -> None:
+    def add(self, step: CoordinatorResult, pending: Pending[int], name: str, by: int) -> None:
         count = self.counts.get(name, 0) + by
         step.append(CountKey(name=name), CountValue(count=count))
         step.answer(pending, count)
@@ -55,7 +55,7 @@ class CountingShard:
             self.waiting.remove(wanted)
             step.answer(wanted[2], count)
 
-    def look(self, step: Step, pending: Pending[int], name: str) -> None:
+    def look(self, step: CoordinatorResult, pending: Pending[int], name: str) -> None:
         """Answer with a count, and come back after a while; or refuse where there is none."""
         step.set_timer(("look", name), 10)
         if name in self.counts:
@@ -63,7 +63,7 @@ class CountingShard:
         else:
             step.refuse(pending, KafkaError(ErrorCode.GROUP_ID_NOT_FOUND))
 
-    def wait(self, step: Step, pending: Pending[int], name: str, count: int) -> None:
+    def wait(self, step: CoordinatorResult, pending: Pending[int], name: str, count: int) -> None:
         self.waiting.append((name, count, pending))
         step.set_timer(("wait", name), 10)
 
@@ -75,16 +75,16 @@ class CountingShard:
         assert isinstance(record.value, CountValue)
         self.counts[record.key.name] = record.value.count
 
-    def replay_end_marker(self, marker: EndMarker) -> None:
+    def replay_end_marker(self, marker: EndTransactionMarker) -> None:
         self.ended.append(marker)
 
-    def loaded(self, step: Step) -> None:
+    def loaded(self, step: CoordinatorResult) -> None:
         self.is_loaded = True
 
-    def expire(self, step: Step, key: TimerKey) -> None:
+    def expire(self, step: CoordinatorResult, key: TimerKey) -> None:
         self.expired.append(key)
 
-    def follow(self, step: Step, before: Image, after: Image) -> None:
+    def follow(self, step: CoordinatorResult, before: MetadataImage, after: MetadataImage) -> None:
         self.followed_count += 1
 
     def unload(self) -> None:
@@ -114,7 +114,7 @@ class MemoryShardLog(ShardLog):
         self.batches.append(LoadedBatch(header, placed, None))
         return AppendInfo(first, header.last_offset, -1, 0, False, 0)
 
-    def end_transaction(self, marker: EndMarker) -> None:
+    def end_transaction(self, marker: EndTransactionMarker) -> None:
         ids = (marker.producer_id, marker.producer_epoch)
         header = BatchHeader(self.end_offset, 0, 0, 2, 0, 0x20, 0, 0, 0, *ids, -1, 1)
         self.batches.append(LoadedBatch(header, [], marker))

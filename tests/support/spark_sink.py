@@ -11,12 +11,12 @@ from barnabas.base.ids import TopicPartition
 from barnabas.client.admin.admin import raise_errors
 from barnabas.client.admin.model import NewTopic
 from barnabas.client.admin.offsets import EARLIEST, Isolation
-from barnabas.client.blocking import Client
-from barnabas.client.core.cluster import Cluster
+from barnabas.client.blocking import BlockingClient
+from barnabas.client.core.cluster import ClusterClient
 from pyspark_barnabas.sink.batch_committer import Committing
 from pyspark_barnabas.sink.options import SinkOptions, stream_options
 from pyspark_barnabas.sink.protocol import BatchId
-from pyspark_barnabas.sink.session import Session
+from pyspark_barnabas.sink.session import SinkClient
 from pyspark_barnabas.sink.task_writer import TaskDone, TaskWriter, Work
 from pyspark_barnabas.sink.writers import StreamWriter
 from support.waiting import until
@@ -41,7 +41,7 @@ class Calls:
         self.crash_after = False  #: whether the broker still gets that call
 
     def wrap(self, send: Callable[..., Any]) -> Callable[..., Any]:
-        async def counted(cluster: Cluster, *args: Any, **kwargs: Any) -> Any:
+        async def counted(cluster: ClusterClient, *args: Any, **kwargs: Any) -> Any:
             self.count += 1
             if self.crash_at is None or self.count < self.crash_at:
                 return await send(cluster, *args, **kwargs)
@@ -57,7 +57,7 @@ def counted_calls() -> Iterator[Calls]:
     """All calls of clients of this process, from now on."""
     calls = Calls()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Cluster, "send", calls.wrap(Cluster.send))
+        patch.setattr(ClusterClient, "send", calls.wrap(ClusterClient.send))
         yield calls
 
 
@@ -71,7 +71,7 @@ class Sink:
         self.further: dict[str, str] = {}  #: options of the writer
         self.topic = f"sink-out-{next(self.numbers)}"
         self.name = f"sink-{self.topic}"
-        with Client(bootstrap) as client:
+        with BlockingClient(bootstrap) as client:
             raise_errors(client.admin.create_topics([NewTopic(self.topic, 2)]).values())
 
     @property
@@ -82,7 +82,7 @@ class Sink:
     def write(self, task: int, rows: Sequence[str], batch: int = 0, query: str = QUERY) -> TaskDone:
         """One attempt of one task."""
         table = pa.RecordBatch.from_pydict({"value": pa.array(rows, pa.string())})
-        with Session(self.options) as session:
+        with SinkClient(self.options) as session:
             return TaskWriter(session, Work(self.name, BatchId(query, batch), task)).write([table])
 
     def commit(self, messages: Sequence[TaskDone | None]) -> None:
@@ -99,7 +99,7 @@ class Sink:
 
     def lose(self, *tasks: int) -> None:
         """As if the transactions of these tasks had timed out."""
-        with Session(self.options) as session:
+        with SinkClient(self.options) as session:
             committing = Committing(session.cluster, self.name, 1_000)
             for task in tasks:
                 session.run(committing.fence(task))
@@ -108,14 +108,14 @@ class Sink:
         """All values, read committed; `to_the_end` fails where a transaction stays open."""
         places = [TopicPartition(self.topic, index) for index in range(2)]
         starts = dict.fromkeys(places, EARLIEST)
-        with Client(self.bootstrap) as client:
+        with BlockingClient(self.bootstrap) as client:
             if to_the_end:
                 until(lambda: not any(open_transactions(client, place) for place in places))
             consumer = client.consumer(starts, stop_at_end=True, isolation=Isolation.READ_COMMITTED)
             return sorted((record.value or b"").decode() for record in consumer)
 
 
-def open_transactions(client: Client, place: TopicPartition) -> list[int]:
+def open_transactions(client: BlockingClient, place: TopicPartition) -> list[int]:
     producers = client.transactions.producers(place)
     return [each.producer_id for each in producers if each.transaction_start_offset is not None]
 

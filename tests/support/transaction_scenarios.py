@@ -1,11 +1,11 @@
 """Stories of transactional ids as text: what producers ask of one coordinator, and what happens around it."""
 
 from barnabas.base.ids import TopicPartition
-from barnabas.coordinator.result import Step
+from barnabas.coordinator.result import CoordinatorResult
 from barnabas.transactions.listing import Filter
 from barnabas.transactions.partitions import Addition
-from barnabas.transactions.transaction import NO_EPOCH, NO_PRODUCER_ID, Transaction
-from barnabas.wire.coordinator_records.serde import Record
+from barnabas.transactions.transaction import NO_EPOCH, NO_PRODUCER_ID, TransactionMetadata
+from barnabas.wire.coordinator_records.serde import CoordinatorRecord
 from barnabas.wire.coordinator_records.transaction_log import TransactionLogKey, TransactionLogValue
 from barnabas.wire.errors import ErrorCode, KafkaError
 from support.scenarios import words_of
@@ -38,13 +38,13 @@ class TransactionScenario:
         self.world.appended, self.world.effects = [], []
         return lines
 
-    def _record(self, record: Record) -> str:
+    def _record(self, record: CoordinatorRecord) -> str:
         key, value = record.key, record.value
         assert isinstance(key, TransactionLogKey)
         if value is None:
             return f"tombstone: {key.transactional_id}"
         assert isinstance(value, TransactionLogValue)
-        said = Transaction.of(key, value)
+        said = TransactionMetadata.of(key, value)
         words = [f"record: {said.transactional_id} {said.state}"]
         words.append(f"producer={said.producer_id} epoch={said.producer_epoch}")
         if said.next_producer_id != NO_PRODUCER_ID:
@@ -62,7 +62,7 @@ class TransactionScenario:
             if transaction is not None
         ]
 
-    def _who(self, given: Transaction) -> list[str]:
+    def _who(self, given: TransactionMetadata) -> list[str]:
         return [f"answer: producer={given.producer_id} epoch={given.producer_epoch}"]
 
     def _cluster(self, plain: list[str], options: dict[str, int]) -> list[str]:
@@ -106,7 +106,7 @@ class TransactionScenario:
     def _markers(self, plain: list[str], options: dict[str, int]) -> list[str]:
         appended = []
         while self.world.markers:
-            step = Step(self.world.now_ms)
+            step = CoordinatorResult(self.world.now_ms)
             self.world.shard.markers_written(step, self.world.markers.pop(0))
             self.world.perform(step)
             appended += self.world.appended

@@ -4,27 +4,27 @@ import itertools
 
 from barnabas.base.ids import TopicPartition
 from barnabas.config.broker_config import BrokerConfig
-from barnabas.coordinator.result import Pending, Step, TimerKey
+from barnabas.coordinator.result import CoordinatorResult, Pending, TimerKey
 from barnabas.coordinator.shard import RecordPlace
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.features import FINALIZED_FEATURES
-from barnabas.metadata.image import Image
-from barnabas.transactions.end_txn import Ending
+from barnabas.metadata.image import MetadataImage
+from barnabas.transactions.end_txn import EndTxn
 from barnabas.transactions.initialization import Initialization, ProducerIdAndEpoch
 from barnabas.transactions.partitions import Addition
-from barnabas.transactions.shard import Surroundings, TransactionShard, WriteMarkers
+from barnabas.transactions.shard import TransactionCoordinatorContext, TransactionShard, WriteMarkers
 from barnabas.transactions.statistics import TransactionCounts
-from barnabas.transactions.transaction import Transaction
-from barnabas.wire.coordinator_records.serde import TRANSACTION_RECORDS, Record, encode
+from barnabas.transactions.transaction import TransactionMetadata
+from barnabas.wire.coordinator_records.serde import TRANSACTION_RECORDS, CoordinatorRecord, encode
 from barnabas.wire.errors import ErrorCode, KafkaError
 from support.images import replayed
 
 Stored = tuple[bytes, bytes | None]
 
 
-def image_at(level: int) -> Image:
+def image_at(level: int) -> MetadataImage:
     """A cluster with this transaction.version."""
-    return replayed(Image(), Decision(None, (FINALIZED_FEATURES.put("transaction.version", level),)))
+    return replayed(MetadataImage(), Decision(None, (FINALIZED_FEATURES.put("transaction.version", level),)))
 
 
 class TransactionWorld:
@@ -37,8 +37,8 @@ class TransactionWorld:
         self.now_ms = 0
         self.ids = itertools.count()
         self.log: list[Stored] = []
-        self.appended: list[Record] = []  #: by the last event
-        self.markers: list[Transaction] = []  #: still to be written
+        self.appended: list[CoordinatorRecord] = []  #: by the last event
+        self.markers: list[TransactionMetadata] = []  #: still to be written
         self.effects: list[object] = []  #: of the last event
         self.timers: dict[TimerKey, int] = {}
         self.counts = TransactionCounts()
@@ -48,15 +48,17 @@ class TransactionWorld:
 
     def start(self) -> None:
         """The coordinator begins anew, with what stands in the log."""
-        around = Surroundings(lambda: self.config, lambda: image_at(self.level), self._next_id, self.counts)
+        around = TransactionCoordinatorContext(
+            lambda: self.config, lambda: image_at(self.level), self._next_id, self.counts
+        )
         self.shard = TransactionShard(around)
         self.markers.clear()
         self.timers.clear()
         for offset, stored in enumerate(self.log):
             record = TRANSACTION_RECORDS.decode(*stored)
-            assert isinstance(record, Record)
+            assert isinstance(record, CoordinatorRecord)
             self.shard.replay(record, RecordPlace(offset, self.now_ms))
-        step = Step(self.now_ms)
+        step = CoordinatorResult(self.now_ms)
         self.shard.loaded(step)
         self.perform(step)
 
@@ -65,11 +67,11 @@ class TransactionWorld:
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         return next(self.ids)
 
-    def perform(self, step: Step) -> object:
+    def perform(self, step: CoordinatorResult) -> object:
         """Do what a step says; gives the answer, if there is one, or raises it."""
         self.appended, self.effects = [], []
         if step.records and self.refusal is not None:
-            instead = Step(self.now_ms)
+            instead = CoordinatorResult(self.now_ms)
             if step.otherwise is None:
                 raise self.refusal
             step.otherwise(instead, self.refusal)
@@ -93,20 +95,20 @@ class TransactionWorld:
 
     def init(
         self, name: str, timeout_ms: int = 60_000, expected: tuple[int, int] | None = None
-    ) -> Transaction:
+    ) -> TransactionMetadata:
         """InitProducerId."""
         who = None if expected is None else ProducerIdAndEpoch(*expected)
-        step = Step(self.now_ms)
+        step = CoordinatorResult(self.now_ms)
         self.shard.initialize(step, Pending("init"), Initialization(name, timeout_ms, who))
         given = self.perform(step)
-        assert isinstance(given, Transaction)
+        assert isinstance(given, TransactionMetadata)
         return given
 
     def add(
         self, name: str, producer_id: int, epoch: int, *partitions: TopicPartition, version: int = 2
     ) -> None:
         """AddPartitionsToTxn."""
-        step = Step(self.now_ms)
+        step = CoordinatorResult(self.now_ms)
         self.shard.add_partitions(
             step, Pending("add"), Addition(name, producer_id, epoch, partitions, version)
         )
@@ -114,30 +116,30 @@ class TransactionWorld:
 
     def end(
         self, name: str, producer_id: int, epoch: int, *, commit: bool = True, version: int = 2
-    ) -> Transaction:
+    ) -> TransactionMetadata:
         """EndTxn; the markers are still to be written."""
-        step = Step(self.now_ms)
-        self.shard.end(step, Pending("end"), Ending(name, producer_id, epoch, commit, version))
+        step = CoordinatorResult(self.now_ms)
+        self.shard.end(step, Pending("end"), EndTxn(name, producer_id, epoch, commit, version))
         ended = self.perform(step)
-        assert isinstance(ended, Transaction)
+        assert isinstance(ended, TransactionMetadata)
         return ended
 
-    def write_markers(self) -> list[Transaction]:
+    def write_markers(self) -> list[TransactionMetadata]:
         """Every partition that is to be told is told."""
         written, self.markers = self.markers, []
         for transaction in written:
-            step = Step(self.now_ms)
+            step = CoordinatorResult(self.now_ms)
             self.shard.markers_written(step, transaction)
             self.perform(step)
         return written
 
-    def wait(self, delay_ms: int) -> list[Record]:
+    def wait(self, delay_ms: int) -> list[CoordinatorRecord]:
         """Let time pass; gives what timers appended."""
         end_ms, appended = self.now_ms + delay_ms, []
         while self.timers and min(self.timers.values()) <= end_ms:
             key = min(self.timers, key=self.timers.__getitem__)
             self.now_ms = self.timers.pop(key)
-            step = Step(self.now_ms)
+            step = CoordinatorResult(self.now_ms)
             self.shard.expire(step, key)
             self.perform(step)
             appended += self.appended
@@ -145,11 +147,11 @@ class TransactionWorld:
         self.appended = appended
         return appended
 
-    def overwrite(self, transaction: Transaction) -> None:
+    def overwrite(self, transaction: TransactionMetadata) -> None:
         """Have a transactional id as it could have become in a long time."""
-        record = Record(transaction.key, transaction.value(), min(self.level, 1))
+        record = CoordinatorRecord(transaction.key, transaction.value(), min(self.level, 1))
         self.log.append(encode(*record))
         self.shard.replay(record, RecordPlace(len(self.log) - 1, self.now_ms))
 
-    def __getitem__(self, name: str) -> Transaction:
+    def __getitem__(self, name: str) -> TransactionMetadata:
         return self.shard.transactions[name]

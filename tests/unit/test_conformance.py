@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.client.admin.cluster_control import ElectionType
-from barnabas.config.alter_op import Operation
+from barnabas.config.alter_op import OpType
 from barnabas.config.config_resource import ResourceKind
 from barnabas.config.describe import ConfigSource
 from barnabas.wire.acls import AclOperation, AclPermission, PatternType, ResourceType
@@ -99,7 +99,7 @@ def test_fields_are_those_of_the_messages(key: int) -> None:
     [
         ("Config resource types", ResourceKind),
         ("Config sources", ConfigSource),
-        ("Config operations", Operation),
+        ("Config operations", OpType),
         ("ACL resource types", ResourceType),
         ("ACL operations", AclOperation),
         ("ACL permission types", AclPermission),

@@ -13,13 +13,13 @@ from barnabas.base.clock import Clock
 from barnabas.base.turns import Share, Turns
 from barnabas.base.worker import Worker
 from barnabas.config.broker_config import BrokerConfig
-from barnabas.coordinator.runtime import Coordinator
+from barnabas.coordinator.runtime import CoordinatorRuntime
 from barnabas.groups.shard import GroupShard
-from barnabas.metadata.audit.records import Actor, Difference, Refusal, Verdict
+from barnabas.metadata.audit.records import Actor, Difference, PolicyResult, Refusal
 from barnabas.metadata.client_metrics import ClientTelemetry
 from barnabas.metadata.decision import Decision, ResponseT
 from barnabas.metadata.dynamic_config import DynamicConfig
-from barnabas.metadata.image import Image
+from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.writer import MetadataWriter
 from barnabas.policy.policies import Policies
 from barnabas.quotas.manager import QuotaManager
@@ -73,8 +73,8 @@ class Node:
     client_telemetry: ClientTelemetry
     turns: Turns
     worker: Worker
-    groups: Coordinator[GroupShard]
-    transactions: Coordinator[TransactionShard]
+    groups: CoordinatorRuntime[GroupShard]
+    transactions: CoordinatorRuntime[TransactionShard]
     security_log: SecurityLog
     policies: Policies = field(default_factory=Policies)  #: none of them, unless configured
     transaction_verifier: TransactionVerifier | None = None  #: None lets transactions begin unasked
@@ -89,7 +89,7 @@ class Node:
         return self.dynamic_config.current
 
     @property
-    def image(self) -> Image:
+    def image(self) -> MetadataImage:
         """Cluster state as this node knows it now."""
         return self.metadata.image
 
@@ -167,7 +167,7 @@ class RequestContext:
         return []
 
     @cached_property
-    def verdicts(self) -> dict[str, Verdict]:
+    def verdicts(self) -> dict[str, PolicyResult]:
         """What policies said to what this request changes, by resource."""
         return {}
 
@@ -199,7 +199,7 @@ class RequestContext:
         return function(*arguments, **keywords)
 
     async def write(
-        self, decide: Callable[[Image], Decision[ResponseT]], timeout_ms: int | None = None
+        self, decide: Callable[[MetadataImage], Decision[ResponseT]], timeout_ms: int | None = None
     ) -> ResponseT:
         """Change the cluster's state on behalf of who asks: see `MetadataWriter.write`."""
         metadata, is_large = self.node.metadata, self.is_large
@@ -217,9 +217,9 @@ class RequestContext:
 
     def _judged(self, resource: str, message: str | None) -> None:
         if message is None:
-            self.verdicts.setdefault(resource, Verdict.PASSED)
+            self.verdicts.setdefault(resource, PolicyResult.PASSED)
             return
-        self.verdicts[resource] = Verdict.WARNED
+        self.verdicts[resource] = PolicyResult.WARNED
         warning = Refusal(resource, ErrorCode.POLICY_VIOLATION.name, message)
         if warning not in self.warnings:  # a decision may be made twice
             self.warnings = (*self.warnings, warning)

@@ -14,7 +14,7 @@ from barnabas.base.stopwatch import Stopwatch
 from barnabas.telemetry.logs import get_logger
 from barnabas.telemetry.requests import RequestStatistics
 from barnabas.wire import primitives
-from barnabas.wire.codec import Malformed, decode, encode_parts
+from barnabas.wire.codec import DecodeError, decode, encode_parts
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.api_versions import ApiVersionsRequest
 from barnabas.wire.messages.produce import ProduceRequest
@@ -68,12 +68,12 @@ class Undecoded(NamedTuple):
     def decode(self) -> Message:
         """Read the message.
 
-        :raises Malformed: As `wire.codec.decode`.
+        :raises DecodeError: As `wire.codec.decode`.
         """
         return decode(self.message, self.version, self.body, 0, REQUEST_ELEMENTS_MAX)
 
 
-class Refused(Exception):
+class RequestRejectedError(Exception):
     """A request that cannot be answered as asked: `answer` may go out, then the connection closes."""
 
     def __init__(self, reason: str, answer: bytes | None = None) -> None:
@@ -111,7 +111,7 @@ class Dispatcher:
 
         Else return a coroutine that answers it. A coroutine that has not waited yet may use `frame`.
 
-        :raises Refused: When the request is unknown or malformed.
+        :raises RequestRejectedError: When the request is unknown or malformed.
         """
         header = read_header(frame, self.node.apis)
         api_key, version, correlation_id, client_id, position = header
@@ -152,8 +152,8 @@ class Dispatcher:
                     return response
                 return self._answer_later(context, response, started_ns)
             parts = None if response is None else encode_response(context, response)
-        except Malformed as error:
-            raise Refused(str(error)) from error
+        except DecodeError as error:
+            raise RequestRejectedError(str(error)) from error
         except Exception as error:
             request = _decoded(context, frame, position)
             refusal = self._to_kafka_error(context, error)
@@ -168,12 +168,12 @@ class Dispatcher:
     ) -> FastResponse:
         """Take the fast path on its client's account, however it ends; a handler that takes over is metered itself.
 
-        :raises Malformed: When the request cannot be read, which costs nothing: its connection closes.
+        :raises DecodeError: When the request cannot be read, which costs nothing: its connection closes.
         """
         assert context.api.fast_path is not None
         try:
             response: FastResponse = context.api.fast_path(context, frame, position)
-        except Malformed:
+        except DecodeError:
             raise
         except Exception:
             charge(context, self.statistics.started() - started_ns, is_answered=True)
@@ -204,7 +204,7 @@ class Dispatcher:
     def parse(self, frame: Buffer, connection: ConnectionInfo) -> tuple[RequestContext, Message | Undecoded]:
         """Read a request. Produce keeps views of `frame`; every other API has copies of what it needs.
 
-        :raises Refused: When it is unknown or malformed.
+        :raises RequestRejectedError: When it is unknown or malformed.
         """
         return self._parse(read_header(frame, self.node.apis), frame, connection)
 
@@ -221,7 +221,7 @@ class Dispatcher:
             return context, ApiVersionsRequest()
         if header.api_key != PRODUCE and len(frame) > REQUEST_BYTES_MAX:
             message = f"{spec.name} of {len(frame)} bytes: at most {REQUEST_BYTES_MAX} are read of what has no records"
-            raise Refused(message)
+            raise RequestRejectedError(message)
         body = frame if header.api_key == PRODUCE else bytes(frame[header.body_position :])
         position = header.body_position if header.api_key == PRODUCE else 0
         may_be_large = _may_be_large(header, frame)
@@ -229,9 +229,9 @@ class Dispatcher:
         request: Message | Undecoded
         try:
             request = decode(spec.request, header.api_version, body, position, elements_max)
-        except Malformed as error:
+        except DecodeError as error:
             if not may_be_large:
-                raise Refused(str(error)) from error
+                raise RequestRejectedError(str(error)) from error
             request = Undecoded(spec.request, header.api_version, bytes(body))
         context = self._context(header, spec, connection, len(frame))
         context.is_large = isinstance(request, Undecoded)
@@ -251,21 +251,21 @@ class Dispatcher:
             size_bytes,
         )
 
-    def _unsupported(self, header: RequestHeader, spec: ApiSpec | None) -> Refused:
+    def _unsupported(self, header: RequestHeader, spec: ApiSpec | None) -> RequestRejectedError:
         if spec is None:
             reason = f"api key {header.api_key} is not served"
         else:
             first, last = spec.versions
             reason = f"{spec.name} version {header.api_version} is not served: versions {first} to {last} are"
         answer = _ERROR_ANSWER.pack(6, header.correlation_id, ErrorCode.UNSUPPORTED_VERSION)
-        return Refused(reason, answer)
+        return RequestRejectedError(reason, answer)
 
     async def answer(self, context: RequestContext, request: Message | Undecoded) -> Parts:
         """Handle a request; the buffers of its answer, size included, or None where none is wanted."""
         if isinstance(request, Undecoded):
             try:
                 request = await self.node.worker.call(request.decode)
-            except Malformed as error:
+            except DecodeError as error:
                 _log.info("a request cannot be read", why=str(error))
                 context.close_after = True
                 return None
@@ -350,7 +350,7 @@ class Dispatcher:
 def read_header(frame: Buffer, apis: Mapping[int, ApiSpec]) -> RequestHeader:
     """Read a request header; the tagged fields of v2 are skipped.
 
-    :raises Refused: When the frame is too short or the client id is not text.
+    :raises RequestRejectedError: When the frame is too short or the client id is not text.
     """
     try:
         api_key, api_version, correlation_id, client_id_bytes = _unpack_header_start(frame)
@@ -362,7 +362,7 @@ def read_header(frame: Buffer, apis: Mapping[int, ApiSpec]) -> RequestHeader:
             position = primitives.skip_tagged_fields(frame, position) if frame[position] else position + 1
     except (ValueError, IndexError, struct.error) as error:
         text = f"a request header cannot be read: {error}"
-        raise Refused(text) from error
+        raise RequestRejectedError(text) from error
     return RequestHeader(api_key, api_version, correlation_id, client_id, position)
 
 
@@ -374,12 +374,12 @@ def _may_be_large(header: RequestHeader, frame: Buffer) -> bool:
 def _decoded(context: RequestContext, frame: memoryview, position: int) -> Message:
     """Decode a request whose fast path met an error.
 
-    :raises Refused: When it cannot be read.
+    :raises RequestRejectedError: When it cannot be read.
     """
     try:
         return decode(context.api.request, context.api_version, frame, position, REQUEST_ELEMENTS_MAX)
-    except Malformed as error:
-        raise Refused(str(error)) from error
+    except DecodeError as error:
+        raise RequestRejectedError(str(error)) from error
 
 
 def _closes_on_error(context: RequestContext, request: Message) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from barnabas.api.context import RequestContext
-from barnabas.quotas.mutations import MutationQuota
+from barnabas.quotas.mutations import ControllerMutationQuota
 from barnabas.wire.messages.produce import ProduceRequest
 from barnabas.wire.messages.sasl_authenticate import SaslAuthenticateRequest
 from barnabas.wire.messages.sasl_handshake import SaslHandshakeRequest
@@ -39,14 +39,14 @@ def charge(context: RequestContext, elapsed_ns: int, *, is_answered: bool) -> No
 
 
 @contextmanager
-def mutations(context: RequestContext, strict_from: int | None) -> Iterator[MutationQuota]:
+def mutations(context: RequestContext, strict_from: int | None) -> Iterator[ControllerMutationQuota]:
     """The quota of changes to partitions for this request; what was counted is taken when the block ends.
 
     :param strict_from: The version that knows THROTTLING_QUOTA_EXCEEDED; None: none does.
     """
     quotas = context.node.quotas
     client = quotas.of(context.connection.principal, context.client_id) if quotas.enabled else None
-    quota = MutationQuota(
+    quota = ControllerMutationQuota(
         None if client is None else client.mutation,
         quotas.now_ms(),
         is_strict=strict_from is not None and context.api_version >= strict_from,

@@ -32,7 +32,7 @@ class YamlError(Exception):
         self.line = line
 
 
-class Place(NamedTuple):
+class YamlNode(NamedTuple):
     """A value in a file, and the keys that lead to it: `topics[0].partitions`."""
 
     node: yaml.Node
@@ -48,32 +48,32 @@ class Place(NamedTuple):
         """The line it begins in, from 1."""
         return int(self.node.start_mark.line) + 1
 
-    def mapping(self, known: Collection[str] | None = None) -> "dict[str, Place]":
+    def mapping(self, known: Collection[str] | None = None) -> "dict[str, YamlNode]":
         """Its values by key, of which none may come twice or, with `known`, be another."""
         if not isinstance(self.node, yaml.MappingNode):
             self.fail("must be a mapping (key: value)")
-        found: dict[str, Place] = {}
+        found: dict[str, YamlNode] = {}
         for key_node, value in self.node.value:
             key = key_node.value
-            place = Place(value, f"{self.path}.{key}" if self.path else str(key))
+            place = YamlNode(value, f"{self.path}.{key}" if self.path else str(key))
             if not isinstance(key, str):
-                Place(key_node, f"a key of {self.path or 'the file'}").fail("must be a text")
+                YamlNode(key_node, f"a key of {self.path or 'the file'}").fail("must be a text")
             if not _is_utf8(key):
-                Place(key_node, f"a key of {self.path or 'the file'}").fail(_NO_TEXT)
+                YamlNode(key_node, f"a key of {self.path or 'the file'}").fail(_NO_TEXT)
             if known is not None and key not in known:
                 near = difflib.get_close_matches(key, known, n=1)
                 hint = f"did you mean {near[0]}?" if near else f"valid are {', '.join(sorted(known))}"
-                Place(key_node, f"a key of {self.path or 'the file'}").fail(f"is unknown; {hint}")
+                YamlNode(key_node, f"a key of {self.path or 'the file'}").fail(f"is unknown; {hint}")
             if key in found:
                 place.fail(f"comes twice, first in line {found[key].line}")
             found[key] = place
         return found
 
-    def items(self) -> "list[Place]":
+    def items(self) -> "list[YamlNode]":
         """Its items."""
         if not isinstance(self.node, yaml.SequenceNode):
             self.fail("must be a list ([a, b], or a line for each beginning with -)")
-        return [Place(node, f"{self.path}[{index}]") for index, node in enumerate(self.node.value)]
+        return [YamlNode(node, f"{self.path}[{index}]") for index, node in enumerate(self.node.value)]
 
     def text(self) -> str:
         """The text as it is written, of whatever type."""
@@ -135,7 +135,7 @@ class Place(NamedTuple):
         return value
 
 
-def read_yaml(path: Path, read: Callable[[Place], ResultT]) -> ResultT:
+def read_yaml(path: Path, read: Callable[[YamlNode], ResultT]) -> ResultT:
     """What `read` makes of a file.
 
     :raises YamlError: When the file cannot be read, is no YAML, is nested too deeply, or `read` objects.
@@ -173,7 +173,7 @@ def _check_untrusted(event: yaml.NodeEvent, nodes_count: int) -> None:
         raise YamlError(f"has more than {UNTRUSTED_NODES_MAX} keys and values")
 
 
-def read_yaml_text(text: str, read: Callable[[Place], ResultT], *, trusted: bool = True) -> ResultT:
+def read_yaml_text(text: str, read: Callable[[YamlNode], ResultT], *, trusted: bool = True) -> ResultT:
     """What `read` makes of a text. One that is not trusted has no aliases, and so many nodes at most.
 
     :raises YamlError: When it is no YAML, is nested too deeply, is beyond its bounds, or `read` objects.
@@ -185,7 +185,7 @@ def read_yaml_text(text: str, read: Callable[[Place], ResultT], *, trusted: bool
         raise _no_yaml(error) from None
     if node is None:
         raise YamlError("is empty")
-    return read(Place(node, ""))
+    return read(YamlNode(node, ""))
 
 
 def compose(text: str) -> yaml.Node | None:

@@ -12,7 +12,7 @@ from barnabas.cli.options import BOOTSTRAP_DEFAULT, Bootstrap, Json
 app = typer.Typer(help="List, add and remove ACLs: who may do what.", no_args_is_help=True)
 
 
-class Operation(StrEnum):
+class AclOperationArg(StrEnum):
     """What may be done, or not."""
 
     ALL = "all"
@@ -54,7 +54,8 @@ Tokens = Annotated[Names, typer.Option("--delegation-token", metavar="NAME", hel
 Users = Annotated[Names, typer.Option("--user", metavar="NAME", help="A user whose tokens are meant.")]
 OnCluster = Annotated[bool, typer.Option("--cluster", help="The cluster itself.")]
 Operations = Annotated[
-    list[Operation] | None, typer.Option("--operation", "-o", case_sensitive=False, help="May be repeated.")
+    list[AclOperationArg] | None,
+    typer.Option("--operation", "-o", case_sensitive=False, help="May be repeated."),
 ]
 Principals = Annotated[
     Names,

@@ -41,7 +41,7 @@ def audit(
     """Show who has changed what of the cluster, and who wanted to and was refused."""
     from barnabas.cli.work import audit as work
 
-    wanted = work.Wanted(resource, principal, api, work.outcome_of(outcome), work.time_of(since))
+    wanted = work.AuditFilter(resource, principal, api, work.outcome_of(outcome), work.time_of(since))
     work.show(bootstrap, wanted, follow=follow, as_json=as_json)
 
 

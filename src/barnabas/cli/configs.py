@@ -16,7 +16,7 @@ app = typer.Typer(
 )
 
 
-class Kind(StrEnum):
+class ConfigResourceKind(StrEnum):
     """What bears configs, as people type it."""
 
     TOPIC = "topic"
@@ -26,7 +26,9 @@ class Kind(StrEnum):
     CLIENT_METRICS = "client-metrics"
 
 
-KindArgument = Annotated[Kind, typer.Argument(metavar="KIND", help=f"One of {', '.join(Kind)}.")]
+KindArgument = Annotated[
+    ConfigResourceKind, typer.Argument(metavar="KIND", help=f"One of {', '.join(ConfigResourceKind)}.")
+]
 Name = Annotated[
     str,
     typer.Argument(
@@ -42,7 +44,8 @@ Dry = Annotated[bool, typer.Option("--validate-only", help="Only find out whethe
 @guarded
 def list_resources(
     kinds: Annotated[
-        list[Kind] | None, typer.Argument(metavar="[KIND]...", help=f"Some of {', '.join(Kind)}; else all.")
+        list[ConfigResourceKind] | None,
+        typer.Argument(metavar="[KIND]...", help=f"Some of {', '.join(ConfigResourceKind)}; else all."),
     ] = None,
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
     as_json: Json = False,

@@ -47,5 +47,5 @@ def consume(
 
     start = work.start(from_beginning=from_beginning, offset=offset, since=since)
     writer = work.writer(form, as_json=as_json)
-    wanted = work.Wanted(topic, frozenset(partition or ()), start, count, exit_at_end, committed)
+    wanted = work.ConsumeOptions(topic, frozenset(partition or ()), start, count, exit_at_end, committed)
     work.run(bootstrap, wanted, writer)

@@ -17,7 +17,7 @@ DIFFERENT = 2
 Arguments = ParamSpec("Arguments")
 
 
-class Part(StrEnum):
+class SectionArg(StrEnum):
     """Sections of a file, as people type them."""
 
     TOPICS = "topics"
@@ -64,7 +64,7 @@ Exclude = Annotated[
     typer.Option("--exclude", "-x", metavar="KIND/NAME", help="Not these, as 'topic/test-*'."),
 ]
 Parts = Annotated[
-    list[Part] | None, typer.Option("--section", "-s", help="Only this one; may be given often.")
+    list[SectionArg] | None, typer.Option("--section", "-s", help="Only this one; may be given often.")
 ]
 Renewed = Annotated[
     list[str] | None,

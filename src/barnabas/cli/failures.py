@@ -95,7 +95,7 @@ _KINDS = {
 }
 
 
-class Failure(Exception):
+class CommandError(Exception):
     """A command cannot do what was asked.
 
     In JSON, `kind` names the error (by default after the exit code), and `details` are further fields.
@@ -117,9 +117,9 @@ class Failure(Exception):
         self.kind = kind or _KINDS.get(exit_code, "FAILED")
 
 
-def wrong_use(message: str, hint: str = "") -> Failure:
+def wrong_use(message: str, hint: str = "") -> CommandError:
     """Arguments that make no sense."""
-    return Failure(message, hint=hint, exit_code=WRONG_USE)
+    return CommandError(message, hint=hint, exit_code=WRONG_USE)
 
 
 def guarded(command: Callable[Arguments, None]) -> Callable[Arguments, None]:
@@ -137,11 +137,11 @@ def guarded(command: Callable[Arguments, None]) -> Callable[Arguments, None]:
         except struct.error:
             too_large = wrong_use("a number is larger than Kafka's protocol can carry")
             raise typer.Exit(report(too_large, as_json=bool(kwargs.get("as_json")))) from None
-        except (Failure, ValueError, OSError) as error:
+        except (CommandError, ValueError, OSError) as error:
             raise typer.Exit(report(error, as_json=bool(kwargs.get("as_json")))) from None
         except Exception as error:
             errors = error.exceptions if isinstance(error, ExceptionGroup) else (error,)
-            if not all(isinstance(each, Failure) or is_kafka_error(each) for each in errors):
+            if not all(isinstance(each, CommandError) or is_kafka_error(each) for each in errors):
                 raise
             call = Call(str(run.__dict__.get(NAME, "")), kwargs)
             raise typer.Exit(report(*errors, as_json=bool(kwargs.get("as_json")), call=call)) from None
@@ -159,7 +159,7 @@ def _warn(message: str, *, as_json: bool) -> None:
     print(json.dumps({"warning": message}) if as_json else f"warning: {message}", file=sys.stderr)
 
 
-class Judged(NamedTuple):
+class ErrorReport(NamedTuple):
     """What an error comes to: an exit code, a name for its kind, and what to try next."""
 
     exit_code: int
@@ -179,7 +179,7 @@ def report(*errors: Exception, as_json: bool, call: Call | None = None) -> int:
     judged = [_advised(error, judge(error), call) for error in errors]
     for error, (_, code, hint) in zip(errors, judged, strict=True):
         if as_json:
-            details = error.details if isinstance(error, Failure) else {}
+            details = error.details if isinstance(error, CommandError) else {}
             fields = {"error": code, "message": _sentence(error), "hint": hint, **details}
             print(json.dumps(fields), file=sys.stderr)
         else:
@@ -189,7 +189,7 @@ def report(*errors: Exception, as_json: bool, call: Call | None = None) -> int:
     return judged[0][0]
 
 
-def _advised(error: Exception, judged: Judged, call: Call | None) -> Judged:
+def _advised(error: Exception, judged: ErrorReport, call: Call | None) -> ErrorReport:
     """The same with a better hint, where the cluster or the catalogue knows one."""
     exit_code, kind, hint = judged
     if call is None or exit_code not in (NOT_FOUND, REFUSED):
@@ -198,7 +198,7 @@ def _advised(error: Exception, judged: Judged, call: Call | None) -> Judged:
 
     names = meant(kind, call.arguments)
     resembling = f"{' or '.join(names)}, which there is; " if names else ""
-    return Judged(exit_code, kind, resembling + (permission(call.command, kind, str(error)) or hint))
+    return ErrorReport(exit_code, kind, resembling + (permission(call.command, kind, str(error)) or hint))
 
 
 def _sentence(error: Exception) -> str:
@@ -208,21 +208,21 @@ def _sentence(error: Exception) -> str:
     return str(error)
 
 
-def judge(error: Exception) -> Judged:
+def judge(error: Exception) -> ErrorReport:
     """What an error comes to, whatever the command."""
-    if isinstance(error, Failure):
-        return Judged(error.exit_code, error.kind, error.hint)
+    if isinstance(error, CommandError):
+        return ErrorReport(error.exit_code, error.kind, error.hint)
     if is_kafka_error(error):
         name: str = error.code.name  # type: ignore[attr-defined]  # a KafkaError; not imported for speed
-        return Judged(_EXIT_CODES.get(name, FAILED), name, _HINTS.get(name, ""))
+        return ErrorReport(_EXIT_CODES.get(name, FAILED), name, _HINTS.get(name, ""))
     if isinstance(error, ConnectionError):
         kind, hint = _CONNECTIONS.get(type(error).__name__, ("UNREACHABLE", _HINT_UNREACHABLE))
-        return Judged(UNREACHABLE, kind, hint)
+        return ErrorReport(UNREACHABLE, kind, hint)
     if isinstance(error, FileNotFoundError):
-        return Judged(NOT_FOUND, "FILE_NOT_FOUND", "")
+        return ErrorReport(NOT_FOUND, "FILE_NOT_FOUND", "")
     if isinstance(error, ValueError):
-        return Judged(WRONG_USE, "WRONG_USE", "")
-    return Judged(FAILED, "FAILED", "")
+        return ErrorReport(WRONG_USE, "WRONG_USE", "")
+    return ErrorReport(FAILED, "FAILED", "")
 
 
 def is_kafka_error(error: Exception) -> bool:

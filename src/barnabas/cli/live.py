@@ -48,13 +48,13 @@ def _answer(bootstrap: str, ask: Ask[ResultT]) -> ResultT:
 
     from barnabas.cli.login import current_login
     from barnabas.client.admin.admin import Admin
-    from barnabas.client.core.cluster import Cluster
+    from barnabas.client.core.cluster import ClusterClient
     from barnabas.client.core.retry import Retry
 
     limit_ms = timeout_ms()
 
     async def run() -> ResultT:
-        async with Cluster(
+        async with ClusterClient(
             bootstrap,
             client_id="barnabas-cli",
             connect_timeout_ms=limit_ms,

@@ -5,14 +5,14 @@ from typing import NamedTuple
 from barnabas.cli.failures import wrong_use
 
 
-class Place(NamedTuple):
+class PartitionArg(NamedTuple):
     """A partition of a topic; None stands for all of them."""
 
     topic: str
     partition: int | None
 
 
-def place(text: str) -> Place:
+def place(text: str) -> PartitionArg:
     """`orders:0` or `orders`.
 
     :raises Failure: For a partition that is no number.
@@ -20,10 +20,10 @@ def place(text: str) -> Place:
     topic, colon, number = text.partition(":")
     if colon and not number.isdecimal():
         raise wrong_use(f"'{text}': a partition is a number, as in {topic}:0")
-    return Place(topic, int(number) if colon else None)
+    return PartitionArg(topic, int(number) if colon else None)
 
 
-def target(text: str) -> tuple[Place, list[int]]:
+def target(text: str) -> tuple[PartitionArg, list[int]]:
     """`orders:0=2,3`: a partition, or a topic for all of its partitions, and the brokers for it.
 
     :raises Failure: For anything else.
@@ -35,7 +35,7 @@ def target(text: str) -> tuple[Place, list[int]]:
     return place(where), [int(each) for each in ids]
 
 
-def offset(text: str) -> tuple[Place, int | None]:
+def offset(text: str) -> tuple[PartitionArg, int | None]:
     """`orders:0=100` or `orders=end`: a partition, or a topic for all of its partitions, and an offset; None: the end.
 
     :raises Failure: For anything else.

@@ -11,7 +11,7 @@ from barnabas.cli.failures import guarded
 from barnabas.cli.options import BOOTSTRAP_DEFAULT, Bootstrap, Json, key_value_pairs
 
 
-class Codec(StrEnum):
+class CompressionType(StrEnum):
     """What records are compressed with."""
 
     NONE = "none"
@@ -49,8 +49,8 @@ def produce(
         int | None, typer.Option("--partition", "-p", min=0, help="Else by key, or spread.")
     ] = None,
     compression: Annotated[
-        Codec, typer.Option("--compression", "-z", help="What batches are compressed with.")
-    ] = Codec.NONE,
+        CompressionType, typer.Option("--compression", "-z", help="What batches are compressed with.")
+    ] = CompressionType.NONE,
     acks: Annotated[Acks, typer.Option("--acks", help="Who must have a record.")] = Acks.ALL,
     as_json: Json = False,
 ) -> None:

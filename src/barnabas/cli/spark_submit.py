@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from barnabas.cli.failures import Failure, guarded
+from barnabas.cli.failures import CommandError, guarded
 from barnabas.cli.spark import check_spark_installed
 
 #: Options that are not ours are Spark's, and behind the application everything is the application's.
@@ -31,5 +31,5 @@ def spark_submit(
     try:
         submitted = submission(context.args, os.environ, ship=ship)
     except JavaNotFound as error:
-        raise Failure(str(error)) from error
+        raise CommandError(str(error)) from error
     os.execve(submitted.command[0], submitted.command, submitted.environment)

@@ -42,7 +42,7 @@ def list_transactions(
     """List transactional ids."""
     from barnabas.cli.work import transactions
 
-    wanted = transactions.Wanted(state or [], producer_id or [], longer_than_ms, pattern)
+    wanted = transactions.TransactionFilter(state or [], producer_id or [], longer_than_ms, pattern)
     transactions.show_list(bootstrap, wanted, as_json=as_json)
 
 

@@ -23,10 +23,10 @@ from barnabas.client.admin import transactions as aio_transactions
 from barnabas.client.consumer import consumer as aio_consumer
 from barnabas.client.consumer.completed_fetch import ConsumedRecord
 from barnabas.client.consumer.consumer import Start
-from barnabas.client.core.cluster import Cluster
+from barnabas.client.core.cluster import ClusterClient
 from barnabas.client.core.loop_thread import LoopThread
 from barnabas.client.producer import producer as aio_producer
-from barnabas.client.producer.accumulator import Delivery
+from barnabas.client.producer.accumulator import RecordMetadata
 from barnabas.wire.records.record import RecordHeaders
 
 InnerT = TypeVar("InnerT")
@@ -54,7 +54,7 @@ def _blocking(
     return call
 
 
-class Admin(_Face[aio_admin.Admin]):
+class BlockingAdmin(_Face[aio_admin.Admin]):
     """See `barnabas.client.admin.admin.Admin`."""
 
     send = _blocking(aio_admin.Admin.send)
@@ -92,7 +92,7 @@ class Admin(_Face[aio_admin.Admin]):
     purge_topics = _blocking(aio_admin.Admin.purge_topics)
 
 
-class Groups(_Face[aio_groups.Groups]):
+class BlockingGroups(_Face[aio_groups.Groups]):
     """See `barnabas.client.admin.groups.Groups`."""
 
     list = _blocking(aio_groups.Groups.list)
@@ -104,7 +104,7 @@ class Groups(_Face[aio_groups.Groups]):
     remove_members = _blocking(aio_groups.Groups.remove_members)
 
 
-class Transactions(_Face[aio_transactions.Transactions]):
+class BlockingTransactions(_Face[aio_transactions.Transactions]):
     """See `barnabas.client.admin.transactions.Transactions`."""
 
     list = _blocking(aio_transactions.Transactions.list)
@@ -114,7 +114,7 @@ class Transactions(_Face[aio_transactions.Transactions]):
     terminate = _blocking(aio_transactions.Transactions.terminate)
 
 
-class Producer(_Face[aio_producer.Producer]):
+class BlockingProducer(_Face[aio_producer.Producer]):
     """See `barnabas.client.producer.producer.Producer`."""
 
     send_and_wait = _blocking(aio_producer.Producer.send_and_wait)
@@ -130,18 +130,18 @@ class Producer(_Face[aio_producer.Producer]):
         partition: int | None = None,
         headers: RecordHeaders = (),
         timestamp_ms: int | None = None,
-    ) -> concurrent.futures.Future[Delivery]:
+    ) -> concurrent.futures.Future[RecordMetadata]:
         """Put a record into its batch, waiting for room if need be; gives a future of its delivery.
 
         :raises KafkaError: What the broker says of the topic.
         :raises BrokerConnectionError: When no broker can be asked.
         """
 
-        async def put() -> concurrent.futures.Future[Delivery]:
+        async def put() -> concurrent.futures.Future[RecordMetadata]:
             delivery = await self.inner.send(
                 topic, value, key, partition=partition, headers=headers, timestamp_ms=timestamp_ms
             )
-            outcome: concurrent.futures.Future[Delivery] = concurrent.futures.Future()
+            outcome: concurrent.futures.Future[RecordMetadata] = concurrent.futures.Future()
             delivery.add_done_callback(functools.partial(_pass_on, outcome))
             return outcome
 
@@ -156,7 +156,7 @@ class Producer(_Face[aio_producer.Producer]):
         self.close(flush=error is None)
 
 
-class Consumer(_Face[aio_consumer.Consumer]):
+class BlockingConsumer(_Face[aio_consumer.Consumer]):
     """See `barnabas.client.consumer.consumer.Consumer`."""
 
     assign = _blocking(aio_consumer.Consumer.assign)
@@ -177,11 +177,11 @@ class Consumer(_Face[aio_consumer.Consumer]):
         self.close()
 
 
-class Client:
+class BlockingClient:
     """A cluster, and what acts on it; connects at once. Use as a context manager, or `close` it."""
 
     def __init__(self, bootstrap: str | Sequence[str], **options: Any) -> None:
-        """`options` are those of `Cluster`.
+        """`options` are those of `ClusterClient`.
 
         :raises ValueError: When `bootstrap` names no broker.
         :raises BrokerConnectionError: When none of the brokers answers.
@@ -193,24 +193,24 @@ class Client:
         except BaseException:
             self._loop.stop()
             raise
-        self.admin = Admin(aio_admin.Admin(self.cluster), self._loop)
-        self.groups = Groups(aio_groups.Groups(self.cluster), self._loop)
-        self.transactions = Transactions(aio_transactions.Transactions(self.cluster), self._loop)
+        self.admin = BlockingAdmin(aio_admin.Admin(self.cluster), self._loop)
+        self.groups = BlockingGroups(aio_groups.Groups(self.cluster), self._loop)
+        self.transactions = BlockingTransactions(aio_transactions.Transactions(self.cluster), self._loop)
 
-    def producer(self, **options: Any) -> Producer:
+    def producer(self, **options: Any) -> BlockingProducer:
         """A producer; `options` are those of `barnabas.client.producer.producer.Producer`."""
         producer = aio_producer.Producer(self.cluster, **options)
         self._producers.add(producer)
-        return Producer(producer, self._loop)
+        return BlockingProducer(producer, self._loop)
 
     def consumer(
         self, starts: Mapping[TopicPartition, Start], *, stop_at_end: bool = False, **options: Any
-    ) -> Consumer:
+    ) -> BlockingConsumer:
         """A consumer of these partitions; `options` are those of `barnabas.client.consumer.consumer.Consumer`.
 
         :raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION and others, for the first partition that fails.
         """
-        consumer = Consumer(aio_consumer.Consumer(self.cluster, **options), self._loop)
+        consumer = BlockingConsumer(aio_consumer.Consumer(self.cluster, **options), self._loop)
         consumer.assign(starts, stop_at_end=stop_at_end)
         return consumer
 
@@ -230,11 +230,13 @@ class Client:
         self.close()
 
 
-async def _connected(bootstrap: str | Sequence[str], options: Mapping[str, Any]) -> Cluster:
-    return await Cluster(bootstrap, **options).__aenter__()
+async def _connected(bootstrap: str | Sequence[str], options: Mapping[str, Any]) -> ClusterClient:
+    return await ClusterClient(bootstrap, **options).__aenter__()
 
 
-def _pass_on(outcome: concurrent.futures.Future[Delivery], delivery: asyncio.Future[Delivery]) -> None:
+def _pass_on(
+    outcome: concurrent.futures.Future[RecordMetadata], delivery: asyncio.Future[RecordMetadata]
+) -> None:
     if delivery.cancelled():
         outcome.cancel()
     elif (error := delivery.exception()) is not None:

@@ -10,24 +10,24 @@ from typing import NamedTuple
 
 from barnabas.base.ids import TopicPartition
 from barnabas.client.admin.admin import raise_errors
-from barnabas.client.admin.group_messages import CommittedOffset, GroupDescription
+from barnabas.client.admin.group_messages import GroupDescription, OffsetAndMetadata
 from barnabas.client.admin.groups import Groups
 from barnabas.client.admin.offsets import EARLIEST, LATEST, ListedOffset, OffsetSpec, list_offsets
-from barnabas.client.core.cluster import Cluster
+from barnabas.client.core.cluster import ClusterClient
 from barnabas.client.core.metadata import Metadata
 from barnabas.wire.errors import KafkaError
 
 _CONCURRENT_GROUPS_MAX = 8
 _CONSUMER = "consumer"
 
-Committed = Mapping[TopicPartition, CommittedOffset]
+Committed = Mapping[TopicPartition, OffsetAndMetadata]
 
 
 class PartitionLag(NamedTuple):
     """A partition that a group reads; None stands for an offset that is not there or not known."""
 
     tp: TopicPartition
-    committed: CommittedOffset | None
+    committed: OffsetAndMetadata | None
     end: int | None
     start: int | None = None  #: asked for only where the committed offset does not give the lag
 
@@ -61,7 +61,7 @@ class LagTotal(NamedTuple):
 GroupLags = Mapping[str, Sequence[PartitionLag] | KafkaError]
 
 
-async def lags_of(cluster: Cluster, names: Iterable[str]) -> GroupLags:
+async def lags_of(cluster: ClusterClient, names: Iterable[str]) -> GroupLags:
     """Return the lag of every partition that each group reads (see `partitions_read`).
 
     :raises BrokerConnectionError: When no broker answers.
@@ -87,7 +87,7 @@ async def lags_of(cluster: Cluster, names: Iterable[str]) -> GroupLags:
 
 
 async def lags_of_partitions(
-    cluster: Cluster, name: str, partitions: Collection[TopicPartition]
+    cluster: ClusterClient, name: str, partitions: Collection[TopicPartition]
 ) -> Sequence[PartitionLag]:
     """Return the lags of one group in these partitions, whether it reads them or not.
 
@@ -147,12 +147,12 @@ async def _described(groups: Groups, name: str) -> GroupDescription:
     return outcome
 
 
-def _without_errors(offsets: Mapping[TopicPartition, CommittedOffset | KafkaError]) -> Committed:
-    return {tp: each for tp, each in offsets.items() if isinstance(each, CommittedOffset)}
+def _without_errors(offsets: Mapping[TopicPartition, OffsetAndMetadata | KafkaError]) -> Committed:
+    return {tp: each for tp, each in offsets.items() if isinstance(each, OffsetAndMetadata)}
 
 
 async def _partition_lags(
-    cluster: Cluster,
+    cluster: ClusterClient,
     committed: Mapping[str, Committed],
     partitions: Mapping[str, Collection[TopicPartition]],
 ) -> dict[str, list[PartitionLag]]:
@@ -172,7 +172,7 @@ async def _partition_lags(
 
 
 async def _list(
-    cluster: Cluster, partitions: Collection[TopicPartition], spec: OffsetSpec
+    cluster: ClusterClient, partitions: Collection[TopicPartition], spec: OffsetSpec
 ) -> dict[TopicPartition, int]:
     """Return the offsets that brokers gave; partitions with errors are left out."""
     if not partitions:

@@ -4,7 +4,7 @@ import enum
 from typing import NamedTuple
 
 
-class Operation(enum.IntEnum):
+class OpType(enum.IntEnum):
     """What an edit does to a config (`AlterConfigOp.OpType`)."""
 
     SET = 0
@@ -13,9 +13,9 @@ class Operation(enum.IntEnum):
     SUBTRACT = 3
 
 
-class Edit(NamedTuple):
+class AlterConfigOp(NamedTuple):
     """One config as it is to change; DELETE needs no value."""
 
     key: str
-    operation: Operation
+    operation: OpType
     value: str | None = None

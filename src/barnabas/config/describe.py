@@ -25,7 +25,7 @@ class ConfigSource(enum.IntEnum):
     GROUP_CONFIG = 8
 
 
-class ConfigSynonym(NamedTuple):
+class DescribedSynonym(NamedTuple):
     """A name under which a value is set. `value` is None when it is sensitive."""
 
     name: str
@@ -33,7 +33,7 @@ class ConfigSynonym(NamedTuple):
     source: ConfigSource
 
 
-class ConfigEntry(NamedTuple):
+class DescribedConfig(NamedTuple):
     """One key of a resource. `value` is None when there is none or it is sensitive."""
 
     name: str
@@ -41,7 +41,7 @@ class ConfigEntry(NamedTuple):
     read_only: bool
     source: ConfigSource
     is_sensitive: bool
-    synonyms: tuple[ConfigSynonym, ...]
+    synonyms: tuple[DescribedSynonym, ...]
     config_type: ConfigType
     documentation: str | None
 
@@ -60,7 +60,7 @@ class Layer(NamedTuple):
 
 def describe_topic(
     broker: LayeredConfig, overrides: Mapping[str, str], names: Container[str] | None = None
-) -> list[ConfigEntry]:
+) -> list[DescribedConfig]:
     """The keys of a topic in the order of their names; those in `names`, or all when it is None.
 
     A topic's own value comes first among the synonyms, then those of the broker key that gives the default.
@@ -75,11 +75,11 @@ def describe_topic(
     ]
 
 
-def _topic_entry(key: ConfigKey, value: str | None, overridden: bool, layers: list[Layer]) -> ConfigEntry:
+def _topic_entry(key: ConfigKey, value: str | None, overridden: bool, layers: list[Layer]) -> DescribedConfig:
     synonyms = broker_key_synonyms(key.synonyms[0].name, layers) if key.synonyms else ()
     if overridden:
-        synonyms = (ConfigSynonym(key.name, value, ConfigSource.TOPIC_CONFIG), *synonyms)
-    return ConfigEntry(
+        synonyms = (DescribedSynonym(key.name, value, ConfigSource.TOPIC_CONFIG), *synonyms)
+    return DescribedConfig(
         name=key.name,
         value=value,
         read_only=False,
@@ -91,7 +91,7 @@ def _topic_entry(key: ConfigKey, value: str | None, overridden: bool, layers: li
     )
 
 
-def describe_broker(broker: LayeredConfig, names: Container[str] | None = None) -> list[ConfigEntry]:
+def describe_broker(broker: LayeredConfig, names: Container[str] | None = None) -> list[DescribedConfig]:
     """The keys of a broker in the order of their names; those in `names`, or all when it is None.
 
     Internal keys and names that are no keys are shown when they are set; the latter count as sensitive.
@@ -106,7 +106,7 @@ def describe_broker(broker: LayeredConfig, names: Container[str] | None = None) 
 
 def describe_broker_default(
     dynamic_default: Mapping[str, str], names: Container[str] | None = None
-) -> list[ConfigEntry]:
+) -> list[DescribedConfig]:
     """The dynamic values for every broker of the cluster: the broker resource with an empty name."""
     layers = [Layer(ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG, dynamic_default)]
     return [
@@ -124,11 +124,11 @@ def _shown_value(broker: BrokerConfig, name: str) -> str | None:
     return format_value(broker.value(name)) if name in BROKER_KEYS else broker.originals[name]
 
 
-def _broker_entry(name: str, value: str | None, synonyms: tuple[ConfigSynonym, ...]) -> ConfigEntry:
+def _broker_entry(name: str, value: str | None, synonyms: tuple[DescribedSynonym, ...]) -> DescribedConfig:
     key = find_broker_key(name)
     sensitive = is_sensitive(name)
     dynamic = key is not None and key.name == name and key.mode is not UpdateMode.READ_ONLY
-    return ConfigEntry(
+    return DescribedConfig(
         name=name,
         value=None if sensitive else value,
         read_only=not dynamic,
@@ -155,7 +155,7 @@ def broker_layers(broker: LayeredConfig) -> list[Layer]:
     ]
 
 
-def broker_key_synonyms(name: str, layers: list[Layer]) -> tuple[ConfigSynonym, ...]:
+def broker_key_synonyms(name: str, layers: list[Layer]) -> tuple[DescribedSynonym, ...]:
     """Every place that gives `name` a value, the strongest first.
 
     Kafka leaves out what comes before the name itself, and so all of it when the name is set nowhere.
@@ -163,7 +163,7 @@ def broker_key_synonyms(name: str, layers: list[Layer]) -> tuple[ConfigSynonym, 
     names = broker_synonyms(name, with_listeners=True)
     sensitive = is_sensitive(name)
     every = [
-        ConfigSynonym(synonym, None if sensitive else layer.values[synonym], layer.source)
+        DescribedSynonym(synonym, None if sensitive else layer.values[synonym], layer.source)
         for layer in layers
         for synonym in names
         if synonym in layer.values
@@ -174,15 +174,15 @@ def broker_key_synonyms(name: str, layers: list[Layer]) -> tuple[ConfigSynonym, 
     return tuple(every[start:])
 
 
-def _default_synonyms(names: Iterable[str], sensitive: bool) -> list[ConfigSynonym]:
+def _default_synonyms(names: Iterable[str], sensitive: bool) -> list[DescribedSynonym]:
     defaults = [(name, format_value(BROKER_KEYS[name].default)) for name in names if name in BROKER_KEYS]
     return [
-        ConfigSynonym(name, None if sensitive else text, ConfigSource.DEFAULT_CONFIG)
+        DescribedSynonym(name, None if sensitive else text, ConfigSource.DEFAULT_CONFIG)
         for name, text in defaults
         if text is not None
     ]
 
 
-def first_source(synonyms: tuple[ConfigSynonym, ...]) -> ConfigSource:
+def first_source(synonyms: tuple[DescribedSynonym, ...]) -> ConfigSource:
     """Where a value comes from that stands first among its synonyms."""
     return synonyms[0].source if synonyms else ConfigSource.DEFAULT_CONFIG

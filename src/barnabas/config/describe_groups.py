@@ -6,9 +6,9 @@ from barnabas.config.broker_config import LayeredConfig
 from barnabas.config.client_metrics import effective_client_metrics_values
 from barnabas.config.definition import ConfigKey, ConfigType, Value
 from barnabas.config.describe import (
-    ConfigEntry,
     ConfigSource,
-    ConfigSynonym,
+    DescribedConfig,
+    DescribedSynonym,
     Layer,
     broker_key_synonyms,
     broker_layers,
@@ -22,7 +22,7 @@ from barnabas.config.values import format_value
 
 def describe_group(
     broker: LayeredConfig, overrides: Mapping[str, str], names: Container[str] | None = None
-) -> list[ConfigEntry]:
+) -> list[DescribedConfig]:
     """The keys of a group in the order of their names; those in `names`, or all when it is None."""
     layers = broker_layers(broker)
     values = effective_group_values(broker.current, overrides)
@@ -38,19 +38,19 @@ def describe_group(
 
 def _group_synonyms(
     key: ConfigKey, value: Value, overrides: Mapping[str, str], layers: list[Layer]
-) -> tuple[ConfigSynonym, ...]:
+) -> tuple[DescribedSynonym, ...]:
     if key.synonyms:
         synonyms = broker_key_synonyms(key.synonyms[0].name, layers)
     else:
-        synonyms = (ConfigSynonym(key.name, format_value(key.default), ConfigSource.DEFAULT_CONFIG),)
+        synonyms = (DescribedSynonym(key.name, format_value(key.default), ConfigSource.DEFAULT_CONFIG),)
     if key.name in overrides:
-        return (ConfigSynonym(key.name, format_value(value), ConfigSource.GROUP_CONFIG), *synonyms)
+        return (DescribedSynonym(key.name, format_value(value), ConfigSource.GROUP_CONFIG), *synonyms)
     return synonyms
 
 
 def describe_client_metrics(
     overrides: Mapping[str, str], names: Container[str] | None = None
-) -> list[ConfigEntry]:
+) -> list[DescribedConfig]:
     """The keys of a subscription in the order of their names; those in `names`, or all when it is None."""
     values = effective_client_metrics_values(overrides)
     return [
@@ -60,14 +60,14 @@ def describe_client_metrics(
     ]
 
 
-def _own_synonym(name: str, value: Value, overrides: Mapping[str, str]) -> tuple[ConfigSynonym, ...]:
+def _own_synonym(name: str, value: Value, overrides: Mapping[str, str]) -> tuple[DescribedSynonym, ...]:
     if name not in overrides:
         return ()
-    return (ConfigSynonym(name, format_value(value), ConfigSource.CLIENT_METRICS_CONFIG),)
+    return (DescribedSynonym(name, format_value(value), ConfigSource.CLIENT_METRICS_CONFIG),)
 
 
-def _entry(key: ConfigKey, value: Value, synonyms: tuple[ConfigSynonym, ...]) -> ConfigEntry:
-    return ConfigEntry(
+def _entry(key: ConfigKey, value: Value, synonyms: tuple[DescribedSynonym, ...]) -> DescribedConfig:
+    return DescribedConfig(
         name=key.name,
         value=format_value(value),
         read_only=False,
@@ -79,10 +79,10 @@ def _entry(key: ConfigKey, value: Value, synonyms: tuple[ConfigSynonym, ...]) ->
     )
 
 
-def describe_loggers(levels: Mapping[str, str], names: Container[str] | None = None) -> list[ConfigEntry]:
+def describe_loggers(levels: Mapping[str, str], names: Container[str] | None = None) -> list[DescribedConfig]:
     """The level that holds for each logger in the order of their names; those in `names`, or all."""
     return [
-        ConfigEntry(
+        DescribedConfig(
             name=name,
             value=level,
             read_only=False,

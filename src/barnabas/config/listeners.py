@@ -21,7 +21,7 @@ class SecurityProtocol(enum.IntEnum):
     SASL_SSL = 3
 
 
-class Address(NamedTuple):
+class ListenerAddress(NamedTuple):
     """Where clients connect. An empty host stands for the machine's own name, port 0 for the bound port."""
 
     host: str
@@ -38,7 +38,7 @@ class Listener(NamedTuple):
     host: str
     port: int
     security_protocol: SecurityProtocol
-    advertised: Address | None = None
+    advertised: ListenerAddress | None = None
 
 
 def parse_protocol_map(key: str, text: str) -> dict[str, SecurityProtocol]:
@@ -121,5 +121,5 @@ def advertise(listeners: Sequence[Listener], advertised: Sequence[Listener] | No
             where = f"{endpoint.name}://{endpoint.host}:{endpoint.port}"
             reason = f"clients cannot connect to {_EVERY_INTERFACE}; advertise an address that they can reach"
             raise ConfigError("advertised.listeners", where, reason)
-    addresses = {endpoint.name: Address(endpoint.host, endpoint.port) for endpoint in source}
+    addresses = {endpoint.name: ListenerAddress(endpoint.host, endpoint.port) for endpoint in source}
     return [listener._replace(advertised=addresses.get(listener.name)) for listener in listeners]

@@ -6,9 +6,9 @@ from typing import NamedTuple
 from barnabas.base.clock import Clock
 from barnabas.client.admin.admin import Admin
 from barnabas.client.auth.sasl import MECHANISMS, SaslLogin
-from barnabas.client.core.address import Address, parse_bootstrap
-from barnabas.client.core.cluster import Cluster
-from barnabas.client.core.connection import Connection
+from barnabas.client.core.address import BrokerAddress, parse_bootstrap
+from barnabas.client.core.cluster import ClusterClient
+from barnabas.client.core.connection import BrokerConnection
 from barnabas.client.core.errors import BrokerConnectionError, BrokerUnreachable, check
 from barnabas.client.core.metadata import Node
 from barnabas.client.core.retry import Retry
@@ -45,7 +45,7 @@ class Access:
         self.principal = ANONYMOUS if login is None else f"User:{login.user}"
         self.clock = clock
         self.login = login
-        self.cluster = Cluster(
+        self.cluster = ClusterClient(
             settings.bootstrap,
             client_id=CLIENT_ID,
             connect_timeout_ms=settings.connect_timeout_ms,
@@ -88,7 +88,7 @@ class Access:
             return ClusterView(metadata.cluster_id or "", metadata.controller_id, nodes, EVERYTHING)
         check(response.error_code, response.error_message)
         nodes = tuple(
-            Node(each.broker_id, Address(each.host, each.port), each.rack)
+            Node(each.broker_id, BrokerAddress(each.host, each.port), each.rack)
             for each in sorted(response.brokers, key=lambda each: each.broker_id)
         )
         operations = operations_in(response.cluster_authorized_operations)
@@ -110,9 +110,9 @@ async def offered_mechanisms(settings: ConsoleSettings) -> tuple[str, ...]:
     raise BrokerUnreachable(failure.address, str(failure)) from failure
 
 
-async def _offered_at(address: Address, settings: ConsoleSettings) -> tuple[str, ...]:
+async def _offered_at(address: BrokerAddress, settings: ConsoleSettings) -> tuple[str, ...]:
     """Ask for a mechanism that does not exist: the refusal names those that do."""
-    connection = await Connection.open(
+    connection = await BrokerConnection.open(
         address,
         client_id=CLIENT_ID,
         connect_timeout_ms=settings.connect_timeout_ms,

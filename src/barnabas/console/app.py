@@ -27,7 +27,7 @@ from barnabas.console.problems import Problem, not_found, problem_of
 from barnabas.console.rendering import render
 from barnabas.console.request_guard import Gate
 from barnabas.console.routes import MENU, ROUTES
-from barnabas.console.sessions import Session, Sessions
+from barnabas.console.sessions import ConsoleSession, Sessions
 from barnabas.console.settings import ConsoleSettings
 from barnabas.console.view import THEME_COOKIE, THEMES, View, form_data, segment
 from barnabas.telemetry.logs import get_logger
@@ -60,7 +60,7 @@ class Console:
             sessions_max=settings.sessions_max,
         )
         #: who opens a page that needs no session, and looks at no cluster
-        self._nobody = Session("", "", Access(settings, clock, None), 0, 0, own_access=False)
+        self._nobody = ConsoleSession("", "", Access(settings, clock, None), 0, 0, own_access=False)
         #: records are decoded and searched for one page at a time, so that other threads get their share
         self.search_turns = asyncio.Semaphore(1)
         self._guests: Access | None = None
@@ -80,7 +80,7 @@ class Console:
         """
         return () if self.settings.login is not None else await self._mechanisms.get()
 
-    async def log_in(self, login: SaslLogin) -> Session:
+    async def log_in(self, login: SaslLogin) -> ConsoleSession:
         """A session with connections of its own.
 
         :raises KafkaError: When the cluster refuses the login.
@@ -94,13 +94,13 @@ class Console:
             raise
         return self.sessions.open(access, own_access=True)
 
-    def admit_guest(self) -> Session:
+    def admit_guest(self) -> ConsoleSession:
         """A session for somebody who need not log in; all of those share connections, as they are one principal."""
         if self._guests is None:
             self._guests = Access(self.settings, self.clock, self.settings.login)
         return self.sessions.open(self._guests, own_access=False)
 
-    def end(self, session: Session) -> None:
+    def end(self, session: ConsoleSession) -> None:
         """Log out. Connections are closed behind the scenes, so that nobody's page waits for it."""
         self.sessions.close(session)
         if session.own_access:
@@ -131,7 +131,7 @@ class Console:
 
     async def serve(self, route: Route, request: Request) -> Response:
         """Answer a request, whatever happens on the way."""
-        session: Session | None = None
+        session: ConsoleSession | None = None
         try:
             async with asyncio.timeout(self.settings.page_timeout_ms / 1000):
                 self.sweep()
@@ -150,7 +150,7 @@ class Console:
             set_session_cookie(request, response, session)
         return response
 
-    async def _answer(self, route: Route, request: Request, session: Session | None) -> Response:
+    async def _answer(self, route: Route, request: Request, session: ConsoleSession | None) -> Response:
         if session is None:
             _check_size(request)
             session = self._nobody
@@ -161,7 +161,7 @@ class Console:
             raise Problem(403, "Read-only", text)
         return await route.handler(View(self, request, session))
 
-    async def explain(self, error: Exception, request: Request, session: Session | None) -> Response:
+    async def explain(self, error: Exception, request: Request, session: ConsoleSession | None) -> Response:
         """The page (or for htmx the piece of one) that tells of an error."""
         problem = problem_of(error)
         if problem is None:
@@ -301,7 +301,7 @@ def _check_size(request: Request) -> None:
         raise Problem(413, "Too much", text)
 
 
-async def _check_token(request: Request, session: Session) -> None:
+async def _check_token(request: Request, session: ConsoleSession) -> None:
     """Let through what brings the session's token back: in a header, or in the form."""
     token = request.headers.get(_CSRF_HEADER)
     if token is None:

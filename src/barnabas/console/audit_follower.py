@@ -3,13 +3,13 @@
 from collections import OrderedDict
 from collections.abc import Hashable
 
-from barnabas.client.core.cluster import Cluster
+from barnabas.client.core.cluster import ClusterClient
 from barnabas.console.audit_reader import (
     COUNT,
     LOOK_MAX,
     NO_AUDIT,
+    AuditPage,
     AuditWish,
-    Found,
     Look,
     bounds_of,
     look_back,
@@ -22,11 +22,11 @@ FOLLOWED_MAX = 4
 class AuditFollower:
     """What one principal was shown last, for each filter. A wish with an end in time is looked for anew each time."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: ClusterClient) -> None:
         self._cluster = cluster
         self._looks: OrderedDict[Hashable, Look] = OrderedDict()
 
-    async def latest(self, filtered: Hashable, wish: AuditWish) -> Found:
+    async def latest(self, filtered: Hashable, wish: AuditWish) -> AuditPage:
         """The last events that are wanted.
 
         :param filtered: The filter as it was typed: where that says "since 1h", the wish moves on.

@@ -8,8 +8,8 @@ from typing import NamedTuple
 from barnabas.base.ids import TopicPartition
 from barnabas.client.admin.offsets import EARLIEST, LATEST, OffsetSpec, find_offsets
 from barnabas.client.consumer.consumer import Consumer
-from barnabas.client.core.cluster import Cluster
-from barnabas.metadata.audit.events import AuditEvent, Outcome
+from barnabas.client.core.cluster import ClusterClient
+from barnabas.metadata.audit.events import AuditEvent, AuditOutcome
 from barnabas.metadata.topics import AUDIT_TOPIC
 from barnabas.wire.errors import ErrorCode, KafkaError
 
@@ -46,7 +46,7 @@ def _is_named(name: str, wanted: str) -> bool:
     return wanted in ("", name) or (wanted.endswith("*") and name.startswith(wanted[:-1]))
 
 
-class Found(NamedTuple):
+class AuditPage(NamedTuple):
     """Events, the newest first, and where to look for older ones: an offset, or None when there are no more."""
 
     events: list[AuditEvent]
@@ -58,26 +58,26 @@ class Look(NamedTuple):
     """What a look has found: events with their offsets, the newest first."""
 
     events: list[tuple[int, AuditEvent]]
-    older: int | None  #: as `Found` has it
+    older: int | None  #: as `AuditPage` has it
     end: int  #: what lies before this offset has been looked at
 
     @property
-    def found(self) -> Found:
+    def found(self) -> AuditPage:
         """The events alone."""
-        return Found([event for _, event in self.events], self.older)
+        return AuditPage([event for _, event in self.events], self.older)
 
 
-NO_AUDIT = Found([], None, exists=False)
+NO_AUDIT = AuditPage([], None, exists=False)
 
 
 async def read_back(
-    cluster: Cluster,
+    cluster: ClusterClient,
     wish: AuditWish,
     *,
     before: int | None = None,
     count: int = COUNT,
     look_max: int = LOOK_MAX,
-) -> Found:
+) -> AuditPage:
     """The last events that are wanted, of those before an offset, or of all.
 
     :raises KafkaError: TOPIC_AUTHORIZATION_FAILED.
@@ -91,7 +91,7 @@ async def read_back(
 
 
 async def look_back(
-    cluster: Cluster,
+    cluster: ClusterClient,
     wish: AuditWish,
     first: int,
     last: int,
@@ -118,7 +118,7 @@ async def look_back(
     return Look(found, looked_from if looked_from > first else None, last)
 
 
-async def bounds_of(cluster: Cluster, wish: AuditWish) -> tuple[int, int] | None:
+async def bounds_of(cluster: ClusterClient, wish: AuditWish) -> tuple[int, int] | None:
     """The offsets between which events can lie; None where there is no audit.
 
     :raises KafkaError: TOPIC_AUTHORIZATION_FAILED.
@@ -160,4 +160,4 @@ def _parsed(value: bytes) -> Iterator[AuditEvent]:
 
 def outcomes() -> list[str]:
     """What became of changes, in words."""
-    return [str(each) for each in Outcome]
+    return [str(each) for each in AuditOutcome]

@@ -21,7 +21,7 @@ _SPAN_SHARE = 4
 
 
 @dataclass
-class Found:
+class RecordPage:
     """Records in the order in which they are shown, and offsets by partition from which to go on.
 
     Where only some records are wanted, all those between the beginning and these offsets are among `records`.
@@ -62,7 +62,7 @@ class Browser:
 
     async def forward(
         self, reach: Mapping[int, Reach], starts: Mapping[int, int], wanted: Criteria, limit: int
-    ) -> Found:
+    ) -> RecordPage:
         """The first `limit` wanted records from `starts` on, oldest first."""
         begin = within(starts, reach)
         ends = {index: reach[index].end for index in begin}
@@ -80,7 +80,7 @@ class Browser:
 
     async def backward(
         self, reach: Mapping[int, Reach], ends: Mapping[int, int], wanted: Criteria, limit: int
-    ) -> Found:
+    ) -> RecordPage:
         """The last `limit` wanted records before `ends`, newest first.
 
         Read span by span, as logs can only be read forward. A span that takes too long or too much is left out
@@ -161,8 +161,8 @@ def _partly_shown(
     return {index: each for index, each in found.items() if len(each) < len(by_partition[index])}
 
 
-def _found(reading: Reading) -> Found:
-    return Found([], seen_count=reading.seen_count, cut_count=reading.cut_count)
+def _found(reading: Reading) -> RecordPage:
+    return RecordPage([], seen_count=reading.seen_count, cut_count=reading.cut_count)
 
 
 def _time(record: ConsumedRecord) -> int:
@@ -173,7 +173,7 @@ def _first(records: Iterator[ConsumedRecord], limit: int) -> list[ConsumedRecord
     return [record for record, _ in zip(records, range(limit), strict=False)]
 
 
-def _drop_ends(found: Found, reach: Mapping[int, Reach]) -> None:
+def _drop_ends(found: RecordPage, reach: Mapping[int, Reach]) -> None:
     """Forget ways on that lead nowhere."""
     if all(offset >= reach[index].end for index, offset in found.newer.items()):
         found.newer = {}

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from barnabas.client.admin.model import ConfigEntry, ConfigSource
-from barnabas.config.alter_op import Edit, Operation
+from barnabas.config.alter_op import AlterConfigOp, OpType
 from barnabas.console.forms import Form
 
 #: How pages call where a value comes from.
@@ -18,15 +18,15 @@ SOURCES: Mapping[ConfigSource, str] = {
 OWN = ConfigSource.DYNAMIC_TOPIC_CONFIG
 
 
-class Change(NamedTuple):
+class ConfigPreview(NamedTuple):
     """An edit, and the value before and after it as people are shown them."""
 
-    edit: Edit
+    edit: AlterConfigOp
     before: str | None
     after: str | None
 
 
-def changes_of(form: Form, entries: Iterable[ConfigEntry], own: ConfigSource = OWN) -> list[Change]:
+def changes_of(form: Form, entries: Iterable[ConfigEntry], own: ConfigSource = OWN) -> list[ConfigPreview]:
     """The changes that a form wants: `value:KEY` is the new value, `reset:KEY` takes the own value back.
 
     A value that is what holds already, and a reset of what is not the resource's own, are none.
@@ -39,10 +39,10 @@ def changes_of(form: Form, entries: Iterable[ConfigEntry], own: ConfigSource = O
             form.refuse("", f"There is no config '{key}'.")
         elif form.flag(f"reset:{key}"):
             if entry.source is own:
-                changes.append(Change(Edit(key, Operation.DELETE), entry.value, behind(entry)))
+                changes.append(ConfigPreview(AlterConfigOp(key, OpType.DELETE), entry.value, behind(entry)))
         elif form.text(f"value:{key}") != (entry.value or ""):
             value = form.text(f"value:{key}")
-            changes.append(Change(Edit(key, Operation.SET, value), entry.value, value))
+            changes.append(ConfigPreview(AlterConfigOp(key, OpType.SET, value), entry.value, value))
     return changes
 
 
@@ -55,6 +55,6 @@ def behind(entry: ConfigEntry) -> str:
     return "what the brokers have" if found is None else f"{found.value} ({found.name})"
 
 
-def is_stale(form: Form, changes: Sequence[Change]) -> bool:
+def is_stale(form: Form, changes: Sequence[ConfigPreview]) -> bool:
     """Whether values have changed since the difference was shown (`was:KEY`)."""
     return any(form.raw(f"was:{change.edit.key}") != (change.before or "") for change in changes)

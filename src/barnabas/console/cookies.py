@@ -3,7 +3,7 @@
 from starlette.requests import Request
 from starlette.responses import Response
 
-from barnabas.console.sessions import Session
+from barnabas.console.sessions import ConsoleSession
 
 _COOKIE = "barnabas-session"
 
@@ -14,7 +14,7 @@ def cookie_name(request: Request) -> str:
     return f"{_COOKIE}-{port}" if port else _COOKIE
 
 
-def set_session_cookie(request: Request, response: Response, session: Session) -> None:
+def set_session_cookie(request: Request, response: Response, session: ConsoleSession) -> None:
     """Have the browser know the session; it forgets it when it is closed."""
     if not session.key or request.cookies.get(cookie_name(request)) == session.key:
         return

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from barnabas.base.clock import Clock
-from barnabas.client.core.cluster import Cluster
+from barnabas.client.core.cluster import ClusterClient
 from barnabas.client.group_lags import GroupLags, LagTotal, lag_by_topic, lags_of
 from barnabas.wire.errors import KafkaError
 
@@ -19,7 +19,7 @@ _CLOSEST_MS = 4_000
 _FORGET_MS = 60 * 60_000
 
 
-class Sample(NamedTuple):
+class LagSample(NamedTuple):
     """The lag of each topic of a group at a time (ms since the epoch)."""
 
     time_ms: int
@@ -39,10 +39,10 @@ class Sample(NamedTuple):
 class LagSampler:
     """Samples the groups of one principal in the background, from the first look at one until `stop`."""
 
-    def __init__(self, cluster: Cluster, clock: Clock) -> None:
+    def __init__(self, cluster: ClusterClient, clock: Clock) -> None:
         self._cluster = cluster
         self._clock = clock
-        self._samples: OrderedDict[str, deque[Sample]] = OrderedDict()  #: the longest not looked at first
+        self._samples: OrderedDict[str, deque[LagSample]] = OrderedDict()  #: the longest not looked at first
         self._looked_ms: dict[str, int] = {}
         self._sampling: asyncio.Task[None] | None = None
         self._failed_count = 0
@@ -60,7 +60,7 @@ class LagSampler:
         if self._sampling is None or self._sampling.done():
             self._sampling = asyncio.create_task(self._sample_always())
 
-    def of(self, name: str) -> Sequence[Sample]:
+    def of(self, name: str) -> Sequence[LagSample]:
         """What is known of a group, oldest first."""
         return list(self._samples.get(name, ()))
 
@@ -103,7 +103,7 @@ class LagSampler:
             if samples is None or isinstance(each, KafkaError):
                 continue
             if not samples or now_ms - samples[-1].time_ms >= _CLOSEST_MS:
-                samples.append(Sample(now_ms, lag_by_topic(each)))
+                samples.append(LagSample(now_ms, lag_by_topic(each)))
 
     def _forget(self, name: str) -> None:
         del self._samples[name]

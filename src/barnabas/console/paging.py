@@ -12,7 +12,7 @@ SIZES = (25, 50, 100, 250)
 
 
 @dataclass(frozen=True)
-class Wish:
+class ListQuery:
     """Which part of a list an address asks for."""
 
     path: str
@@ -24,7 +24,7 @@ class Wish:
     extra: tuple[tuple[str, str], ...] = ()  #: what else the address says, kept in links
 
     @classmethod
-    def of(cls, path: str, query: Mapping[str, str], sort: str, extra: Iterable[str] = ()) -> "Wish":
+    def of(cls, path: str, query: Mapping[str, str], sort: str, extra: Iterable[str] = ()) -> "ListQuery":
         """What a query asks for; what cannot be is taken for the default. `extra` names what links keep."""
         asked = query.get("sort", "")
         size = _number(query.get("size", ""), SIZE_DEFAULT)
@@ -71,7 +71,7 @@ class Paged(Generic[RowT]):
     """The rows of one page, and how many there are."""
 
     rows: Sequence[RowT]
-    wish: Wish
+    wish: ListQuery
     found_count: int
     total_count: int
 
@@ -98,7 +98,7 @@ class Paged(Generic[RowT]):
 
 def paged(
     rows: Iterable[RowT],
-    wish: Wish,
+    wish: ListQuery,
     columns: Mapping[str, Callable[[RowT], Any]],
     matches: Callable[[RowT, str], bool],
 ) -> Paged[RowT]:

@@ -16,15 +16,15 @@ from typing import Any, TypedDict
 from barnabas.base.clock import SystemClock
 from barnabas.client.admin.admin import Admin
 from barnabas.client.auth.sasl import SaslLogin
-from barnabas.client.core.cluster import Cluster
+from barnabas.client.core.cluster import ClusterClient
 from barnabas.client.core.retry import Retry
 from barnabas.console.problems import Problem, problem_of
 from barnabas.console.rendering import render
-from barnabas.declared.diff import Action, Change, Level, shown
-from barnabas.declared.parser import DeclarationError, read_state_text
-from barnabas.declared.plan import Plan, Wish, make_plan
+from barnabas.declared.diff import ChangeAction, Level, ResourceChange, shown
+from barnabas.declared.parser import StateFileError, read_state_text
+from barnabas.declared.plan import Plan, PlanRequest, make_plan
 from barnabas.declared.secrets import SecretMissing, Secrets
-from barnabas.declared.state import Credential, Secret
+from barnabas.declared.state import Credential, SecretRef
 
 NICENESS = 10
 MEMORY_BYTES_MAX = 1 << 30
@@ -57,7 +57,7 @@ class UnseenSecrets(Secrets):
     def __init__(self) -> None:
         super().__init__({}, Path())
 
-    def value(self, secret: Secret) -> str:
+    def value(self, secret: SecretRef) -> str:
         """None.
 
         :raises SecretMissing: Always.
@@ -95,7 +95,7 @@ def outcome_of(order: PlanOrder) -> dict[str, Any]:
         plan = asyncio.run(_plan(order, state))
         rows = rows_of(plan.changes[:ROWS_MAX])
         return {"html": render("plan_changes.html", {"plan": plan, "rows": rows})}
-    except DeclarationError as error:
+    except StateFileError as error:
         what = str(error)
         return {"refusal": f"In {what}" if what.startswith("line") else f"The state {what}"}
     except MemoryError:
@@ -113,7 +113,7 @@ def _arguments(problem: Problem) -> tuple[int, str, str, str]:
 
 async def _plan(order: PlanOrder, state: Any) -> Plan:
     clock = SystemClock()
-    cluster = Cluster(
+    cluster = ClusterClient(
         order["bootstrap"],
         client_id="barnabas-console",
         connect_timeout_ms=order["connect_timeout_ms"],
@@ -123,7 +123,9 @@ async def _plan(order: PlanOrder, state: Any) -> Plan:
     )
     async with asyncio.timeout(order["timeout_ms"] / 1000), cluster:
         admin = Admin(cluster, timeout_ms=order["request_timeout_ms"])
-        return await make_plan(admin, Wish(state, UnseenSecrets(), principal=order["principal"]), clock)
+        return await make_plan(
+            admin, PlanRequest(state, UnseenSecrets(), principal=order["principal"]), clock
+        )
 
 
 def rows_of(changes: Any) -> list[dict[str, Any]]:
@@ -133,7 +135,7 @@ def rows_of(changes: Any) -> list[dict[str, Any]]:
             "resource": change.resource,
             "key": change.key,
             "action": change.action.value,
-            "kind": "bad" if change.action is Action.DELETE else "",
+            "kind": "bad" if change.action is ChangeAction.DELETE else "",
             "before": format_value(change.before),
             "after": format_value(change.after),
             "remarks": _remarks(change),
@@ -152,7 +154,7 @@ def format_value(value: Any) -> str | None:
     return None if text is None else f"{text:.15g}" if isinstance(text, float) else str(text)
 
 
-def _remarks(change: Change) -> list[tuple[str, str, str]]:
+def _remarks(change: ResourceChange) -> list[tuple[str, str, str]]:
     """(badge, weight, text) of what is to be known of a change."""
     return [(_BADGES.get(each.level, ""), each.level.name.lower(), each.text) for each in change.remarks]
 

@@ -17,7 +17,7 @@ from barnabas.base.ids import TopicPartition
 from barnabas.client.admin.offsets import Isolation
 from barnabas.client.consumer.completed_fetch import ConsumedRecord, read_fetched
 from barnabas.client.consumer.fetch_messages import FetchLimits, data_by_place, fetch_request, version_max
-from barnabas.client.core.cluster import Cluster
+from barnabas.client.core.cluster import ClusterClient
 from barnabas.client.core.errors import check
 from barnabas.console.criteria import Criteria
 from barnabas.wire.messages.fetch import FetchResponse, PartitionData
@@ -91,7 +91,9 @@ class _Chunk(NamedTuple):
 class Scanner:
     """Reads partitions of one topic. `turns` is shared by all searches of a console."""
 
-    def __init__(self, cluster: Cluster, turns: asyncio.Semaphore, topic: str, isolation: Isolation) -> None:
+    def __init__(
+        self, cluster: ClusterClient, turns: asyncio.Semaphore, topic: str, isolation: Isolation
+    ) -> None:
         self._cluster = cluster
         self._turns = turns
         self._topic = topic

@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from barnabas.base.clock import Clock
 from barnabas.base.hosts import is_own_host, own_names
-from barnabas.client.core.address import Address
+from barnabas.client.core.address import BrokerAddress
 from barnabas.console.app import create_app
 from barnabas.console.connections import BoundedConnection
 from barnabas.console.settings import ConsoleSettings
@@ -64,7 +64,7 @@ class ConsoleServer:
     def url(self) -> str:
         """Where browsers find it."""
         host, port = self._socket.getsockname()[:2]
-        return f"http://{Address(host, port)}"
+        return f"http://{BrokerAddress(host, port)}"
 
     def start(self) -> None:
         """Serve from now on in another thread."""

@@ -19,7 +19,7 @@ class Notice(NamedTuple):
 
 
 @dataclass
-class Session:
+class ConsoleSession:
     """One person's visit. The id is a secret, as is the token that forms must bring back."""
 
     key: str = field(repr=False)
@@ -52,19 +52,19 @@ class Sessions:
         self._idle_ms = idle_ms
         self._lifetime_ms = lifetime_ms
         self._sessions_max = sessions_max
-        self._sessions: dict[str, Session] = {}
+        self._sessions: dict[str, ConsoleSession] = {}
         self._opened_count = 0
         self._expired_count = 0
 
-    def open(self, access: Access, *, own_access: bool) -> Session:
+    def open(self, access: Access, *, own_access: bool) -> ConsoleSession:
         """A new session."""
         now_ms = self._clock.monotonic_ms()
-        session = Session(self._token(), self._token(), access, now_ms, now_ms, own_access)
+        session = ConsoleSession(self._token(), self._token(), access, now_ms, now_ms, own_access)
         self._sessions[session.key] = session
         self._opened_count += 1
         return session
 
-    def find(self, key: str | None, *, use: bool = True) -> Session | None:
+    def find(self, key: str | None, *, use: bool = True) -> ConsoleSession | None:
         """The session with that id, unless it has expired; with `use` it stays for longer."""
         session = self._sessions.get(key or "")
         if session is None or self._is_over(session):
@@ -73,18 +73,18 @@ class Sessions:
             session.used_ms = self._clock.monotonic_ms()
         return session
 
-    def holds(self, session: Session) -> bool:
+    def holds(self, session: ConsoleSession) -> bool:
         """Whether it has not been forgotten."""
         return self._sessions.get(session.key) is session
 
-    def close(self, session: Session) -> None:
+    def close(self, session: ConsoleSession) -> None:
         """Forget a session."""
         self._sessions.pop(session.key, None)
 
-    def take_expired(self) -> list[Session]:
+    def take_expired(self) -> list[ConsoleSession]:
         """Forget what is over and, where there are too many, the longest unused of who has the most; gives those."""
-        over: list[Session] = []
-        left: defaultdict[str, deque[Session]] = defaultdict(deque)
+        over: list[ConsoleSession] = []
+        left: defaultdict[str, deque[ConsoleSession]] = defaultdict(deque)
         for session in sorted(self._sessions.values(), key=lambda each: each.used_ms):
             (over if self._is_over(session) else left[session.access.principal]).append(session)
         too_many = range(len(self._sessions) - len(over) - self._sessions_max)
@@ -94,7 +94,7 @@ class Sessions:
         self._expired_count += len(over)
         return over
 
-    def take_all(self) -> list[Session]:
+    def take_all(self) -> list[ConsoleSession]:
         """Forget every session; gives them."""
         sessions = list(self._sessions.values())
         self._sessions.clear()
@@ -108,7 +108,7 @@ class Sessions:
             "expired": self._expired_count,
         }
 
-    def _is_over(self, session: Session) -> bool:
+    def _is_over(self, session: ConsoleSession) -> bool:
         now_ms = self._clock.monotonic_ms()
         idle = now_ms - session.used_ms >= self._idle_ms
         return idle or now_ms - session.opened_ms >= self._lifetime_ms

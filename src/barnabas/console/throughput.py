@@ -9,7 +9,7 @@ from barnabas.base.clock import Clock
 from barnabas.base.ids import TopicPartition
 from barnabas.client.admin.admin import Admin
 from barnabas.client.admin.offsets import LATEST, ListedOffset
-from barnabas.client.core.cluster import Cluster
+from barnabas.client.core.cluster import ClusterClient
 from barnabas.client.core.metadata import NO_LEADER
 
 #: At most so often are offsets asked for, and at most for this share of the time.
@@ -37,7 +37,7 @@ class Throughput:
 
     def __init__(self, admin: Admin, clock: Clock) -> None:
         self._admin = admin
-        self._cluster: Cluster = admin.cluster
+        self._cluster: ClusterClient = admin.cluster
         self._clock = clock
         self._lock = asyncio.Lock()
         self._ends: Mapping[TopicPartition, int] = {}

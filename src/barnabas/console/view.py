@@ -10,12 +10,12 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from barnabas.client.admin.admin import Admin
-from barnabas.client.core.cluster import Cluster
+from barnabas.client.core.cluster import ClusterClient
 from barnabas.console.access import Access, ClusterView
 from barnabas.console.forms import Form, encodable, too_long
 from barnabas.console.problems import not_found, wrong_form
 from barnabas.console.rendering import render
-from barnabas.console.sessions import Session
+from barnabas.console.sessions import ConsoleSession
 
 if TYPE_CHECKING:
     from barnabas.console.app import Console
@@ -30,7 +30,7 @@ THEME_COOKIE = "barnabas-theme"
 class View:
     """A request, its session and its cluster."""
 
-    def __init__(self, console: "Console", request: Request, session: Session) -> None:
+    def __init__(self, console: "Console", request: Request, session: ConsoleSession) -> None:
         self.console = console
         self.request = request
         self.session = session
@@ -47,7 +47,7 @@ class View:
         return self.session.access.admin
 
     @property
-    def cluster(self) -> Cluster:
+    def cluster(self) -> ClusterClient:
         """The connections to it."""
         return self.session.access.cluster
 

@@ -9,16 +9,16 @@ from collections.abc import Callable
 from barnabas.client.admin.admin import Admin
 from barnabas.declared.diff import differences
 from barnabas.declared.live import state_beside
-from barnabas.declared.state import State
+from barnabas.declared.state import DeclaredState
 from barnabas.wire.errors import KafkaError
 
 
-async def made(admin: Admin, declared: State) -> None:
+async def made(admin: Admin, declared: DeclaredState) -> None:
     """Wait until a cluster has what is declared."""
     await seen(admin, declared, lambda live: not differences(declared, live))
 
 
-async def seen(admin: Admin, asked: State, holds: Callable[[State], bool]) -> None:
+async def seen(admin: Admin, asked: DeclaredState, holds: Callable[[DeclaredState], bool]) -> None:
     """Wait until something holds of the part of a live state that is asked for.
 
     Not for ever: the page then shows what there is, as it does to somebody who may make a change and not see it.

@@ -4,9 +4,9 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
-from barnabas.log.producers.producer_state_manager import Verification
+from barnabas.log.producers.producer_state_manager import VerificationGuard
 from barnabas.wire.coordinator_records.serde import AnyRecord, EncodedRecord
-from barnabas.wire.coordinator_records.serde import Record as CoordinatorRecord
+from barnabas.wire.coordinator_records.serde import CoordinatorRecord as CoordinatorRecord
 from barnabas.wire.errors import KafkaError
 from barnabas.wire.schema import Message
 
@@ -23,7 +23,7 @@ class TransactionalProducer(NamedTuple):
     producer_id: int
     producer_epoch: int
     #: That the transaction includes our partition, for its first records there (KIP-890).
-    verification: Verification | None = None
+    verification: VerificationGuard | None = None
 
 
 class Pending(Generic[ResponseT]):
@@ -53,7 +53,7 @@ class Timer(NamedTuple):
 
 
 @dataclass(slots=True)
-class Step:
+class CoordinatorResult:
     """Collects what one event leads to; all of it is done, or, when the records cannot be appended, none.
 
     The answers are given when the records are on every in-sync replica.
@@ -71,7 +71,7 @@ class Step:
     #: whether the records must stand in one batch; others may be more than one batch can hold
     is_atomic: bool = True
     #: what the event leads to instead when the records cannot be appended; the asker otherwise gets the error
-    otherwise: "Callable[[Step, KafkaError], None] | None" = None
+    otherwise: "Callable[[CoordinatorResult, KafkaError], None] | None" = None
 
     def append(self, key: Message, value: Message | None, value_version: int | None = None) -> None:
         """Append a record, a tombstone without a value; it takes effect by being replayed."""

@@ -6,14 +6,14 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Generic, NamedTuple
 
 from barnabas.base.clock import Clock
-from barnabas.coordinator.context import ShardRunner, ShardState, ShardT
 from barnabas.coordinator.counts import CoordinatorCounts
 from barnabas.coordinator.partition_of import partition_of
-from barnabas.coordinator.result import Pending, ResponseT, Step
+from barnabas.coordinator.result import CoordinatorResult, Pending, ResponseT
+from barnabas.coordinator.runner import ShardRunner, ShardState, ShardT
 from barnabas.coordinator.shard_log import ShardLog
 from barnabas.metadata.configs import GROUP_CONFIGS
-from barnabas.metadata.image import Image
-from barnabas.metadata.store import Change
+from barnabas.metadata.image import MetadataImage
+from barnabas.metadata.store import StoreChange
 from barnabas.metadata.topics import PARTITION_STATES, TOPICS
 from barnabas.replication.flusher import Flusher
 from barnabas.replication.partition import Partition
@@ -21,7 +21,7 @@ from barnabas.replication.replica_manager import ReplicaManager
 from barnabas.wire.coordinator_records.serde import Serde
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.compression import Compression
-from barnabas.wire.records.control import EndMarker
+from barnabas.wire.records.control import EndTransactionMarker
 
 #: Nouns whose changes may bring a shard here or take it away.
 _LEADERSHIP = frozenset({TOPICS.name, PARTITION_STATES.name})
@@ -39,7 +39,7 @@ class Totals(NamedTuple):
     timers_count: int
 
 
-class Coordinator(Generic[ShardT]):
+class CoordinatorRuntime(Generic[ShardT]):
     """Finds the shard of a key, and follows the image: it is a listener of the metadata writer."""
 
     def __init__(
@@ -63,7 +63,7 @@ class Coordinator(Generic[ShardT]):
         self._compression = compression
         self._do = do
         self.counts = CoordinatorCounts()
-        self._image = Image()
+        self._image = MetadataImage()
         self._partitions_count = 0  #: of the topic; 0 while there is none
         self._runners: dict[int, ShardRunner[ShardT]] = {}
         self._epochs: dict[int, int] = {}  #: leader epoch in which a shard was loaded
@@ -71,12 +71,14 @@ class Coordinator(Generic[ShardT]):
 
     # Following the cluster
 
-    def load(self, image: Image) -> None:
+    def load(self, image: MetadataImage) -> None:
         """Begin with what this broker leads; called once, when the replicas are there."""
         self._image = image
         self._elect()
 
-    async def apply(self, before: Image, after: Image, changes: tuple[Change, ...]) -> None:
+    async def apply(
+        self, before: MetadataImage, after: MetadataImage, changes: tuple[StoreChange, ...]
+    ) -> None:
         """Follow one commit: the listener of the metadata writer, behind the replicas'."""
         self._image = after
         nouns = {change.key.partition("/")[0] for change in changes}
@@ -136,7 +138,10 @@ class Coordinator(Generic[ShardT]):
         return found
 
     def ask(
-        self, key: str, event: Callable[[ShardT, Step, Pending[ResponseT]], None], label: str = ""
+        self,
+        key: str,
+        event: Callable[[ShardT, CoordinatorResult, Pending[ResponseT]], None],
+        label: str = "",
     ) -> Coroutine[Any, Any, ResponseT]:
         """Hand a request to the shard of a key; awaiting this gives its answer, or raises as `ShardRunner.ask`.
 
@@ -167,7 +172,7 @@ class Coordinator(Generic[ShardT]):
                 await checkpoint()
         return answers
 
-    def end_transaction(self, topic: str, index: int, marker: EndMarker) -> None:
+    def end_transaction(self, topic: str, index: int, marker: EndTransactionMarker) -> None:
         """A marker was appended to a partition, perhaps to one of ours."""
         runner = self._runners.get(index) if topic == self.topic else None
         if runner is not None:

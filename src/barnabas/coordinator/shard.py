@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import NamedTuple, Protocol
 
-from barnabas.coordinator.result import Step, TimerKey
-from barnabas.metadata.image import Image
+from barnabas.coordinator.result import CoordinatorResult, TimerKey
+from barnabas.metadata.image import MetadataImage
 from barnabas.wire.coordinator_records.serde import AnyRecord
 from barnabas.wire.records.batch import NO_PRODUCER_ID
-from barnabas.wire.records.control import EndMarker
+from barnabas.wire.records.control import EndTransactionMarker
 
 
 class RecordPlace(NamedTuple):
@@ -30,20 +30,20 @@ class Shard(Protocol):
     def replay(self, record: AnyRecord, place: RecordPlace) -> None:
         """Take over a record that stands in the log."""
 
-    def replay_end_marker(self, marker: EndMarker) -> None:
+    def replay_end_marker(self, marker: EndTransactionMarker) -> None:
         """Take over that a producer's transaction has ended."""
 
-    def loaded(self, step: Step) -> None:
+    def loaded(self, step: CoordinatorResult) -> None:
         """Everything has been replayed, and requests come from now on: set timers."""
 
-    def expire(self, step: Step, key: TimerKey) -> None:
+    def expire(self, step: CoordinatorResult, key: TimerKey) -> None:
         """A timer is due."""
 
     @property
     def follows_cluster(self) -> bool:
         """Whether there is anything that topics or group configs could matter to."""
 
-    def follow(self, step: Step, before: Image, after: Image) -> None:
+    def follow(self, step: CoordinatorResult, before: MetadataImage, after: MetadataImage) -> None:
         """Topics or group configs have changed."""
 
     def unload(self) -> None:

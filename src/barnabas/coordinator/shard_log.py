@@ -10,12 +10,12 @@ from barnabas.log.partition_log import AppendInfo
 from barnabas.replication.flusher import Flusher
 from barnabas.replication.partition import Partition
 from barnabas.telemetry.logs import get_logger
-from barnabas.wire.codec import Malformed
+from barnabas.wire.codec import DecodeError
 from barnabas.wire.coordinator_records.serde import AnyRecord, EncodedRecord, Serde, UnknownRecord, encode
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.batch import NO_PRODUCER_ID, BatchHeader, iterate_headers
 from barnabas.wire.records.compression import Compression
-from barnabas.wire.records.control import EndMarker, read_end_marker
+from barnabas.wire.records.control import EndTransactionMarker, read_end_marker
 from barnabas.wire.records.key_value_batch import encode_pairs, split_pairs
 from barnabas.wire.records.record import batch_body, decode_batch
 
@@ -140,7 +140,7 @@ class ShardLog:
         for offset, timestamp_ms, key, value in contents:
             try:
                 known = load(key, value)
-            except Malformed as error:
+            except DecodeError as error:
                 message = f"the record at offset {offset} of {self} is damaged: {error}"
                 raise KafkaError(ErrorCode.CORRUPT_MESSAGE, message) from error
             if isinstance(known, UnknownRecord):
@@ -191,4 +191,4 @@ class LoadedBatch(NamedTuple):
 
     header: BatchHeader
     records: list[tuple[AnyRecord, RecordPlace]]
-    end_marker: EndMarker | None  #: of a batch that ends a transaction
+    end_marker: EndTransactionMarker | None  #: of a batch that ends a transaction

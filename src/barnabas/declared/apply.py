@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 from barnabas.client.admin.admin import Admin
 from barnabas.client.core.errors import BrokerConnectionError
-from barnabas.declared.diff import Action, Change, Level, differences
+from barnabas.declared.diff import ChangeAction, Level, ResourceChange, differences
 from barnabas.declared.executor import Order, Outcomes, Task, batches_of, carried_out, tasks_of
 from barnabas.declared.live import state_beside
-from barnabas.declared.plan import Plan, Wish
+from barnabas.declared.plan import Plan, PlanRequest
 from barnabas.declared.secrets import SecretMissing, Secrets
 from barnabas.wire.errors import ErrorCode, KafkaError
 
@@ -34,7 +34,7 @@ _DONE_ALREADY = {
 }
 
 
-class Fate(enum.StrEnum):
+class ChangeStatus(enum.StrEnum):
     """What became of a change."""
 
     DONE = "done"
@@ -42,50 +42,52 @@ class Fate(enum.StrEnum):
     LEFT = "left"  #: not tried
 
 
-class Outcome(NamedTuple):
+class ChangeResult(NamedTuple):
     """What became of one change, and why it was not done."""
 
-    change: Change
-    fate: Fate
+    change: ResourceChange
+    fate: ChangeStatus
     reason: str = ""
 
 
 async def apply_plan(
-    admin: Admin, plan: Plan, wish: Wish, advance: Callable[[int], None] = lambda count: None
-) -> list[Outcome]:
+    admin: Admin, plan: Plan, wish: PlanRequest, advance: Callable[[int], None] = lambda count: None
+) -> list[ChangeResult]:
     """Do what a plan says, then wait until the cluster shows it; `advance` is told of changes as they are made.
 
     Who makes no answer ends the work: what is left then, a new plan tells.
     """
-    outcomes = [Outcome(each, Fate.LEFT, _reason(each)) for each in plan.changes if not each.is_possible]
+    outcomes = [
+        ChangeResult(each, ChangeStatus.LEFT, _reason(each)) for each in plan.changes if not each.is_possible
+    ]
     lost = ""
     for batch in batches_of(tasks_of([each for each in plan.changes if each.is_possible])):
         changes = [each for task in batch for each in task.changes]
         if lost:
-            outcomes += [Outcome(each, Fate.LEFT, lost) for each in changes]
+            outcomes += [ChangeResult(each, ChangeStatus.LEFT, lost) for each in changes]
             continue
         try:
             outcomes += _outcomes(batch, await _done(admin, batch, wish.secrets))
         except BrokerConnectionError as error:
             lost = f"{error}; apply again: what is done already is not done twice"
-            outcomes += [Outcome(each, Fate.FAILED, lost) for each in changes]
+            outcomes += [ChangeResult(each, ChangeStatus.FAILED, lost) for each in changes]
         advance(len(changes))
     return outcomes if lost else await _shown(admin, outcomes, wish)
 
 
-def _reason(change: Change) -> str:
+def _reason(change: ResourceChange) -> str:
     """Why a change is not tried."""
-    if change.action is Action.EXPECT:
+    if change.action is ChangeAction.EXPECT:
         return change.remarks[0].text if change.remarks else ""
     return next((each.text for each in change.remarks if each.level is Level.IMPOSSIBLE), "")
 
 
-def _outcomes(batch: Iterable[Task], answers: Outcomes) -> list[Outcome]:
+def _outcomes(batch: Iterable[Task], answers: Outcomes) -> list[ChangeResult]:
     found = []
     for task in batch:
         error = answers.get(task.name)
-        fate = Fate.DONE if error is None else Fate.FAILED
-        found += [Outcome(each, fate, "" if error is None else str(error)) for each in task.changes]
+        fate = ChangeStatus.DONE if error is None else ChangeStatus.FAILED
+        found += [ChangeResult(each, fate, "" if error is None else str(error)) for each in task.changes]
     return found
 
 
@@ -117,21 +119,21 @@ async def _answers(admin: Admin, batch: Sequence[Task], secrets: Secrets) -> Out
         return {task.name: refusal for task in batch}
 
 
-async def _shown(admin: Admin, outcomes: Sequence[Outcome], wish: Wish) -> list[Outcome]:
+async def _shown(admin: Admin, outcomes: Sequence[ChangeResult], wish: PlanRequest) -> list[ChangeResult]:
     """The outcomes once the cluster shows what was done; where it does not show itself any more, none is sure."""
-    done = {each.change.place for each in outcomes if each.fate is Fate.DONE}
+    done = {each.change.place for each in outcomes if each.fate is ChangeStatus.DONE}
     try:
         missing = await _not_shown(admin, done, wish)
         reason = "accepted, but the cluster does not show it"
     except (BrokerConnectionError, KafkaError) as error:
         missing, reason = done, f"accepted, but whether it holds cannot be seen: {error}"
     return [
-        Outcome(each.change, Fate.FAILED, reason) if each.change.place in missing else each
+        ChangeResult(each.change, ChangeStatus.FAILED, reason) if each.change.place in missing else each
         for each in outcomes
     ]
 
 
-async def _not_shown(admin: Admin, done: Set[Any], wish: Wish) -> Set[Any]:
+async def _not_shown(admin: Admin, done: Set[Any], wish: PlanRequest) -> Set[Any]:
     """Which places of changes are not as declared: brokers learn of what is done a moment later than they answer.
 
     Of thousands of topics they learn one request after the other, and are waited for as long as they go on.

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from barnabas.declared.diff import (
     PARTITIONS,
     REPLICATION_FACTOR,
-    Action,
-    Change,
+    ChangeAction,
     Level,
     Remark,
+    ResourceChange,
 )
 from barnabas.declared.live import CLEANUP_POLICY
-from barnabas.declared.state import Credential, Section, State
+from barnabas.declared.state import Credential, DeclaredState, Section
 from barnabas.wire.acls import (
     WILDCARD_PRINCIPAL,
     AclBinding,
@@ -31,7 +31,7 @@ _INHERITED = tuple(f"log.{key}" for key in (RETENTION_MS, RETENTION_BYTES, CLEAN
 _BY_HAND = "set it in the broker's own settings and start it again: no request can"
 
 
-def remarked(change: Change, *remarks: Remark) -> Change:
+def remarked(change: ResourceChange, *remarks: Remark) -> ResourceChange:
     """The change with more remarks."""
     return replace(change, remarks=change.remarks + remarks) if remarks else change
 
@@ -44,13 +44,13 @@ def moved_share(before: int, after: int) -> float:
     return 1 - min(before, after) / math.lcm(before, after)
 
 
-def judged(changes: Iterable[Change], live: State) -> list[Change]:
+def judged(changes: Iterable[ResourceChange], live: DeclaredState) -> list[ResourceChange]:
     """The changes with what can be said of each by itself."""
     return [remarked(each, *_remarks(each, live)) for each in changes]
 
 
-def _remarks(change: Change, live: State) -> list[Remark]:
-    if change.action is Action.EXPECT:
+def _remarks(change: ResourceChange, live: DeclaredState) -> list[Remark]:
+    if change.action is ChangeAction.EXPECT:
         return [Remark(Level.NOTE, _BY_HAND)]
     if change.section is Section.TOPICS:
         return _of_topic(change, live)
@@ -58,7 +58,7 @@ def _remarks(change: Change, live: State) -> list[Remark]:
         return _of_broker(change)
     if change.section is Section.USERS:
         return _of_user(change)
-    if change.section is Section.ACLS and change.action is Action.DELETE:
+    if change.section is Section.ACLS and change.action is ChangeAction.DELETE:
         assert isinstance(change.name, AclBinding)
         allows = change.name.permission is AclPermission.ALLOW
         what = "what it allows is allowed no longer" if allows else "what it forbids is forbidden no longer"
@@ -66,23 +66,23 @@ def _remarks(change: Change, live: State) -> list[Remark]:
     return []
 
 
-def _of_topic(change: Change, live: State) -> list[Remark]:
-    if change.key == PARTITIONS and change.action is Action.DELETE:
+def _of_topic(change: ResourceChange, live: DeclaredState) -> list[Remark]:
+    if change.key == PARTITIONS and change.action is ChangeAction.DELETE:
         return [Remark(Level.DESTRUCTIVE, "the topic goes, and all its records")]
-    if change.key == PARTITIONS and change.action is Action.ALTER:
+    if change.key == PARTITIONS and change.action is ChangeAction.ALTER:
         return [_of_partitions(change, live)]
-    if change.key == REPLICATION_FACTOR and change.action is Action.ALTER:
+    if change.key == REPLICATION_FACTOR and change.action is ChangeAction.ALTER:
         text = "replicas are moved by 'barnabas reassignments start'"
         return [Remark(Level.IMPOSSIBLE, text)]
     if change.key == CLEANUP_POLICY and change.name in live.topics:
         return _of_cleanup(change)
-    if change.key in (RETENTION_MS, RETENTION_BYTES) and change.action is Action.DELETE:
+    if change.key in (RETENTION_MS, RETENTION_BYTES) and change.action is ChangeAction.DELETE:
         text = "back to the broker's default, which may keep less"
         return [Remark(Level.DESTRUCTIVE, text)]
     return []
 
 
-def _of_partitions(change: Change, live: State) -> Remark:
+def _of_partitions(change: ResourceChange, live: DeclaredState) -> Remark:
     before, after = change.before, change.after
     if after < before:
         text = f"a topic cannot lose partitions: it has {before}; delete it and make it anew, or leave them"
@@ -98,13 +98,13 @@ def _is_compacted(policy: object) -> bool:
     return "compact" in str(policy).split(",")
 
 
-def _of_cleanup(change: Change) -> list[Remark]:
+def _of_cleanup(change: ResourceChange) -> list[Remark]:
     if _is_compacted(change.after) and not _is_compacted(change.before):
         return [Remark(Level.DESTRUCTIVE, "of each key only the last record stays")]
     return [Remark(Level.DESTRUCTIVE, "other records are deleted than before")]
 
 
-def _of_broker(change: Change) -> list[Remark]:
+def _of_broker(change: ResourceChange) -> list[Remark]:
     """What topics inherit may delete of their records as much as what they have of their own."""
     key = change.key.removeprefix("log.")
     before, after = _limit(change.before), _limit(change.after)
@@ -122,8 +122,8 @@ def _keeps_more(before: int | None, after: int | None) -> bool:
     )
 
 
-def _of_user(change: Change) -> list[Remark]:
-    if change.action is Action.DELETE:
+def _of_user(change: ResourceChange) -> list[Remark]:
+    if change.action is ChangeAction.DELETE:
         return [Remark(Level.DESTRUCTIVE, "the user can log in so no longer")]
     assert isinstance(change.after, Credential)
     if change.after.password is None:
@@ -132,12 +132,12 @@ def _of_user(change: Change) -> list[Remark]:
     return []
 
 
-def lowered(change: Change) -> int | None:
+def lowered(change: ResourceChange) -> int | None:
     """The limit that a change puts to what a topic keeps, where there was a higher one or the default."""
     if change.section is not Section.TOPICS or change.key not in (RETENTION_MS, RETENTION_BYTES):
         return None
     before, after = _limit(change.before), _limit(change.after)
-    is_new = change.action is Action.CREATE and change.before is None
+    is_new = change.action is ChangeAction.CREATE and change.before is None
     if after in (None, UNLIMITED) or (before is None and not is_new):
         return None
     assert after is not None
@@ -180,11 +180,13 @@ def _of_cluster(acls: Iterable[AclBinding]) -> list[AclBinding]:
     return [each for each in acls if each.resource_type is ResourceType.CLUSTER]
 
 
-def with_lockout(changes: Sequence[Change], live: State, applicant: Applicant) -> list[Change]:
+def with_lockout(
+    changes: Sequence[ResourceChange], live: DeclaredState, applicant: Applicant
+) -> list[ResourceChange]:
     """The changes with a remark on those that take from the applicant the right to alter the cluster."""
     acls = [each for each in changes if each.section is Section.ACLS]
-    made = {each.name for each in acls if each.action is Action.CREATE}
-    gone = {each.name for each in acls if each.action is Action.DELETE}
+    made = {each.name for each in acls if each.action is ChangeAction.CREATE}
+    gone = {each.name for each in acls if each.action is ChangeAction.DELETE}
     after = [each for each in (live.acls | made) - gone if isinstance(each, AclBinding)]
     if not applicant.loses(live.acls, after):
         return list(changes)
@@ -194,16 +196,18 @@ def with_lockout(changes: Sequence[Change], live: State, applicant: Applicant) -
     ]
 
 
-def with_own_user(changes: Iterable[Change], principal: str) -> list[Change]:
+def with_own_user(changes: Iterable[ResourceChange], principal: str) -> list[ResourceChange]:
     """The changes with a remark on those that take from the applicant a way to log in."""
     remark = Remark(Level.LOCKOUT, f"{principal}, who applies this, could log in so no longer")
     return [
         remarked(each, remark)
-        if each.section is Section.USERS and each.action is Action.DELETE and f"User:{each.name}" == principal
+        if each.section is Section.USERS
+        and each.action is ChangeAction.DELETE
+        and f"User:{each.name}" == principal
         else each
         for each in changes
     ]
 
 
-def _is_about_cluster(change: Change) -> bool:
+def _is_about_cluster(change: ResourceChange) -> bool:
     return isinstance(change.name, AclBinding) and change.name.resource_type is ResourceType.CLUSTER

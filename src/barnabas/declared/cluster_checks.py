@@ -10,10 +10,10 @@ from barnabas.client.admin.offsets import EARLIEST, LATEST, ListedOffset, Offset
 from barnabas.client.core.errors import check
 from barnabas.config.config_resource import Resource, ResourceKind
 from barnabas.declared.checks import RETENTION_MS, Applicant, lowered, remarked
-from barnabas.declared.diff import Change, Level, Remark
+from barnabas.declared.diff import Level, Remark, ResourceChange
 from barnabas.declared.executor import ASKABLE, batches_of, carried_out, tasks_of
 from barnabas.declared.secrets import SecretMissing, Secrets
-from barnabas.declared.state import Credential, Secret
+from barnabas.declared.state import Credential, SecretRef
 from barnabas.wire.acls import AclOperation
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.describe_cluster import DescribeClusterRequest
@@ -28,8 +28,8 @@ def refusal(error: KafkaError) -> Remark:
 
 
 async def with_refusals(
-    admin: Admin, changes: Sequence[Change], secrets: Secrets
-) -> tuple[list[Change], set[ErrorCode]]:
+    admin: Admin, changes: Sequence[ResourceChange], secrets: Secrets
+) -> tuple[list[ResourceChange], set[ErrorCode]]:
     """The changes with what the cluster, or a policy of it, would refuse; it is asked with `validate_only`.
 
     Gives the codes of the refusals, too.
@@ -46,14 +46,14 @@ async def with_refusals(
     return told, {error.code for error in refused.values()}
 
 
-def with_missing_secrets(changes: Iterable[Change], secrets: Secrets) -> list[Change]:
+def with_missing_secrets(changes: Iterable[ResourceChange], secrets: Secrets) -> list[ResourceChange]:
     """The changes with what cannot be done since a secret is not where it is said to be."""
     return [remarked(each, *_missing(each, secrets)) for each in changes]
 
 
-def _missing(change: Change, secrets: Secrets) -> list[Remark]:
+def _missing(change: ResourceChange, secrets: Secrets) -> list[Remark]:
     secret = change.after.password if isinstance(change.after, Credential) else change.after
-    if not isinstance(secret, Secret) or not change.is_possible:
+    if not isinstance(secret, SecretRef) or not change.is_possible:
         return []
     try:
         secrets.value(secret)
@@ -76,7 +76,7 @@ async def applicant(admin: Admin, principal: str) -> Applicant:
 # Records that a lower limit deletes
 
 
-async def with_losses(admin: Admin, changes: Sequence[Change], now_ms: int) -> list[Change]:
+async def with_losses(admin: Admin, changes: Sequence[ResourceChange], now_ms: int) -> list[ResourceChange]:
     """The changes with what a lowered retention takes from topics; of what is there now."""
     there = {name for name, topic in admin.cluster.metadata.topics.items() if topic.error is None}
     limits = {
@@ -92,7 +92,7 @@ async def with_losses(admin: Admin, changes: Sequence[Change], now_ms: int) -> l
     ]
 
 
-def _loss(change: Change, losers: Mapping[str, str]) -> Remark:
+def _loss(change: ResourceChange, losers: Mapping[str, str]) -> Remark:
     if str(change.name) not in losers:
         return Remark(Level.NOTE, "deletes nothing of what is kept now")
     return Remark(Level.DESTRUCTIVE, losers[str(change.name)])

@@ -18,17 +18,17 @@ from barnabas.config.values import parse_type
 from barnabas.declared.state import (
     CONFIGS,
     HIDDEN,
-    Broker,
     Configs,
     Credential,
     Credentials,
+    DeclaredBroker,
+    DeclaredState,
+    DeclaredTopic,
     Entity,
     Quotas,
-    Secret,
+    SecretRef,
     Section,
     Setting,
-    State,
-    Topic,
     name_of,
 )
 from barnabas.wire.acls import AclBinding
@@ -43,7 +43,7 @@ BROKER_DEFAULT = "broker's default"
 Name: TypeAlias = str | AclBinding | Entity
 
 
-class Action(enum.StrEnum):
+class ChangeAction(enum.StrEnum):
     """What would become of a thing, or of a key of it."""
 
     CREATE = "create"
@@ -70,13 +70,13 @@ class Remark(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ResourceChange:
     """One key of one thing: its value before and after, None where it has none."""
 
     section: Section
     name: Name
     key: str
-    action: Action
+    action: ChangeAction
     before: Any
     after: Any
     remarks: tuple[Remark, ...] = ()
@@ -104,10 +104,10 @@ class Change:
     @property
     def is_possible(self) -> bool:
         """Whether it can be tried."""
-        return self.level is not Level.IMPOSSIBLE and self.action is not Action.EXPECT
+        return self.level is not Level.IMPOSSIBLE and self.action is not ChangeAction.EXPECT
 
 
-def differences(declared: State, live: State) -> list[Change]:
+def differences(declared: DeclaredState, live: DeclaredState) -> list[ResourceChange]:
     """What must be done to `live`; things in the order of the sections, each with its keys in order."""
     return [
         *_topics(declared, live),
@@ -138,7 +138,7 @@ _POLICIES = ("cleanup.policy", "log.cleanup.policy")
 
 def same_value(section: Section, key: str, one: Setting, other: Setting) -> bool:
     """Whether two texts mean the same value to a broker. A secret is as good as any other: none can be told."""
-    if isinstance(one, Secret) or isinstance(other, Secret):
+    if isinstance(one, SecretRef) or isinstance(other, SecretRef):
         return one is not None and other is not None
     if one is not None and other is not None and key in _POLICIES:
         return set(one.replace(" ", "").split(",")) == set(other.replace(" ", "").split(","))
@@ -157,30 +157,36 @@ def _parsed(section: Section, key: str, text: str | None) -> Value:
 
 def shown_setting(value: Setting) -> str | None:
     """The value for people: no secret."""
-    return HIDDEN if isinstance(value, Secret) else value
+    return HIDDEN if isinstance(value, SecretRef) else value
 
 
 def _config_changes(
     section: Section, name: str, declared: Configs, live: Configs, *, prunes: bool
-) -> Iterator[Change]:
+) -> Iterator[ResourceChange]:
     keys = declared.keys() | live.keys() if prunes else declared.keys()
     for key in sorted(keys):
         before, after = live.get(key), declared.get(key)
         if not same_value(section, key, before, after):
-            action = Action.CREATE if before is None else Action.DELETE if after is None else Action.ALTER
-            yield Change(section, name, key, action, before, after)
+            action = (
+                ChangeAction.CREATE
+                if before is None
+                else ChangeAction.DELETE
+                if after is None
+                else ChangeAction.ALTER
+            )
+            yield ResourceChange(section, name, key, action, before, after)
 
 
 # Sections
 
 
-def _unmentioned(section: Section, declared: State, live: State) -> Iterable[Any]:
+def _unmentioned(section: Section, declared: DeclaredState, live: DeclaredState) -> Iterable[Any]:
     """What there is and is not mentioned, if that is to go."""
     gone = getattr(live, section).keys() - getattr(declared, section).keys()
     return sorted(gone) if section in declared.prune else ()
 
 
-def _topics(declared: State, live: State) -> Iterator[Change]:
+def _topics(declared: DeclaredState, live: DeclaredState) -> Iterator[ResourceChange]:
     prunes = CONFIGS in declared.prune
     for name, topic in sorted(declared.topics.items()):
         there = live.topics.get(name)
@@ -190,14 +196,14 @@ def _topics(declared: State, live: State) -> Iterator[Change]:
         for key in (PARTITIONS, REPLICATION_FACTOR):
             before, after = getattr(there, key), getattr(topic, key)
             if after is not None and before != after:
-                yield Change(Section.TOPICS, name, key, Action.ALTER, before, after)
+                yield ResourceChange(Section.TOPICS, name, key, ChangeAction.ALTER, before, after)
         yield from _config_changes(Section.TOPICS, name, topic.configs, there.configs, prunes=prunes)
     for name in _unmentioned(Section.TOPICS, declared, live):
         count = live.topics[name].partitions
-        yield Change(Section.TOPICS, name, PARTITIONS, Action.DELETE, count, None)
+        yield ResourceChange(Section.TOPICS, name, PARTITIONS, ChangeAction.DELETE, count, None)
 
 
-def _new_topic(name: str, topic: Topic) -> Iterator[Change]:
+def _new_topic(name: str, topic: DeclaredTopic) -> Iterator[ResourceChange]:
     parts: dict[str, Any] = {
         PARTITIONS: topic.partitions or BROKER_DEFAULT,
         REPLICATION_FACTOR: topic.replication_factor or BROKER_DEFAULT,
@@ -205,7 +211,7 @@ def _new_topic(name: str, topic: Topic) -> Iterator[Change]:
     }
     for key, value in parts.items():
         if value is not None:
-            yield Change(Section.TOPICS, name, key, Action.CREATE, None, value)
+            yield ResourceChange(Section.TOPICS, name, key, ChangeAction.CREATE, None, value)
 
 
 def acl_key(acl: AclBinding) -> str:
@@ -213,24 +219,30 @@ def acl_key(acl: AclBinding) -> str:
     return f"acl {acl.principal} {acl.permission.name} {acl.operation.name} from {acl.host}"
 
 
-def _acls(declared: State, live: State) -> Iterator[Change]:
+def _acls(declared: DeclaredState, live: DeclaredState) -> Iterator[ResourceChange]:
     for acl in sorted(declared.acls - live.acls):
-        yield Change(Section.ACLS, acl, acl_key(acl), Action.CREATE, None, True)
+        yield ResourceChange(Section.ACLS, acl, acl_key(acl), ChangeAction.CREATE, None, True)
     for acl in sorted(live.acls - declared.acls) if Section.ACLS in declared.prune else ():
-        yield Change(Section.ACLS, acl, acl_key(acl), Action.DELETE, True, None)
+        yield ResourceChange(Section.ACLS, acl, acl_key(acl), ChangeAction.DELETE, True, None)
 
 
 def _by_key(
     section: Section, name: Name, before: Mapping[str, Any], after: Mapping[str, Any]
-) -> Iterator[Change]:
+) -> Iterator[ResourceChange]:
     for key in sorted(before.keys() | after.keys()):
         old, new = before.get(key), after.get(key)
         if old != new:
-            action = Action.CREATE if old is None else Action.DELETE if new is None else Action.ALTER
-            yield Change(section, name, key, action, old, new)
+            action = (
+                ChangeAction.CREATE
+                if old is None
+                else ChangeAction.DELETE
+                if new is None
+                else ChangeAction.ALTER
+            )
+            yield ResourceChange(section, name, key, action, old, new)
 
 
-def _quotas(declared: State, live: State) -> Iterator[Change]:
+def _quotas(declared: DeclaredState, live: DeclaredState) -> Iterator[ResourceChange]:
     prunes = Section.QUOTAS in declared.prune
     for entity in sorted(declared.quotas, key=_entity_order):
         wanted = declared.quotas[entity]
@@ -245,7 +257,7 @@ def _entity_order(entity: Entity) -> str:
     return name_of(Section.QUOTAS, entity)
 
 
-def _users(declared: State, live: State) -> Iterator[Change]:
+def _users(declared: DeclaredState, live: DeclaredState) -> Iterator[ResourceChange]:
     prunes = Section.USERS in declared.prune
     for user, credentials in sorted(declared.users.items()):
         yield from _credentials(user, credentials, live.users.get(user, {}), prunes)
@@ -253,17 +265,25 @@ def _users(declared: State, live: State) -> Iterator[Change]:
         yield from _credentials(user, {}, live.users[user], prunes)
 
 
-def _credentials(user: str, declared: Credentials, live: Credentials, prunes: bool) -> Iterator[Change]:
+def _credentials(
+    user: str, declared: Credentials, live: Credentials, prunes: bool
+) -> Iterator[ResourceChange]:
     """A password that is there cannot be compared: only iterations can differ."""
     for mechanism in sorted(declared.keys() | (live.keys() if prunes else ())):
         before, after = live.get(mechanism), declared.get(mechanism)
         same = before and after and after.iterations in (None, before.iterations)
         if not same:
-            action = Action.CREATE if before is None else Action.DELETE if after is None else Action.ALTER
-            yield Change(Section.USERS, user, mechanism.title, action, before, after)
+            action = (
+                ChangeAction.CREATE
+                if before is None
+                else ChangeAction.DELETE
+                if after is None
+                else ChangeAction.ALTER
+            )
+            yield ResourceChange(Section.USERS, user, mechanism.title, action, before, after)
 
 
-def _bearers(declared: State, live: State, section: Section) -> Iterator[Change]:
+def _bearers(declared: DeclaredState, live: DeclaredState, section: Section) -> Iterator[ResourceChange]:
     wanted: Mapping[str, Configs] = getattr(declared, section)
     there: Mapping[str, Configs] = getattr(live, section)
     prunes = bool(declared.prune & {section, CONFIGS})
@@ -273,15 +293,17 @@ def _bearers(declared: State, live: State, section: Section) -> Iterator[Change]
         yield from _config_changes(section, name, {}, there[name], prunes=True)
 
 
-def _brokers(declared: State, live: State) -> Iterator[Change]:
+def _brokers(declared: DeclaredState, live: DeclaredState) -> Iterator[ResourceChange]:
     prunes = bool(declared.prune & {Section.BROKERS, CONFIGS})
     for name, broker in sorted(declared.brokers.items()):
-        there = live.brokers.get(name, Broker())
+        there = live.brokers.get(name, DeclaredBroker())
         configs = _prunable(name, there.configs, broker.configs)
         yield from _config_changes(Section.BROKERS, name, broker.configs, configs, prunes=prunes)
         for key, expected in sorted(broker.expected.items()):
             if not same_value(Section.BROKERS, key, there.expected.get(key), expected):
-                yield Change(Section.BROKERS, name, key, Action.EXPECT, there.expected.get(key), expected)
+                yield ResourceChange(
+                    Section.BROKERS, name, key, ChangeAction.EXPECT, there.expected.get(key), expected
+                )
     for name in _unmentioned(Section.BROKERS, declared, live):
         configs = _prunable(name, live.brokers[name].configs, {})
         yield from _config_changes(Section.BROKERS, name, {}, configs, prunes=True)
@@ -305,10 +327,10 @@ def shown(value: Any) -> Any:
     """A value of a change without its secrets, as JSON can carry it."""
     if isinstance(value, Credential):
         return {"iterations": value.iterations} if value.iterations else {}
-    return shown_setting(value) if isinstance(value, Secret) else value
+    return shown_setting(value) if isinstance(value, SecretRef) else value
 
 
-def as_json(change: Change) -> dict[str, Any]:
+def as_json(change: ResourceChange) -> dict[str, Any]:
     """A change as programs read it."""
     return {
         "resource": change.resource,

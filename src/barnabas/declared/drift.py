@@ -9,10 +9,10 @@ from barnabas.client.admin.admin import Admin
 from barnabas.client.admin.model import ConfigEntry
 from barnabas.client.core.metadata import Node
 from barnabas.config.config_resource import Resource, ResourceKind
-from barnabas.declared.diff import Change, as_json, differences, shown
+from barnabas.declared.diff import ResourceChange, as_json, differences, shown
 from barnabas.declared.live import state_beside, whole_state
-from barnabas.declared.plan import Wish
-from barnabas.declared.state import PRUNABLE, Broker, Choice, Section, State
+from barnabas.declared.plan import PlanRequest
+from barnabas.declared.state import PRUNABLE, Choice, DeclaredBroker, DeclaredState, Section
 from barnabas.wire.errors import KafkaError
 
 #: What every broker has of its own: it differs between any two.
@@ -31,15 +31,15 @@ OWN_KEYS = frozenset(
     }
 )
 
-Find: TypeAlias = Callable[[], Awaitable[Sequence[Change]]]
+Find: TypeAlias = Callable[[], Awaitable[Sequence[ResourceChange]]]
 
 
-class Drift(NamedTuple):
+class DriftEvent(NamedTuple):
     """A difference that has come, or gone: `at_ms` since the epoch."""
 
     at_ms: int
     has_come: bool
-    change: Change
+    change: ResourceChange
 
     def as_json(self) -> dict[str, Any]:
         """The difference as programs read it."""
@@ -50,7 +50,7 @@ class Drift(NamedTuple):
         }
 
 
-def drift_json(change: Change) -> dict[str, Any]:
+def drift_json(change: ResourceChange) -> dict[str, Any]:
     """A difference as programs read it: what is declared, and what there is."""
     told = as_json(change)
     return {
@@ -61,13 +61,13 @@ def drift_json(change: Change) -> dict[str, Any]:
     }
 
 
-async def from_declared(admin: Admin, wish: Wish) -> list[Change]:
+async def from_declared(admin: Admin, wish: PlanRequest) -> list[ResourceChange]:
     """How a cluster differs from what is declared: `before` is what there is, `after` what there should be."""
     declared = wish.choice.of(wish.declared)
     return differences(declared, wish.choice.of(await state_beside(admin, declared)))
 
 
-async def from_other(admin: Admin, other: Admin, choice: Choice) -> list[Change]:
+async def from_other(admin: Admin, other: Admin, choice: Choice) -> list[ResourceChange]:
     """How a cluster differs from another in all that is set; and brokers with the same id in what holds for them."""
     wanted, found = await whole_state(other, choice), await whole_state(admin, choice)
     if Section.BROKERS in choice.sections:
@@ -85,7 +85,7 @@ def _id_of(node: Node) -> str:
     return str(node.node_id)
 
 
-async def _with_values(admin: Admin, state: State, names: set[str], choice: Choice) -> State:
+async def _with_values(admin: Admin, state: DeclaredState, names: set[str], choice: Choice) -> DeclaredState:
     """The state with what holds for its brokers, static values and defaults too."""
     resources = [
         Resource(ResourceKind.BROKER, name) for name in sorted(names) if choice.means(Section.BROKERS, name)
@@ -94,8 +94,8 @@ async def _with_values(admin: Admin, state: State, names: set[str], choice: Choi
     for resource, entries in (await admin.describe_configs(resources)).items():
         if isinstance(entries, KafkaError):
             raise entries
-        configs = brokers.get(resource.name, Broker()).configs
-        brokers[resource.name] = Broker(configs, _values(entries, configs))
+        configs = brokers.get(resource.name, DeclaredBroker()).configs
+        brokers[resource.name] = DeclaredBroker(configs, _values(entries, configs))
     return replace(state, brokers=brokers)
 
 
@@ -107,10 +107,12 @@ def _values(entries: Sequence[ConfigEntry], configs: Mapping[str, object]) -> di
     }
 
 
-def _in_common(state: State, other: State) -> State:
+def _in_common(state: DeclaredState, other: DeclaredState) -> DeclaredState:
     """The state with values of keys that both know: others are of another version, or another Kafka."""
     brokers = {
-        name: Broker(each.configs, _shared(each.expected, other.brokers.get(name, Broker()).expected))
+        name: DeclaredBroker(
+            each.configs, _shared(each.expected, other.brokers.get(name, DeclaredBroker()).expected)
+        )
         for name, each in state.brokers.items()
     }
     return replace(state, brokers=brokers)
@@ -120,18 +122,20 @@ def _shared(values: Mapping[str, str | None], others: Mapping[str, str | None]) 
     return {key: value for key, value in values.items() if key in others}
 
 
-async def watched(find: Find, clock: Clock, pause: Callable[[], Awaitable[object]]) -> AsyncIterator[Drift]:
+async def watched(
+    find: Find, clock: Clock, pause: Callable[[], Awaitable[object]]
+) -> AsyncIterator[DriftEvent]:
     """Every difference when it comes, when it changes, and when it is gone; looks again after each pause."""
-    known: dict[Any, Change] = {}
+    known: dict[Any, ResourceChange] = {}
     while True:
         found = {each.place: each for each in await find()}
         now_ms = clock.wall_ms()
         for place, change in found.items():
             before = known.get(place)
             if before is None or (before.before, before.after) != (change.before, change.after):
-                yield Drift(now_ms, True, change)
+                yield DriftEvent(now_ms, True, change)
         for place, change in known.items():
             if place not in found:
-                yield Drift(now_ms, False, replace(change, before=change.after))
+                yield DriftEvent(now_ms, False, replace(change, before=change.after))
         known = found
         await pause()

@@ -10,13 +10,13 @@ from typing import Any, NamedTuple, TypeAlias
 
 from barnabas.client.admin.admin import Admin
 from barnabas.client.admin.model import BROKER_DEFAULT, NewTopic
-from barnabas.client.admin.quotas import Alteration
-from barnabas.client.admin.scram import ITERATIONS, Deletion, Upsertion
-from barnabas.config.alter_op import Edit, Operation
+from barnabas.client.admin.quotas import ClientQuotaAlteration
+from barnabas.client.admin.scram import ITERATIONS, Upsertion, UserScramCredentialDeletion
+from barnabas.config.alter_op import AlterConfigOp, OpType
 from barnabas.config.config_resource import Resource
-from barnabas.declared.diff import PARTITIONS, REPLICATION_FACTOR, Action, Change, Name
+from barnabas.declared.diff import PARTITIONS, REPLICATION_FACTOR, ChangeAction, Name, ResourceChange
 from barnabas.declared.secrets import Secrets, without_secrets
-from barnabas.declared.state import CONFIG_SECTIONS, Credential, Secret, Section
+from barnabas.declared.state import CONFIG_SECTIONS, Credential, SecretRef, Section
 from barnabas.wire.acls import AclBinding, AclFilter, AclPermission
 from barnabas.wire.errors import KafkaError
 from barnabas.wire.scram import MECHANISMS_BY_TITLE
@@ -45,7 +45,7 @@ class Task(NamedTuple):
 
     order: Order
     name: Name
-    changes: tuple[Change, ...]
+    changes: tuple[ResourceChange, ...]
 
     @property
     def weight(self) -> int:
@@ -66,9 +66,9 @@ _CONFIGURE = {
 }
 
 
-def order_of(change: Change) -> Order:
+def order_of(change: ResourceChange) -> Order:
     """By which order a change is made; one that creates a topic is told by the counts that come first."""
-    removes = change.action is Action.DELETE
+    removes = change.action is ChangeAction.DELETE
     if change.section in _CONFIGURE:
         return _CONFIGURE[change.section]
     if change.section is Section.QUOTAS:
@@ -85,19 +85,19 @@ def order_of(change: Change) -> Order:
 
 
 _ORDERS_OF_PARTITIONS = {
-    Action.CREATE: Order.CREATE_TOPICS,
-    Action.ALTER: Order.CREATE_PARTITIONS,
-    Action.DELETE: Order.DELETE_TOPICS,
+    ChangeAction.CREATE: Order.CREATE_TOPICS,
+    ChangeAction.ALTER: Order.CREATE_PARTITIONS,
+    ChangeAction.DELETE: Order.DELETE_TOPICS,
 }
 
 
-def tasks_of(changes: Sequence[Change]) -> list[Task]:
+def tasks_of(changes: Sequence[ResourceChange]) -> list[Task]:
     """All that is to be done, in order; a new topic and its configs are one task."""
-    grouped: dict[tuple[Order, Any], list[Change]] = {}
+    grouped: dict[tuple[Order, Any], list[ResourceChange]] = {}
     new = {
         each.name
         for each in changes
-        if each.section is Section.TOPICS and each.key == PARTITIONS and each.action is Action.CREATE
+        if each.section is Section.TOPICS and each.key == PARTITIONS and each.action is ChangeAction.CREATE
     }
     for each in changes:
         is_new = each.section is Section.TOPICS and each.name in new
@@ -130,7 +130,10 @@ async def carried_out(
     """
     outcomes = await _CARRY_OUT[batch[0].order](admin, batch, secrets, validate_only)
     values = [
-        secrets.value(each.after) for task in batch for each in task.changes if isinstance(each.after, Secret)
+        secrets.value(each.after)
+        for task in batch
+        for each in task.changes
+        if isinstance(each.after, SecretRef)
     ]
     return {name: error and _told(error, values) for name, error in outcomes.items()} if values else outcomes
 
@@ -191,7 +194,9 @@ async def _configure(admin: Admin, batch: Sequence[Task], secrets: Secrets, vali
     return outcomes
 
 
-def _requests(edits: Mapping[Resource, Sequence[Edit]]) -> list[Mapping[Resource, Sequence[Edit]]]:
+def _requests(
+    edits: Mapping[Resource, Sequence[AlterConfigOp]],
+) -> list[Mapping[Resource, Sequence[AlterConfigOp]]]:
     named = {
         each: edits[each] for each in edits if each.kind == CONFIG_SECTIONS[Section.BROKERS] and each.name
     }
@@ -203,14 +208,14 @@ def _bearer(task: Task) -> Resource:
     return Resource(CONFIG_SECTIONS[task.changes[0].section], str(task.name))
 
 
-def _edit(change: Change, secrets: Secrets) -> Edit:
+def _edit(change: ResourceChange, secrets: Secrets) -> AlterConfigOp:
     if change.after is None:
-        return Edit(change.key, Operation.DELETE)
-    return Edit(change.key, Operation.SET, _text(change.after, secrets))
+        return AlterConfigOp(change.key, OpType.DELETE)
+    return AlterConfigOp(change.key, OpType.SET, _text(change.after, secrets))
 
 
 def _text(value: Any, secrets: Secrets) -> str:
-    return secrets.value(value) if isinstance(value, Secret) else str(value)
+    return secrets.value(value) if isinstance(value, SecretRef) else str(value)
 
 
 # Quotas, users, ACLs
@@ -218,7 +223,7 @@ def _text(value: Any, secrets: Secrets) -> str:
 
 async def _set_quotas(admin: Admin, batch: Sequence[Task], secrets: Secrets, validate_only: bool) -> Outcomes:
     alterations = [
-        Alteration(task.name, {each.key: each.after for each in task.changes})  # type: ignore[arg-type]
+        ClientQuotaAlteration(task.name, {each.key: each.after for each in task.changes})  # type: ignore[arg-type]
         for task in batch
     ]
     return await admin.alter_client_quotas(alterations, validate_only=validate_only)
@@ -231,11 +236,11 @@ async def _set_credentials(
     outcomes: dict[Any, KafkaError | None] = {}
     for title, mechanism in MECHANISMS_BY_TITLE.items():
         those = [each for task in batch for each in task.changes if each.key == title]
-        alterations: list[Upsertion | Deletion] = []
+        alterations: list[Upsertion | UserScramCredentialDeletion] = []
         for change in those:
             user = str(change.name)
             if change.after is None:
-                alterations.append(Deletion(user, mechanism))
+                alterations.append(UserScramCredentialDeletion(user, mechanism))
                 continue
             assert isinstance(change.after, Credential)
             assert change.after.password is not None

@@ -14,15 +14,15 @@ from barnabas.declared.state import (
     CONFIGS,
     EVERYTHING,
     KEPT_SECRET,
-    Broker,
     Choice,
     Configs,
     Credential,
     Credentials,
+    DeclaredBroker,
+    DeclaredState,
+    DeclaredTopic,
     Section,
     Setting,
-    State,
-    Topic,
 )
 from barnabas.wire.acls import AclBinding
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -51,7 +51,7 @@ def batches(items: Iterable[ItemT], size: int = BATCH) -> Iterator[list[ItemT]]:
         yield batch
 
 
-async def whole_state(admin: Admin, choice: Choice = EVERYTHING) -> State:
+async def whole_state(admin: Admin, choice: Choice = EVERYTHING) -> DeclaredState:
     """What a cluster has set: only what differs from its defaults, and no internal topics.
 
     :raises KafkaError: What the cluster refused to tell.
@@ -59,7 +59,7 @@ async def whole_state(admin: Admin, choice: Choice = EVERYTHING) -> State:
     return choice.of(await _Asking(admin, choice.sections).state())
 
 
-async def state_beside(admin: Admin, declared: State) -> State:
+async def state_beside(admin: Admin, declared: DeclaredState) -> DeclaredState:
     """What a cluster has of what a file tells about; all names in sections that are pruned.
 
     :raises KafkaError: What the cluster refused to tell.
@@ -67,7 +67,7 @@ async def state_beside(admin: Admin, declared: State) -> State:
     return await _Asking(admin, declared.sections, declared).state()
 
 
-def is_internal(topic: metadata.Topic) -> bool:
+def is_internal(topic: metadata.TopicInfo) -> bool:
     """Whether a topic is Kafka's own."""
     return topic.is_internal or topic.name.startswith(_INTERNAL_PREFIX)
 
@@ -78,11 +78,11 @@ class _Asking:
 
     admin: Admin
     sections: frozenset[Section]
-    declared: State | None = None
+    declared: DeclaredState | None = None
 
-    async def state(self) -> State:
+    async def state(self) -> DeclaredState:
         has = self.sections.__contains__
-        return State(
+        return DeclaredState(
             topics=await self._topics() if has(Section.TOPICS) else {},
             acls=await self._acls() if has(Section.ACLS) else frozenset(),
             quotas=await self.admin.describe_client_quotas() if has(Section.QUOTAS) else {},
@@ -98,7 +98,7 @@ class _Asking:
     def _names(self, section: Section) -> Collection[str]:
         return () if self.declared is None else getattr(self.declared, section)
 
-    async def _topics(self) -> dict[str, Topic]:
+    async def _topics(self) -> dict[str, DeclaredTopic]:
         everything = self._takes_all(Section.TOPICS)
         declared = self._names(Section.TOPICS)
         found = await self.admin.describe_topics(None if everything else declared)
@@ -173,39 +173,41 @@ class _Asking:
             if not isinstance(each, KafkaError)
         }
 
-    async def _brokers(self) -> dict[str, Broker]:
+    async def _brokers(self) -> dict[str, DeclaredBroker]:
         """Those that have configs of their own, and those of which values are expected."""
         known = {EVERY_BROKER, *map(str, self.admin.cluster.metadata.nodes)}
         names = known if self._takes_all(Section.BROKERS) else known & set(self._names(Section.BROKERS))
         resources = [Resource(ResourceKind.BROKER, name) for name in sorted(names)]
-        found: dict[str, Broker] = {}
+        found: dict[str, DeclaredBroker] = {}
         for resource, entries in (await self.admin.describe_configs(resources)).items():
             if isinstance(entries, KafkaError):
                 raise entries
             found[resource.name] = self._broker(resource.name, entries)
-        return {name: each for name, each in found.items() if each != Broker()}
+        return {name: each for name, each in found.items() if each != DeclaredBroker()}
 
-    def _broker(self, name: str, entries: Sequence[ConfigEntry]) -> Broker:
+    def _broker(self, name: str, entries: Sequence[ConfigEntry]) -> DeclaredBroker:
         is_own = _is_of_broker if name else _is_of_every_broker
         configs = {entry.name: _setting(entry) for entry in entries if is_own(entry)}
         declared = self.declared.brokers.get(name) if self.declared else None
         wanted = declared.expected if declared else {}
         expected = {entry.name: entry.value for entry in entries if entry.name in wanted}
-        return Broker(configs, expected)
+        return DeclaredBroker(configs, expected)
 
 
-def _readable(found: Mapping[str, metadata.Topic | KafkaError]) -> Iterator[tuple[str, metadata.Topic]]:
+def _readable(
+    found: Mapping[str, metadata.TopicInfo | KafkaError],
+) -> Iterator[tuple[str, metadata.TopicInfo]]:
     """The topics that there are; one that may not be seen must not be taken for one that is not there."""
     for name, each in found.items():
-        if isinstance(each, metadata.Topic):
+        if isinstance(each, metadata.TopicInfo):
             yield name, each
         elif each.code is ErrorCode.TOPIC_AUTHORIZATION_FAILED:
             raise KafkaError(each.code, f"topic '{name}' may not be described")
 
 
-def _topic(topic: metadata.Topic, configs: Configs) -> Topic:
+def _topic(topic: metadata.TopicInfo, configs: Configs) -> DeclaredTopic:
     factor = max((len(partition.replicas) for partition in topic.partitions), default=0)
-    return Topic(len(topic.partitions), factor, configs)
+    return DeclaredTopic(len(topic.partitions), factor, configs)
 
 
 def _own(entries: Iterable[ConfigEntry], source: ConfigSource) -> Configs:

@@ -9,21 +9,21 @@ from typing import Any
 
 import yaml
 
-from barnabas.base.yaml_nodes import Place, YamlError, read_yaml, read_yaml_text
+from barnabas.base.yaml_nodes import YamlError, YamlNode, read_yaml, read_yaml_text
 from barnabas.config.keys.broker import BROKER_KEYS as BROKER_CONFIGS
 from barnabas.declared.state import (
     PRUNABLE,
-    Broker,
     Configs,
     Credential,
     Credentials,
+    DeclaredBroker,
+    DeclaredState,
+    DeclaredTopic,
     Entity,
     Quotas,
-    Secret,
+    SecretRef,
     Section,
     Setting,
-    State,
-    Topic,
 )
 from barnabas.wire.acls import (
     CLUSTER_NAME,
@@ -71,37 +71,37 @@ PARTITIONS_MAX, REPLICAS_MAX = 2**31 - 1, 2**15 - 1
 _SECRET_KEYS = tuple(key for key, definition in BROKER_CONFIGS.items() if definition.sensitive)
 
 
-class DeclarationError(ValueError):
+class StateFileError(ValueError):
     """A file that declares no state."""
 
 
-def read_state(path: Path) -> State:
+def read_state(path: Path) -> DeclaredState:
     """The state that a file declares.
 
-    :raises DeclarationError: With file, line, key, value and what would be right.
+    :raises StateFileError: With file, line, key, value and what would be right.
     """
     try:
         return read_yaml(path, _state)
     except YamlError as error:
         message = f"{path}: {error}"
-        raise DeclarationError(message) from None
+        raise StateFileError(message) from None
 
 
-def read_state_text(text: str, *, trusted: bool = True) -> State:
+def read_state_text(text: str, *, trusted: bool = True) -> DeclaredState:
     """The state that a text declares; one that is not trusted is bounded (`read_yaml_text`).
 
-    :raises DeclarationError: With line, key, value and what would be right.
+    :raises StateFileError: With line, key, value and what would be right.
     """
     try:
         return read_yaml_text(text, _state, trusted=trusted)
     except YamlError as error:
-        raise DeclarationError(str(error)) from None
+        raise StateFileError(str(error)) from None
 
 
-def _state(place: Place) -> State:
+def _state(place: YamlNode) -> DeclaredState:
     found = place.mapping((PRUNE, *Section))
     get = found.get
-    return State(
+    return DeclaredState(
         topics={name: _topic(each) for name, each in _named(get(Section.TOPICS))},
         acls=frozenset(chain.from_iterable(map(_acls, _items(get(Section.ACLS))))),
         quotas=_quotas(_items(get(Section.QUOTAS))),
@@ -113,19 +113,19 @@ def _state(place: Place) -> State:
     )
 
 
-def _items(place: Place | None) -> list[Place]:
+def _items(place: YamlNode | None) -> list[YamlNode]:
     return [] if place is None else place.items()
 
 
-def _named(place: Place | None) -> Iterable[tuple[str, Place]]:
+def _named(place: YamlNode | None) -> Iterable[tuple[str, YamlNode]]:
     return () if place is None else place.mapping().items()
 
 
-def _topic(place: Place) -> Topic:
+def _topic(place: YamlNode) -> DeclaredTopic:
     if place.is_null:
-        return Topic()
+        return DeclaredTopic()
     found = place.mapping(TOPIC_KEYS)
-    return Topic(
+    return DeclaredTopic(
         partitions=found["partitions"].whole(1, PARTITIONS_MAX) if "partitions" in found else None,
         replication_factor=found["replication_factor"].whole(1, REPLICAS_MAX)
         if "replication_factor" in found
@@ -134,12 +134,12 @@ def _topic(place: Place) -> Topic:
     )
 
 
-def _bearer(place: Place) -> Configs:
+def _bearer(place: YamlNode) -> Configs:
     found = place.mapping(BEARER_KEYS)
     return _configs(found["configs"]) if "configs" in found else {}
 
 
-def _broker(item: tuple[str, Place]) -> tuple[str, Broker]:
+def _broker(item: tuple[str, YamlNode]) -> tuple[str, DeclaredBroker]:
     name, place = item
     if name != EVERY_BROKER and not _BROKER_ID.fullmatch(name):
         place.fail(f"a broker is named by its id, or {EVERY_BROKER} for every broker")
@@ -148,19 +148,19 @@ def _broker(item: tuple[str, Place]) -> tuple[str, Broker]:
         found["expect"].fail("is said of one broker: name it by its id")
     configs = _broker_configs(found["configs"]) if "configs" in found else {}
     expected = _expected(found["expect"]) if "expect" in found else {}
-    return ("" if name == EVERY_BROKER else name), Broker(configs, expected)
+    return ("" if name == EVERY_BROKER else name), DeclaredBroker(configs, expected)
 
 
-def _configs(place: Place) -> dict[str, Setting]:
+def _configs(place: YamlNode) -> dict[str, Setting]:
     return {key: _setting(each) for key, each in place.mapping().items()}
 
 
-def _setting(place: Place) -> Setting:
+def _setting(place: YamlNode) -> Setting:
     tag = place.node.tag
     return _secret(place) if tag.endswith(":map") else _value(place)
 
 
-def _broker_configs(place: Place) -> dict[str, Setting]:
+def _broker_configs(place: YamlNode) -> dict[str, Setting]:
     """What a broker would hide must not be told by a file, nor by the plan that is made of it."""
     for key, each in place.mapping().items():
         if not each.is_null and _is_secret(key):
@@ -173,11 +173,11 @@ def _is_secret(key: str) -> bool:
     return any(key == each or key.endswith(f".{each}") for each in _SECRET_KEYS)
 
 
-def _expected(place: Place) -> dict[str, str | None]:
+def _expected(place: YamlNode) -> dict[str, str | None]:
     return {key: _value(each) for key, each in place.mapping().items()}
 
 
-def _value(place: Place) -> str | None:
+def _value(place: YamlNode) -> str | None:
     """The text of a value as it is written; a list as Kafka writes it."""
     if place.is_null:
         return None
@@ -188,7 +188,7 @@ def _value(place: Place) -> str | None:
     return place.text().lower() if place.node.tag.endswith(":bool") else place.text()
 
 
-def _secret(place: Place) -> Secret:
+def _secret(place: YamlNode) -> SecretRef:
     expected = "a secret is said by where it is: {env: NAME} or {file: PATH}"
     if not place.node.tag.endswith(":map"):
         raise YamlError(f"{place.path}: {expected}, never by itself", place.line)
@@ -196,13 +196,13 @@ def _secret(place: Place) -> Secret:
     if len(found) != 1:
         place.fail(expected)
     [(origin, name)] = found.items()
-    return Secret(origin, name.text())
+    return SecretRef(origin, name.text())
 
 
 # ACLs
 
 
-def _acls(place: Place) -> list[AclBinding]:
+def _acls(place: YamlNode) -> list[AclBinding]:
     found = place.mapping(ACL_KEYS)
     for key in ("resource_type", "principal", "operations"):
         if key not in found:
@@ -238,11 +238,11 @@ def entity_of(entity: Mapping[str, Any]) -> Entity:
     return _entity(_place(entity))
 
 
-def _place(value: Any) -> Place:
-    return Place(yaml.SafeDumper(io.StringIO()).represent_data(value), "")
+def _place(value: Any) -> YamlNode:
+    return YamlNode(yaml.SafeDumper(io.StringIO()).represent_data(value), "")
 
 
-def _resource_name(place: Place, name: Place | None, resource_type: ResourceType) -> str:
+def _resource_name(place: YamlNode, name: YamlNode | None, resource_type: ResourceType) -> str:
     if name is not None:
         text = name.text()
         if not text:
@@ -255,14 +255,14 @@ def _resource_name(place: Place, name: Place | None, resource_type: ResourceType
     return CLUSTER_NAME
 
 
-def _word(place: Place, valid: Collection[str]) -> str:
+def _word(place: YamlNode, valid: Collection[str]) -> str:
     return place.word(valid).upper()
 
 
 # Quotas and users
 
 
-def _quotas(items: Iterable[Place]) -> dict[Entity, Quotas]:
+def _quotas(items: Iterable[YamlNode]) -> dict[Entity, Quotas]:
     quotas: dict[Entity, Quotas] = {}
     for item in items:
         found = item.mapping(QUOTA_KEYS)
@@ -276,14 +276,14 @@ def _quotas(items: Iterable[Place]) -> dict[Entity, Quotas]:
     return quotas
 
 
-def _entity(place: Place) -> Entity:
+def _entity(place: YamlNode) -> Entity:
     parts = place.mapping(ENTITY_TYPES)
     if not parts or ("ip" in parts and len(parts) > 1):
         place.fail("must name user, client-id, both, or ip alone; null as a name stands for the default")
     return tuple(sorted((kind, None if each.is_null else each.text()) for kind, each in parts.items()))
 
 
-def _quota(place: Place) -> float | None:
+def _quota(place: YamlNode) -> float | None:
     return (
         None
         if place.is_null
@@ -291,14 +291,14 @@ def _quota(place: Place) -> float | None:
     )
 
 
-def _credentials(place: Place) -> Credentials:
+def _credentials(place: YamlNode) -> Credentials:
     found = _mapping_beside_secrets(place, MECHANISMS_BY_TITLE)
     if not found:
         place.fail(f"must say how the user logs in: {' or '.join(MECHANISMS_BY_TITLE)}")
     return {MECHANISMS_BY_TITLE[title]: _credential(each) for title, each in found.items()}
 
 
-def _mapping_beside_secrets(place: Place, known: Collection[str]) -> dict[str, Place]:
+def _mapping_beside_secrets(place: YamlNode, known: Collection[str]) -> dict[str, YamlNode]:
     """What stands in place of a mapping may be a password: it is not shown."""
     if not isinstance(place.node, yaml.MappingNode):
         expected = f"must be a mapping (key: value) of {' or '.join(known)}"
@@ -306,7 +306,7 @@ def _mapping_beside_secrets(place: Place, known: Collection[str]) -> dict[str, P
     return place.mapping(known)
 
 
-def _credential(place: Place) -> Credential:
+def _credential(place: YamlNode) -> Credential:
     found = _mapping_beside_secrets(place, CREDENTIAL_KEYS)
     bounds = ITERATIONS_MIN, ITERATIONS_MAX
     iterations = found["iterations"].whole(*bounds) if "iterations" in found else None

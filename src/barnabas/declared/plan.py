@@ -11,10 +11,10 @@ from barnabas.base.clock import Clock
 from barnabas.client.admin.admin import Admin
 from barnabas.declared.checks import judged, with_lockout, with_own_user
 from barnabas.declared.cluster_checks import applicant, with_losses, with_missing_secrets, with_refusals
-from barnabas.declared.diff import Action, Change, Level, as_json, differences
+from barnabas.declared.diff import ChangeAction, Level, ResourceChange, as_json, differences
 from barnabas.declared.live import state_beside
 from barnabas.declared.secrets import Secrets
-from barnabas.declared.state import EVERYTHING, Choice, Section, State
+from barnabas.declared.state import EVERYTHING, Choice, DeclaredState, Section
 from barnabas.wire.errors import ErrorCode
 
 #: What a controller says to changes that it has made already. On Apache Kafka brokers learn of these some milliseconds
@@ -28,7 +28,7 @@ _OUTRUN = frozenset(
 class Plan:
     """Changes, in the order of the file."""
 
-    changes: Sequence[Change]
+    changes: Sequence[ResourceChange]
 
     @cached_property
     def counts(self) -> Counter[str]:
@@ -38,32 +38,32 @@ class Plan:
         counts["impossible"] = sum(each.level is Level.IMPOSSIBLE for each in self.changes)
         return counts
 
-    def at(self, level: Level) -> list[Change]:
+    def at(self, level: Level) -> list[ResourceChange]:
         """The changes of that weight."""
         return [each for each in self.changes if each.level is level]
 
     def as_json(self) -> dict[str, Any]:
         """The plan as programs read it."""
-        words = (*Action, "destructive", "impossible")
+        words = (*ChangeAction, "destructive", "impossible")
         summary = {str(word): self.counts[word] for word in words}
         return {"changes": [as_json(each) for each in self.changes], "summary": summary}
 
 
 @dataclass(frozen=True)
-class Wish:
+class PlanRequest:
     """What somebody wants: a declared state, or a chosen part of it, as whom, and whose passwords anew.
 
     `renewed` are patterns of users' names: passwords cannot be compared, so that one has changed must be said.
     """
 
-    declared: State
+    declared: DeclaredState
     secrets: Secrets
     principal: str = "User:ANONYMOUS"
     choice: Choice = EVERYTHING
     renewed: tuple[str, ...] = field(default=())
 
 
-async def make_plan(admin: Admin, wish: Wish, clock: Clock) -> Plan:
+async def make_plan(admin: Admin, wish: PlanRequest, clock: Clock) -> Plan:
     """What must be done now.
 
     :raises KafkaError: What the cluster refused to tell.
@@ -74,7 +74,7 @@ async def make_plan(admin: Admin, wish: Wish, clock: Clock) -> Plan:
     return plan
 
 
-async def _plan(admin: Admin, wish: Wish, clock: Clock) -> tuple[Plan, set[ErrorCode]]:
+async def _plan(admin: Admin, wish: PlanRequest, clock: Clock) -> tuple[Plan, set[ErrorCode]]:
     """A plan by what the brokers know, and the codes of what would be refused."""
     declared = wish.choice.of(wish.declared)
     live = wish.choice.of(await state_beside(admin, declared))
@@ -92,14 +92,14 @@ async def _plan(admin: Admin, wish: Wish, clock: Clock) -> tuple[Plan, set[Error
 _PLACES = {section: place for place, section in enumerate(Section)}
 
 
-def _in_order(change: Change) -> int:
+def _in_order(change: ResourceChange) -> int:
     return _PLACES[change.section]
 
 
-def _renewals(declared: State, live: State, patterns: Sequence[str]) -> list[Change]:
+def _renewals(declared: DeclaredState, live: DeclaredState, patterns: Sequence[str]) -> list[ResourceChange]:
     """Passwords of users that there are, set anew; iterations stay if nothing else is said."""
     return [
-        Change(Section.USERS, user, mechanism.title, Action.ALTER, there, credential)
+        ResourceChange(Section.USERS, user, mechanism.title, ChangeAction.ALTER, there, credential)
         for user, credentials in sorted(declared.users.items())
         if any(fnmatch.fnmatchcase(user, pattern) for pattern in patterns)
         for mechanism, credential in sorted(credentials.items())

@@ -10,14 +10,14 @@ import yaml
 from barnabas.declared.parser import EVERY_BROKER
 from barnabas.declared.state import (
     KEPT_SECRET,
-    Broker,
     Configs,
     Credentials,
+    DeclaredBroker,
+    DeclaredState,
+    DeclaredTopic,
     Quotas,
-    Secret,
+    SecretRef,
     Section,
-    State,
-    Topic,
     acl_resource,
     name_of,
 )
@@ -30,7 +30,7 @@ _DIGITS = re.compile(r"0|-?[1-9][0-9]{0,18}")
 _WORDS = {"true": True, "false": False}
 
 
-def to_tree(state: State) -> Tree:
+def to_tree(state: DeclaredState) -> Tree:
     """The state as it stands in a file; sections of which nothing is said are left out."""
     tree: Tree = {
         "prune": sorted(state.prune),
@@ -87,7 +87,7 @@ _Dumper.add_representer(list, _Dumper.represent_short_sequence)
 _Dumper.add_representer(dict, _Dumper.represent_short_mapping)
 
 
-def _topic(topic: Topic) -> Tree:
+def _topic(topic: DeclaredTopic) -> Tree:
     counts = {"partitions": topic.partitions, "replication_factor": topic.replication_factor}
     tree: Tree = {key: count for key, count in counts.items() if count is not None}
     return {**tree, "configs": _configs(topic.configs)} if topic.configs else tree
@@ -97,9 +97,9 @@ def _configs(configs: Configs) -> Tree:
     return {key: _setting(configs[key]) for key in sorted(configs)}
 
 
-def _setting(value: str | Secret | None) -> Any:
+def _setting(value: str | SecretRef | None) -> Any:
     """Numbers and truth without quotation marks, where they are written as YAML writes them."""
-    if isinstance(value, Secret):
+    if isinstance(value, SecretRef):
         return {value.origin: value.name}
     if value is None or value in _WORDS:
         return value and _WORDS[value]
@@ -115,10 +115,10 @@ def _bearers(bearers: Mapping[str, Configs]) -> Tree:
     return {name: {"configs": _configs(bearers[name])} for name in sorted(bearers)}
 
 
-def _broker(name: str, broker: Broker) -> Tree:
+def _broker(name: str, broker: DeclaredBroker) -> Tree:
     """A secret that the broker keeps to itself is said to come from the environment."""
     told = {
-        key: Secret("env", _variable("BROKER", name, key)) if value == KEPT_SECRET else value
+        key: SecretRef("env", _variable("BROKER", name, key)) if value == KEPT_SECRET else value
         for key, value in broker.configs.items()
     }
     parts = {"configs": _configs(told), "expect": _configs(broker.expected)}
@@ -165,7 +165,7 @@ def _number(value: float | None) -> float | None:
 
 def _credentials(user: str, credentials: Credentials) -> Tree:
     """A password is said to come from the environment: it is needed only where the user is not yet."""
-    default = Secret("env", _variable("PASSWORD", user))
+    default = SecretRef("env", _variable("PASSWORD", user))
     return {
         mechanism.title: {
             **({} if each.iterations is None else {"iterations": each.iterations}),

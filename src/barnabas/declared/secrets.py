@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from barnabas.declared.state import HIDDEN, Secret
+from barnabas.declared.state import HIDDEN, SecretRef
 
 #: Shorter parts of a secret are words like any other.
 _PART_CHARACTERS_MIN = 4
@@ -26,7 +26,7 @@ class Secrets:
     def __repr__(self) -> str:
         return f"Secrets({self.folder})"
 
-    def value(self, secret: Secret) -> str:
+    def value(self, secret: SecretRef) -> str:
         """The secret itself; of a file without the end of its last line.
 
         :raises SecretMissing: When there is none.

@@ -46,7 +46,7 @@ HIDDEN = "(hidden)"
 
 
 @dataclass(frozen=True, slots=True)
-class Secret:
+class SecretRef:
     """A value that is kept elsewhere: `origin` is `env` or `file`; both empty where a broker keeps it to itself."""
 
     origin: str = ""
@@ -56,15 +56,15 @@ class Secret:
         return HIDDEN
 
 
-KEPT_SECRET = Secret()
+KEPT_SECRET = SecretRef()
 
 #: A config's value as text; None stands for the default, which is to have no value of its own.
-Setting: TypeAlias = str | Secret | None
+Setting: TypeAlias = str | SecretRef | None
 Configs: TypeAlias = Mapping[str, Setting]
 
 
 @dataclass(frozen=True, slots=True)
-class Topic:
+class DeclaredTopic:
     """None stands for what is not said: the broker's default for a new topic, whatever it is for another."""
 
     partitions: int | None = None
@@ -77,11 +77,11 @@ class Credential:
     """How a user logs in; its password is a secret of which a cluster tells nothing."""
 
     iterations: int | None = None
-    password: Secret | None = None
+    password: SecretRef | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Broker:
+class DeclaredBroker:
     """Dynamic configs of a broker, and values that it is expected to have for whatever reason."""
 
     configs: Configs = field(default_factory=dict)
@@ -93,15 +93,15 @@ Credentials: TypeAlias = Mapping[ScramMechanism, Credential]
 
 
 @dataclass(frozen=True)
-class State:
+class DeclaredState:
     """By name, or entity; a broker without a name stands for every broker. `prune` holds words of `PRUNABLE`."""
 
-    topics: Mapping[str, Topic] = field(default_factory=dict)
+    topics: Mapping[str, DeclaredTopic] = field(default_factory=dict)
     acls: frozenset[AclBinding] = frozenset()
     quotas: Mapping[Entity, Quotas] = field(default_factory=dict)
     users: Mapping[str, Credentials] = field(default_factory=dict)
     groups: Mapping[str, Configs] = field(default_factory=dict)
-    brokers: Mapping[str, Broker] = field(default_factory=dict)
+    brokers: Mapping[str, DeclaredBroker] = field(default_factory=dict)
     client_metrics: Mapping[str, Configs] = field(default_factory=dict)
     prune: frozenset[str] = frozenset()
 
@@ -145,13 +145,13 @@ class Choice:
         name = name_of(section, key)
         return (not self.include or _matches(name, self.include)) and not _matches(name, self.exclude)
 
-    def of(self, state: State) -> State:
+    def of(self, state: DeclaredState) -> DeclaredState:
         """What of a state is meant."""
         chosen: dict[str, Any] = {
             section: _chosen(getattr(state, section), self._test(section)) for section in Section
         }
         prune = frozenset(each for each in state.prune if each == CONFIGS or each in self.sections)
-        return State(**chosen, prune=prune)
+        return DeclaredState(**chosen, prune=prune)
 
     def _test(self, section: Section) -> Callable[[object], bool]:
         return lambda key: self.means(section, key)

@@ -7,11 +7,19 @@ from barnabas.base.yaml_nodes import compose
 from barnabas.declared.diff import same_value
 from barnabas.declared.parser import EVERY_BROKER, PRUNE, acls_of, entity_of
 from barnabas.declared.renderer import Tree, dumped, to_tree
-from barnabas.declared.state import CONFIG_SECTIONS, Broker, Choice, Configs, Section, State, Topic
+from barnabas.declared.state import (
+    CONFIG_SECTIONS,
+    Choice,
+    Configs,
+    DeclaredBroker,
+    DeclaredState,
+    DeclaredTopic,
+    Section,
+)
 from barnabas.declared.yaml_edits import edited, typed
 
 
-def updated(text: str, declared: State, live: State, choice: Choice) -> str:
+def updated(text: str, declared: DeclaredState, live: DeclaredState, choice: Choice) -> str:
     """The text of a file that declares `declared`, as it must be to declare `live` in all that is chosen.
 
     What the file says of pruning, passwords and expected values stays.
@@ -30,10 +38,12 @@ def updated(text: str, declared: State, live: State, choice: Choice) -> str:
     return edited(text, {key: tree[key] for key in order}, dumped)
 
 
-Merge = Callable[[Section, Any, Any, State, State, Choice], Any]
+Merge = Callable[[Section, Any, Any, DeclaredState, DeclaredState, Choice], Any]
 
 
-def _bearers(section: Section, old: Any, new: Any, declared: State, live: State, choice: Choice) -> Tree:
+def _bearers(
+    section: Section, old: Any, new: Any, declared: DeclaredState, live: DeclaredState, choice: Choice
+) -> Tree:
     before: Tree = dict(old or {})
     after: Tree = dict(new or {})
     merged: Tree = {}
@@ -48,8 +58,8 @@ def _bearers(section: Section, old: Any, new: Any, declared: State, live: State,
     return merged
 
 
-def _configs(thing: Topic | Broker | Configs) -> Configs:
-    return thing.configs if isinstance(thing, Topic | Broker) else thing
+def _configs(thing: DeclaredTopic | DeclaredBroker | Configs) -> Configs:
+    return thing.configs if isinstance(thing, DeclaredTopic | DeclaredBroker) else thing
 
 
 def _bearer(section: Section, old: Tree, new: Tree, said: Configs, there: Configs) -> Tree:
@@ -66,7 +76,9 @@ def _bearer(section: Section, old: Tree, new: Tree, said: Configs, there: Config
     return {key: value for key, value in whole.items() if value or key in old}
 
 
-def _acls(_: Section, old: Any, _new: Any, _declared: State, live: State, choice: Choice) -> list[Tree]:
+def _acls(
+    _: Section, old: Any, _new: Any, _declared: DeclaredState, live: DeclaredState, choice: Choice
+) -> list[Tree]:
     """Entries that hold stay; what they do not tell is put behind."""
     kept: list[Tree] = []
     left = set(live.acls)
@@ -76,11 +88,13 @@ def _acls(_: Section, old: Any, _new: Any, _declared: State, live: State, choice
         if not is_meant or acls <= live.acls:
             kept.append(entry)
             left -= acls
-    rest = to_tree(State(acls=frozenset(left))).get(Section.ACLS, [])
+    rest = to_tree(DeclaredState(acls=frozenset(left))).get(Section.ACLS, [])
     return [*kept, *rest]
 
 
-def _quotas(section: Section, old: Any, new: Any, declared: State, live: State, choice: Choice) -> list[Tree]:
+def _quotas(
+    section: Section, old: Any, new: Any, declared: DeclaredState, live: DeclaredState, choice: Choice
+) -> list[Tree]:
     merged: list[Tree] = []
     fresh = {entity_of(each["entity"]): each for each in new or ()}
     for entry in old or ():
@@ -94,7 +108,9 @@ def _quotas(section: Section, old: Any, new: Any, declared: State, live: State, 
     return [*merged, *fresh.values()]
 
 
-def _users(section: Section, old: Any, new: Any, declared: State, live: State, choice: Choice) -> Tree:
+def _users(
+    section: Section, old: Any, new: Any, declared: DeclaredState, live: DeclaredState, choice: Choice
+) -> Tree:
     """Passwords stay where the file says they are."""
     before: Tree = dict(old or {})
     after: Tree = dict(new or {})

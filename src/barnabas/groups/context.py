@@ -6,23 +6,23 @@ from random import Random
 from typing import Any, TypeAlias
 
 from barnabas.config.broker_config import BrokerConfig
-from barnabas.coordinator.result import Step, TimerKey
+from barnabas.coordinator.result import CoordinatorResult, TimerKey
 from barnabas.coordinator.shard import RecordPlace
 from barnabas.groups.statistics import GroupCounts
-from barnabas.metadata.image import Image
+from barnabas.metadata.image import MetadataImage
 
 #: Takes over one kind of record: its key, its value or None for a tombstone, where it stands.
 Replay: TypeAlias = Callable[[Any, Any, RecordPlace], None]
 
 #: Comes back to one kind of timer.
-Expire: TypeAlias = Callable[[Step, TimerKey], None]
+Expire: TypeAlias = Callable[[CoordinatorResult, TimerKey], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class GroupCoordinatorContext:
     """Configuration, cluster state, dice: as they are at the moment. And where all shards count."""
 
     config: Callable[[], BrokerConfig]  #: as it stands now
-    image: Callable[[], Image]  #: cluster state as this node knows it now
+    image: Callable[[], MetadataImage]  #: cluster state as this node knows it now
     dice: Random
     counts: GroupCounts = field(default_factory=GroupCounts)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Protocol, TypeAlias
 
-from barnabas.coordinator.result import Step
+from barnabas.coordinator.result import CoordinatorResult
 
 #: Refuses the commit to one partition, a topic id and an index, with STALE_MEMBER_EPOCH or ILLEGAL_GENERATION.
 CommitCheck: TypeAlias = Callable[[bytes, int], None]
@@ -48,7 +48,7 @@ class Group(Protocol):
             REBALANCE_IN_PROGRESS.
         """
 
-    def committed_by(self, step: Step, member_id: str) -> None:
+    def committed_by(self, step: CoordinatorResult, member_id: str) -> None:
         """A member has committed: in the classic protocol that shows that it is alive."""
 
     def check_offset_fetch(self, member_id: str | None, member_epoch: int) -> None:
@@ -82,7 +82,7 @@ class Group(Protocol):
     def offsets_unused_since_ms(self) -> int | None:
         """Since when nobody has used its offsets; None: count from each commit."""
 
-    def append_tombstones(self, step: Step) -> None:
+    def append_tombstones(self, step: CoordinatorResult) -> None:
         """Take back every record of the group itself, not those of its offsets."""
 
     def validate(self) -> None:

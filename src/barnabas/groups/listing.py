@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable
 
 from barnabas.groups.classic.group import ClassicGroup
-from barnabas.groups.classic.member import Member
+from barnabas.groups.classic.member import ClassicGroupMember
 from barnabas.groups.classic.states import ClassicState
 from barnabas.groups.group import Group
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -50,7 +50,7 @@ def described(group: Group | None, group_id: str) -> DescribedGroup:
     )
 
 
-def _described_member(member: Member, protocol: str | None) -> DescribedGroupMember:
+def _described_member(member: ClassicGroupMember, protocol: str | None) -> DescribedGroupMember:
     return DescribedGroupMember(
         member_id=member.member_id,
         group_instance_id=member.group_instance_id,

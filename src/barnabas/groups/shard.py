@@ -4,26 +4,26 @@ from collections.abc import Collection
 from typing import Any
 
 from barnabas.base.ids import TopicPartition
-from barnabas.coordinator.result import Pending, Step, TimerKey
+from barnabas.coordinator.result import CoordinatorResult, Pending, TimerKey
 from barnabas.coordinator.shard import RecordPlace
 from barnabas.groups.classic.heartbeat import Heartbeat
 from barnabas.groups.classic.join import Join
 from barnabas.groups.classic.manager import ClassicGroups
 from barnabas.groups.consumer.manager import ConsumerGroups
 from barnabas.groups.consumer.migration import DOWNGRADED
-from barnabas.groups.context import Expire, Replay, Surroundings
+from barnabas.groups.context import Expire, GroupCoordinatorContext, Replay
 from barnabas.groups.group import Group
 from barnabas.groups.listing import described, listed
 from barnabas.groups.offsets.manager import EXPIRE_OFFSETS, OffsetManager
 from barnabas.groups.statistics import GroupStatistics
-from barnabas.metadata.image import Image
+from barnabas.metadata.image import MetadataImage
 from barnabas.wire.coordinator_records.serde import AnyRecord, EncodedRecord
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.describe_groups import DescribedGroup
 from barnabas.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from barnabas.wire.messages.list_groups import ListedGroup
 from barnabas.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
-from barnabas.wire.records.control import EndMarker
+from barnabas.wire.records.control import EndTransactionMarker
 from barnabas.wire.schema import Message
 
 
@@ -35,7 +35,7 @@ def offset_key(place: TopicPartition) -> str:
 class GroupShard:
     """Groups by id, their offsets, and who takes over which record and which timer."""
 
-    def __init__(self, surroundings: Surroundings) -> None:
+    def __init__(self, surroundings: GroupCoordinatorContext) -> None:
         self.surroundings = surroundings
         self.groups: dict[str, Group] = {}
         self.classic = ClassicGroups(self.groups, surroundings)
@@ -61,21 +61,21 @@ class GroupShard:
             return
         self._replays[type(record.key)](record.key, record.value, place)
 
-    def replay_end_marker(self, marker: EndMarker) -> None:
+    def replay_end_marker(self, marker: EndTransactionMarker) -> None:
         """Take over that a producer's transaction has ended."""
         self.offsets.replay_end_marker(marker)
 
-    def loaded(self, step: Step) -> None:
+    def loaded(self, step: CoordinatorResult) -> None:
         """Begin to serve."""
         self.classic.loaded(step)
         self.consumer.loaded(step)
         self.offsets.loaded(step)
 
-    def expire(self, step: Step, key: TimerKey) -> None:
+    def expire(self, step: CoordinatorResult, key: TimerKey) -> None:
         """A timer is due; its first element says whose."""
         self._expiries[key[0]](step, key)
 
-    def follow(self, step: Step, before: Image, after: Image) -> None:
+    def follow(self, step: CoordinatorResult, before: MetadataImage, after: MetadataImage) -> None:
         """Topics or group configs have changed."""
         self.offsets.follow(step, before, after)
         self.consumer.follow(before, after)
@@ -92,14 +92,14 @@ class GroupShard:
             **self.offsets.statistics(),
         }
 
-    def _downgraded(self, step: Step, key: TimerKey) -> None:
+    def _downgraded(self, step: CoordinatorResult, key: TimerKey) -> None:
         group = self.classic.find(str(key[1]))
         if group is not None:
             self.classic.rebalances.advance(step, group, "the group was a consumer group until now")
 
     # Requests
 
-    def join_group(self, step: Step, join: Join) -> None:
+    def join_group(self, step: CoordinatorResult, join: Join) -> None:
         """JoinGroup.
 
         :raises KafkaError: As `ClassicGroups.join`.
@@ -109,7 +109,9 @@ class GroupShard:
         else:
             self.classic.join(step, join)
 
-    def sync_group(self, step: Step, pending: Pending[SyncGroupResponse], request: SyncGroupRequest) -> None:
+    def sync_group(
+        self, step: CoordinatorResult, pending: Pending[SyncGroupResponse], request: SyncGroupRequest
+    ) -> None:
         """SyncGroup.
 
         :raises KafkaError: As `ClassicGroups.sync`.
@@ -119,7 +121,7 @@ class GroupShard:
         else:
             self.classic.sync(step, pending, request)
 
-    def heartbeat(self, step: Step, beat: Heartbeat) -> ErrorCode:
+    def heartbeat(self, step: CoordinatorResult, beat: Heartbeat) -> ErrorCode:
         """Heartbeat.
 
         :raises KafkaError: As `ClassicGroups.heartbeat`.
@@ -129,7 +131,7 @@ class GroupShard:
         return self.classic.heartbeat(step, beat)
 
     def leave_group(
-        self, step: Step, pending: Pending[LeaveGroupResponse], request: LeaveGroupRequest
+        self, step: CoordinatorResult, pending: Pending[LeaveGroupResponse], request: LeaveGroupRequest
     ) -> None:
         """LeaveGroup.
 
@@ -160,7 +162,7 @@ class GroupShard:
         return listed(self.groups.values(), states, types)
 
     def forget_offsets(
-        self, step: Step, pending: Pending[dict[str, Any]], group_id: str, count_max: int
+        self, step: CoordinatorResult, pending: Pending[dict[str, Any]], group_id: str, count_max: int
     ) -> None:
         """Forget so many offsets of a group that is to be deleted; answer what they were, as the audit shows them.
 
@@ -177,7 +179,7 @@ class GroupShard:
         group.check_deletion()
         return group
 
-    def delete_group(self, step: Step, pending: Pending[None], group_id: str) -> None:
+    def delete_group(self, step: CoordinatorResult, pending: Pending[None], group_id: str) -> None:
         """DeleteGroups, for one group.
 
         :raises KafkaError: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP.

@@ -21,7 +21,7 @@ from barnabas.log.leader_epoch_cache import LeaderEpochs
 from barnabas.log.log_config import LogConfig
 from barnabas.log.producers.producer_recovery import RestoredProducers, restore_producers
 from barnabas.log.producers.producer_snapshot import write_snapshot
-from barnabas.log.producers.producer_state_manager import ProducerStates
+from barnabas.log.producers.producer_state_manager import ProducerStateManager
 from barnabas.log.retention import deletable_count
 from barnabas.log.segments.open_files import OpenFiles
 from barnabas.log.segments.segment import Segment
@@ -389,7 +389,7 @@ class LocalLog:
     # Moving to another directory
 
     @property
-    def producer_states(self) -> ProducerStates:
+    def producer_states(self) -> ProducerStateManager:
         """What the log remembers of producers."""
         return self._producers
 

@@ -48,7 +48,7 @@ TRASH = "-trash"
 _log = get_logger("barnabas.log")
 
 
-class LogDirectories:
+class LogManager:
     """The logs of a node, spread over its directories. One thread calls it unless a method says otherwise."""
 
     def __init__(
@@ -83,7 +83,7 @@ class LogDirectories:
         clock: Clock,
         random: Random,
         open_segments_max: int = OPEN_SEGMENTS_MAX,
-    ) -> "LogDirectories":
+    ) -> "LogManager":
         """Lock the directories and check whose they are; `load` opens the logs. Blocks.
 
         :raises LogDirectoryError: When one is in use, cannot be written to or is another node's.

@@ -10,7 +10,11 @@ from barnabas.log.leader_epoch_cache import LeaderEpochs, open_epochs
 from barnabas.log.log_config import LogConfig
 from barnabas.log.producers.producer_recovery import RestoredProducers, restore_producers
 from barnabas.log.producers.producer_snapshot import remove_stray_snapshots
-from barnabas.log.producers.producer_state_manager import ProducedBatch, ProducerStates, Verification
+from barnabas.log.producers.producer_state_manager import (
+    BatchMetadata,
+    ProducerStateManager,
+    VerificationGuard,
+)
 from barnabas.log.segments import timestamps
 from barnabas.log.segments.open_files import OpenFiles
 from barnabas.log.segments.segment import Segment
@@ -39,7 +43,7 @@ from barnabas.wire.records.batch import (
     read_header,
     stamp_append_time,
 )
-from barnabas.wire.records.control import EndMarker, encode_end_marker
+from barnabas.wire.records.control import EndTransactionMarker, encode_end_marker
 
 _EMPTY = memoryview(b"")
 
@@ -96,7 +100,7 @@ class PartitionLog(TransactionalLog):
             random=random,
             segments=Segments([segment]),
             epochs=LeaderEpochs(directory),
-            producers=RestoredProducers(ProducerStates(topic_partition), 0),
+            producers=RestoredProducers(ProducerStateManager(topic_partition), 0),
             log_start_offset=0,
             log_end_offset=0,
             open_files=open_files,
@@ -173,7 +177,7 @@ class PartitionLog(TransactionalLog):
         batch: ValidatedBatch | memoryview,
         leader_epoch: int,
         origin: AppendOrigin = AppendOrigin.CLIENT,
-        verification: Verification | None = None,
+        verification: VerificationGuard | None = None,
     ) -> AppendInfo:
         """Give one batch its offsets in place and append it; mere records are validated first, however long it takes.
 
@@ -222,7 +226,7 @@ class PartitionLog(TransactionalLog):
         return validate(records, self.config, self._clock.wall_ms())
 
     def append_end_marker(
-        self, marker: EndMarker, leader_epoch: int, transaction_version: int = 0
+        self, marker: EndTransactionMarker, leader_epoch: int, transaction_version: int = 0
     ) -> AppendInfo:
         """Append the marker that ends a producer's transaction here, whether it has records here or not.
 
@@ -300,7 +304,7 @@ class PartitionLog(TransactionalLog):
         message = f"batch of {size_bytes} bytes: segment.bytes allows {self.config.segment_bytes}"
         return KafkaError(ErrorCode.RECORD_LIST_TOO_LARGE, message)
 
-    def _repeat(self, batch: ProducedBatch) -> AppendInfo:
+    def _repeat(self, batch: BatchMetadata) -> AppendInfo:
         return AppendInfo(
             batch.first_offset, batch.last_offset, batch.timestamp_ms, self.log_start_offset, True, 0
         )

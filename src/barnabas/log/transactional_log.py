@@ -2,7 +2,7 @@
 
 from barnabas.log.local_log import LocalLog
 from barnabas.log.producers.producer_recovery import end_transaction
-from barnabas.log.producers.producer_state_manager import ActiveProducer, Verification
+from barnabas.log.producers.producer_state_manager import ActiveProducer, VerificationGuard
 from barnabas.log.segments.segments import LogSlice
 from barnabas.log.segments.transaction_index import AbortedTransaction
 from barnabas.wire.errors import KafkaError
@@ -38,7 +38,7 @@ class TransactionalLog(LocalLog):
 
     def start_verification(
         self, producer_id: int, producer_epoch: int, sequence: int, *, bumps_epochs: bool
-    ) -> Verification | None:
+    ) -> VerificationGuard | None:
         """What to append a transaction's first batch with, once its coordinator has confirmed it.
 
         None for a transaction that has records here already: nobody needs to be asked.

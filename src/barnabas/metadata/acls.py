@@ -5,8 +5,8 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from barnabas.metadata.decision import Decision
-from barnabas.metadata.record_type import Noun, Table
-from barnabas.metadata.store import Change
+from barnabas.metadata.record_type import RecordType, Table
+from barnabas.metadata.store import StoreChange
 from barnabas.wire.acls import (
     CLUSTER_NAME,
     AclBinding,
@@ -41,7 +41,7 @@ def _from_plain(plain: Any) -> AclBinding:
     )
 
 
-ACLS: Noun[AclBinding] = Noun("acls", list, _from_plain)
+ACLS: RecordType[AclBinding] = RecordType("acls", list, _from_plain)
 
 
 def acl_key(binding: AclBinding) -> str:
@@ -62,7 +62,7 @@ def decide_create_acls(
 ) -> Decision[list[KafkaError | None]]:
     """Make each ACL; one that is there already is as good as made. INVALID_REQUEST for what makes no sense."""
     outcomes: list[KafkaError | None] = []
-    changes: dict[str, Change] = {}
+    changes: dict[str, StoreChange] = {}
     for binding in requested:
         key = acl_key(binding)
         try:

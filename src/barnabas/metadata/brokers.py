@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from barnabas.metadata.decision import Decision
-from barnabas.metadata.record_type import Noun, Table
+from barnabas.metadata.record_type import RecordType, Table
 
 
 class Endpoint(NamedTuple):
@@ -16,7 +16,7 @@ class Endpoint(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Broker:
+class BrokerRegistration:
     """A broker as it registered itself."""
 
     broker_id: int
@@ -31,7 +31,7 @@ class Broker:
         return next((endpoint for endpoint in self.endpoints if endpoint.listener == listener), None)
 
 
-def _to_plain(broker: Broker) -> Any:
+def _to_plain(broker: BrokerRegistration) -> Any:
     return {
         "id": broker.broker_id,
         "endpoints": [list(endpoint) for endpoint in broker.endpoints],
@@ -42,8 +42,8 @@ def _to_plain(broker: Broker) -> Any:
     }
 
 
-def _from_plain(plain: Any) -> Broker:
-    return Broker(
+def _from_plain(plain: Any) -> BrokerRegistration:
+    return BrokerRegistration(
         broker_id=plain["id"],
         endpoints=tuple(Endpoint(*endpoint) for endpoint in plain["endpoints"]),
         rack=plain["rack"],
@@ -53,10 +53,10 @@ def _from_plain(plain: Any) -> Broker:
     )
 
 
-BROKERS: Noun[Broker] = Noun("brokers", _to_plain, _from_plain)
+BROKERS: RecordType[BrokerRegistration] = RecordType("brokers", _to_plain, _from_plain)
 
 
-def decide_register(table: Table[Broker], broker: Broker) -> Decision[None]:
+def decide_register(table: Table[BrokerRegistration], broker: BrokerRegistration) -> Decision[None]:
     """Write down how a broker is reached now; a broker that comes back replaces what it said before."""
     key = str(broker.broker_id)
     if table.get(key) == broker:

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 
 from barnabas.base.clock import Clock
 from barnabas.config.client_metrics import effective_client_metrics_values
-from barnabas.metadata.image import Image
-from barnabas.metadata.store import Change
+from barnabas.metadata.image import MetadataImage
+from barnabas.metadata.store import StoreChange
 from barnabas.telemetry.client_instances import ClientInstances, Subscription
 from barnabas.telemetry.client_metrics import ClientMetrics
 
@@ -30,13 +30,15 @@ class ClientTelemetry:
         self.metrics = ClientMetrics()
         self.instances = ClientInstances(clock.monotonic_ms, self.metrics.forget)
 
-    def load(self, image: Image) -> None:
+    def load(self, image: MetadataImage) -> None:
         """Take over the subscriptions of an image."""
         self.instances.subscribe(
             [subscription_of(overrides) for _, overrides in sorted(image.client_metrics_configs.items())]
         )
 
-    async def apply(self, before: Image, after: Image, changes: tuple[Change, ...]) -> None:
+    async def apply(
+        self, before: MetadataImage, after: MetadataImage, changes: tuple[StoreChange, ...]
+    ) -> None:
         """Follow one commit: a listener of the metadata writer."""
         if after.client_metrics_configs is not before.client_metrics_configs:
             self.load(after)

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 
 from barnabas.base.ids import uuid_to_text
 from barnabas.metadata.decision import Decision
-from barnabas.metadata.record_type import Noun, Table
+from barnabas.metadata.record_type import RecordType, Table
 
 SECRET_BYTES = 32
 
@@ -13,32 +13,32 @@ KEY = "self"
 
 
 @dataclass(frozen=True, slots=True)
-class Cluster:
+class ClusterRecord:
     """What is true of the cluster as a whole."""
 
     cluster_id: str
     secret: bytes = field(repr=False)  #: never leaves the store; salts of unknown users are derived from it
 
 
-def _to_plain(cluster: Cluster) -> dict[str, str]:
+def _to_plain(cluster: ClusterRecord) -> dict[str, str]:
     return {"id": cluster.cluster_id, "secret": cluster.secret.hex()}
 
 
-def _from_plain(plain: dict[str, str]) -> Cluster:
-    return Cluster(plain["id"], bytes.fromhex(plain.get("secret", "")))
+def _from_plain(plain: dict[str, str]) -> ClusterRecord:
+    return ClusterRecord(plain["id"], bytes.fromhex(plain.get("secret", "")))
 
 
-CLUSTER: Noun[Cluster] = Noun("cluster", _to_plain, _from_plain)
+CLUSTER: RecordType[ClusterRecord] = RecordType("cluster", _to_plain, _from_plain)
 
 
 def decide_form(
-    table: Table[Cluster], random_id: bytes, found_id: str | None, secret: bytes = b""
+    table: Table[ClusterRecord], random_id: bytes, found_id: str | None, secret: bytes = b""
 ) -> Decision[str]:
     """The cluster's id: as it stands, else the one that a log directory names, else a fresh one.
 
     The cluster keeps the secret that it was given first.
     """
-    cluster = table.get(KEY, Cluster(found_id or uuid_to_text(random_id), b""))
+    cluster = table.get(KEY, ClusterRecord(found_id or uuid_to_text(random_id), b""))
     formed = cluster if cluster.secret else replace(cluster, secret=secret)
     if table.get(KEY) == formed:
         return Decision(formed.cluster_id)

@@ -4,22 +4,22 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from barnabas.config.alter_op import Edit, Operation
+from barnabas.config.alter_op import AlterConfigOp, OpType
 from barnabas.config.config_resource import Resource, ResourceKind
 from barnabas.metadata.configs import CONFIG_NOUNS, Overrides
 from barnabas.metadata.decision import Decision
-from barnabas.metadata.image import Image
-from barnabas.metadata.store import Change
+from barnabas.metadata.image import MetadataImage
+from barnabas.metadata.store import StoreChange
 from barnabas.metadata.topics import TOPICS
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 
 @dataclass(frozen=True, slots=True)
-class Alteration:
+class ConfigAlteration:
     """What is to become of one resource's configs."""
 
     resource: Resource
-    edits: Sequence[Edit]
+    edits: Sequence[AlterConfigOp]
     #: whether what no edit names is taken away, as AlterConfigs does
     replaces: bool = False
 
@@ -35,7 +35,7 @@ class AlterationRules:
 
 
 @dataclass(frozen=True, slots=True)
-class Altered:
+class ConfigAlterationResult:
     """What became of one resource: its configs as they are to be, or why they may not be so."""
 
     resource: Resource
@@ -47,11 +47,15 @@ class Altered:
 
 
 def decide_alter(
-    image: Image, alterations: Sequence[Alteration], rules: AlterationRules, *, validate_only: bool
-) -> Decision[list[Altered]]:
+    image: MetadataImage,
+    alterations: Sequence[ConfigAlteration],
+    rules: AlterationRules,
+    *,
+    validate_only: bool,
+) -> Decision[list[ConfigAlterationResult]]:
     """One answer for each alteration, in their order; no resource may come twice."""
-    outcomes: list[Altered] = []
-    changes: list[Change] = []
+    outcomes: list[ConfigAlterationResult] = []
+    changes: list[StoreChange] = []
     reads: dict[str, int] = {}
     for alteration in alterations:
         resource = alteration.resource
@@ -62,17 +66,19 @@ def decide_alter(
             wanted = _wanted(existing, edited, replaces=alteration.replaces)
             rules.check(resource, existing, wanted)
         except KafkaError as error:
-            outcomes.append(Altered(resource, error=error.kept()))
+            outcomes.append(ConfigAlterationResult(resource, error=error.kept()))
             continue
         removed = existing.keys() - wanted.keys() - edited.keys()
-        outcomes.append(Altered(resource, _changed(resource, existing, edited), frozenset(removed)))
+        outcomes.append(
+            ConfigAlterationResult(resource, _changed(resource, existing, edited), frozenset(removed))
+        )
         if wanted != existing and not validate_only:
             changes.append(_change(resource, wanted))
             reads.update(_reads(image, resource))
     return Decision(outcomes, tuple(changes), reads)
 
 
-def check_edits(edits: Sequence[Edit]) -> None:
+def check_edits(edits: Sequence[AlterConfigOp]) -> None:
     """Refuse a key that is edited twice, and a value that is missing.
 
     :raises KafkaError: INVALID_REQUEST.
@@ -81,17 +87,19 @@ def check_edits(edits: Sequence[Edit]) -> None:
     if twice:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Config '{twice[0]}' is named more than once.")
     for edit in edits:
-        if edit.value is None and edit.operation is not Operation.DELETE:
+        if edit.value is None and edit.operation is not OpType.DELETE:
             message = f"Config '{edit.key}' has no value: {edit.operation.name} needs one."
             raise KafkaError(ErrorCode.INVALID_REQUEST, message)
 
 
-def _edited(existing: Overrides, alteration: Alteration, rules: AlterationRules) -> dict[str, str | None]:
+def _edited(
+    existing: Overrides, alteration: ConfigAlteration, rules: AlterationRules
+) -> dict[str, str | None]:
     edited: dict[str, str | None] = {}
     for key, operation, value in alteration.edits:
-        if operation is Operation.DELETE:
+        if operation is OpType.DELETE:
             edited[key] = None
-        elif operation is Operation.SET:
+        elif operation is OpType.SET:
             edited[key] = value
         else:
             default = rules.list_default(alteration.resource, key)
@@ -102,11 +110,11 @@ def _edited(existing: Overrides, alteration: Alteration, rules: AlterationRules)
     return edited
 
 
-def _edited_list(text: str, operation: Operation, value: str) -> str:
+def _edited_list(text: str, operation: OpType, value: str) -> str:
     """Entries are told apart as they are written, blanks included."""
     entries = text.split(",") if text else []
     named = dict.fromkeys(value.split(",") if value else ())
-    if operation is Operation.SUBTRACT:
+    if operation is OpType.SUBTRACT:
         return ",".join(entry for entry in entries if entry not in named)
     present = frozenset(entries)
     return ",".join([*entries, *(entry for entry in named if entry not in present)])
@@ -125,12 +133,12 @@ def _wanted(existing: Overrides, edited: Mapping[str, str | None], *, replaces: 
     return {key: value for key, value in merged.items() if value is not None}
 
 
-def _change(resource: Resource, wanted: Overrides) -> Change:
+def _change(resource: Resource, wanted: Overrides) -> StoreChange:
     noun = CONFIG_NOUNS[resource.kind]
     return noun.put(resource.name, wanted) if wanted else noun.remove(resource.name)
 
 
-def _reads(image: Image, resource: Resource) -> dict[str, int]:
+def _reads(image: MetadataImage, resource: Resource) -> dict[str, int]:
     noun = CONFIG_NOUNS[resource.kind]
     reads = {noun.key(resource.name): image.config_revision(resource)}
     if resource.kind is ResourceKind.TOPIC:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from barnabas.metadata.store import Change
+from barnabas.metadata.store import StoreChange
 
 ResponseT = TypeVar("ResponseT")
 
@@ -14,6 +14,6 @@ class Decision(Generic[ResponseT]):
     """What to tell the client, what would make it true, and what it rests on."""
 
     response: ResponseT
-    changes: tuple[Change, ...] = ()
+    changes: tuple[StoreChange, ...] = ()
     #: key -> the revision seen; the commit fails if one has moved
     reads: Mapping[str, int] = field(default_factory=dict)

@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable
 from barnabas.config.broker_config import BrokerConfig, LayeredConfig
 from barnabas.config.config_resource import EVERY_BROKER
 from barnabas.config.definition import ConfigError
-from barnabas.metadata.image import Image
-from barnabas.metadata.store import Change
+from barnabas.metadata.image import MetadataImage
+from barnabas.metadata.store import StoreChange
 from barnabas.telemetry.logs import get_logger
 
 #: Called with the configuration before and after a change; whoever made it is answered when all are done.
@@ -37,7 +37,7 @@ class DynamicConfig:
         """Call `follower` with (before, after) on every change from now on."""
         self._followers.append(follower)
 
-    def load(self, image: Image) -> None:
+    def load(self, image: MetadataImage) -> None:
         """Take over the dynamic values of an image.
 
         Stored values that the static ones have made impossible are left out, with a line in the log: they must
@@ -47,7 +47,9 @@ class DynamicConfig:
         of_every_broker = dict(image.broker_configs.get(EVERY_BROKER, {}))
         self.layers = _fitting(self.static, of_broker, of_every_broker)
 
-    async def apply(self, before: Image, after: Image, changes: tuple[Change, ...]) -> None:
+    async def apply(
+        self, before: MetadataImage, after: MetadataImage, changes: tuple[StoreChange, ...]
+    ) -> None:
         """Follow one commit: a listener of the metadata writer."""
         if after.broker_configs is not before.broker_configs:
             current = self.current

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from barnabas.metadata.decision import Decision
-from barnabas.metadata.image import Image
+from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.partition_change_builder import (
     Election,
     PartitionChange,
@@ -15,7 +15,7 @@ from barnabas.metadata.partition_change_builder import (
     settle,
 )
 from barnabas.metadata.store import NEVER
-from barnabas.metadata.topics import NO_LEADER, PartitionState, Topic
+from barnabas.metadata.topics import NO_LEADER, PartitionRegistration, TopicImage
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 #: What is answered when nobody can be elected.
@@ -26,7 +26,7 @@ _NOBODY = {
 
 
 def decide_elect(
-    image: Image, election: Election, requested: Sequence[tuple[str, Iterable[int]]] | None
+    image: MetadataImage, election: Election, requested: Sequence[tuple[str, Iterable[int]]] | None
 ) -> Decision[list[TopicOutcome]]:
     """Elect leaders for the partitions named; None means all, of which those that need no election are not told."""
     if requested is None:
@@ -48,7 +48,7 @@ def decide_elect(
     return Decision(outcomes, *partition_puts(image, changes))
 
 
-def _changed(image: Image, topic: Topic) -> tuple[str, list[int]]:
+def _changed(image: MetadataImage, topic: TopicImage) -> tuple[str, list[int]]:
     """The partitions of a topic whose preferred leader may not lead: something has happened to them."""
     indexes = range(topic.partition_count)
     return topic.name, [index for index in indexes if image.partition_revision(topic, index) != NEVER]
@@ -62,7 +62,7 @@ def _needed(partitions: Iterable[PartitionOutcome]) -> list[PartitionOutcome]:
     ]
 
 
-def _elect(image: Image, election: Election, name: str, index: int) -> PartitionChange:
+def _elect(image: MetadataImage, election: Election, name: str, index: int) -> PartitionChange:
     topic, state = find_partition(image, name, index)
     if election is Election.PREFERRED and state.leader == state.replicas[0]:
         message = f"{name}-{index} is led by its preferred leader {state.leader}."
@@ -76,7 +76,7 @@ def _elect(image: Image, election: Election, name: str, index: int) -> Partition
     return PartitionChange(topic, index, after)
 
 
-def _who(state: PartitionState, election: Election) -> str:
+def _who(state: PartitionRegistration, election: Election) -> str:
     if election is Election.PREFERRED:
         return f"its preferred leader {state.replicas[0]}, which is not both up and in sync"
     return f"any of its replicas {list(state.replicas)}: none is up"

@@ -4,8 +4,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from barnabas.metadata.decision import Decision
-from barnabas.metadata.record_type import Noun, Table
-from barnabas.metadata.store import Change
+from barnabas.metadata.record_type import RecordType, Table
+from barnabas.metadata.store import StoreChange
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.features import UpgradeType
 
@@ -14,11 +14,11 @@ METADATA_VERSION = "metadata.version"
 _FAILED = "The update failed for all features since the following feature had an error:"
 
 #: feature -> its level; what is not used at all has no row
-FINALIZED_FEATURES: Noun[int] = Noun("finalized_features", int, int)
+FINALIZED_FEATURES: RecordType[int] = RecordType("finalized_features", int, int)
 
 
 @dataclass(frozen=True, slots=True)
-class Feature:
+class FeatureDefinition:
     """A feature that Apache Kafka 4.3 knows, and its levels."""
 
     name: str
@@ -31,11 +31,11 @@ class Feature:
 #: `kraft.version` is not among them, because consensus is the metadata store's; nor is
 #: `eligible.leader.replicas.version`, because leaders are elected from the in-sync replicas alone.
 KNOWN = (
-    Feature(METADATA_VERSION, 7, 30),
-    Feature("transaction.version", 0, 2, frozenset({24, 25, 26, 28})),
-    Feature("group.version", 0, 1, frozenset({68, 69})),
-    Feature("share.version", 0, 1, frozenset({76, 77, 78, 79})),
-    Feature("streams.version", 0, 1, frozenset({88, 89})),
+    FeatureDefinition(METADATA_VERSION, 7, 30),
+    FeatureDefinition("transaction.version", 0, 2, frozenset({24, 25, 26, 28})),
+    FeatureDefinition("group.version", 0, 1, frozenset({68, 69})),
+    FeatureDefinition("share.version", 0, 1, frozenset({76, 77, 78, 79})),
+    FeatureDefinition("streams.version", 0, 1, frozenset({88, 89})),
 )
 
 
@@ -48,12 +48,12 @@ class FeatureUpdate:
     upgrade_type: int = UpgradeType.UPGRADE
 
 
-def supported_features(api_keys: Collection[int]) -> Mapping[str, Feature]:
+def supported_features(api_keys: Collection[int]) -> Mapping[str, FeatureDefinition]:
     """The features that a broker supports which serves these APIs, by name."""
     return {feature.name: feature for feature in KNOWN if all(key in api_keys for key in feature.api_keys)}
 
 
-def decide_finalize(table: Table[int], supported: Mapping[str, Feature]) -> Decision[None]:
+def decide_finalize(table: Table[int], supported: Mapping[str, FeatureDefinition]) -> Decision[None]:
     """Give a new cluster every feature at its highest level."""
     if METADATA_VERSION in table:
         return Decision(None)
@@ -63,7 +63,7 @@ def decide_finalize(table: Table[int], supported: Mapping[str, Feature]) -> Deci
 
 def decide_update_features(
     table: Table[int],
-    supported: Mapping[str, Feature],
+    supported: Mapping[str, FeatureDefinition],
     updates: Sequence[FeatureUpdate],
     *,
     broker_id: int,
@@ -86,7 +86,9 @@ def decide_update_features(
     return Decision(None, tuple(map(_change, changed)), _reads(table, by_name))
 
 
-def _objection(level: int, feature: Feature | None, update: FeatureUpdate, broker_id: int) -> str | None:
+def _objection(
+    level: int, feature: FeatureDefinition | None, update: FeatureUpdate, broker_id: int
+) -> str | None:
     """Why a feature cannot be updated, in the words of Apache Kafka's `FeatureControlManager`."""
     why = _why_not(level, feature, update, f"Local controller {broker_id}")
     if why is not None:
@@ -96,7 +98,9 @@ def _objection(level: int, feature: Feature | None, update: FeatureUpdate, broke
     return None
 
 
-def _why_not(level: int, feature: Feature | None, update: FeatureUpdate, controller: str) -> str | None:
+def _why_not(
+    level: int, feature: FeatureDefinition | None, update: FeatureUpdate, controller: str
+) -> str | None:
     if update.upgrade_type not in set(UpgradeType):
         return "The controller does not support the given upgrade type."
     if update.level < 0:
@@ -121,7 +125,7 @@ def _why_kept(update: FeatureUpdate) -> str:
     return "Unsafe metadata downgrade is not supported in this version."
 
 
-def _change(update: FeatureUpdate) -> Change:
+def _change(update: FeatureUpdate) -> StoreChange:
     if update.level == 0:
         return FINALIZED_FEATURES.remove(update.name)
     return FINALIZED_FEATURES.put(update.name, update.level)

@@ -9,8 +9,8 @@ from barnabas.config.config_resource import Resource
 from barnabas.metadata.acls import ACLS
 from barnabas.metadata.audit.historical_value import FORMER_VALUES, HISTORY_START, FormerValue
 from barnabas.metadata.audit.records import AUDIT, AuditRecord
-from barnabas.metadata.brokers import BROKERS, Broker
-from barnabas.metadata.cluster import CLUSTER, Cluster
+from barnabas.metadata.brokers import BROKERS, BrokerRegistration
+from barnabas.metadata.cluster import CLUSTER, ClusterRecord
 from barnabas.metadata.configs import (
     BROKER_CONFIGS,
     CLIENT_METRICS_CONFIGS,
@@ -31,12 +31,12 @@ from barnabas.metadata.topics import (
     TAKEN_NAMES,
     TOPICS,
     DeletedTopic,
-    PartitionState,
-    Topic,
+    PartitionRegistration,
+    TopicImage,
     initial_state,
     partition_key,
 )
-from barnabas.metadata.trash import TRASHED_TOPICS, TrashedTopic
+from barnabas.metadata.trash import TRASHED_TOPICS, TrashRecord
 from barnabas.wire.acls import AclBinding
 
 #: What the cluster knows of, by the first part of a key.
@@ -69,17 +69,17 @@ NOUNS = MappingProxyType(
 
 
 @dataclass(frozen=True, slots=True)
-class Image:
+class MetadataImage:
     """Everything the cluster knows, noun by noun. Decisions read it; only `replay` makes the next one."""
 
     revision: int = 0
-    cluster: Table[Cluster] = field(default_factory=Table)
-    brokers: Table[Broker] = field(default_factory=Table)
-    topics: Table[Topic] = field(default_factory=Table)
+    cluster: Table[ClusterRecord] = field(default_factory=Table)
+    brokers: Table[BrokerRegistration] = field(default_factory=Table)
+    topics: Table[TopicImage] = field(default_factory=Table)
     taken_names: Table[str] = field(default_factory=Table)
-    partition_states: Table[PartitionState] = field(default_factory=Table)
+    partition_states: Table[PartitionRegistration] = field(default_factory=Table)
     deleted_topics: Table[DeletedTopic] = field(default_factory=Table)
-    trashed_topics: Table[TrashedTopic] = field(default_factory=Table)
+    trashed_topics: Table[TrashRecord] = field(default_factory=Table)
     topic_configs: Table[Overrides] = field(default_factory=Table)
     broker_configs: Table[Overrides] = field(default_factory=Table)
     group_configs: Table[Overrides] = field(default_factory=Table)
@@ -96,7 +96,7 @@ class Image:
     topic_names: Mapping[bytes, str] = field(default_factory=dict)
 
     @staticmethod
-    def load(revision: int, items: Iterable[Item]) -> "Image":
+    def load(revision: int, items: Iterable[Item]) -> "MetadataImage":
         """The image of a whole store."""
         tables: dict[str, dict[str, Any]] = {name: {} for name in NOUNS}
         revisions: dict[str, dict[str, int]] = {name: {} for name in NOUNS}
@@ -106,9 +106,9 @@ class Image:
             revisions[name][key] = item.revision
         loaded = {name: Table(tables[name], revisions[name]) for name in NOUNS}
         names = {topic.topic_id: topic.name for topic in loaded[TOPICS.name].values()}
-        return Image(revision=revision, topic_names=names, **loaded)
+        return MetadataImage(revision=revision, topic_names=names, **loaded)
 
-    def replay(self, commit: Commit) -> "Image":
+    def replay(self, commit: Commit) -> "MetadataImage":
         """The image after one committed transaction. It never fails: what is committed is so."""
         assert commit.revision > self.revision, (commit.revision, self.revision)
         changed: dict[str, dict[str, Any]] = {}
@@ -122,7 +122,7 @@ class Image:
         names = self._replay_topic_names(changed.get(TOPICS.name, {}))
         return replace(self, revision=commit.revision, topic_names=names, **tables)
 
-    def _replay_topic_names(self, changed: Mapping[str, Topic | None]) -> Mapping[bytes, str]:
+    def _replay_topic_names(self, changed: Mapping[str, TopicImage | None]) -> Mapping[bytes, str]:
         if not changed:
             return self.topic_names
         names = dict(self.topic_names)
@@ -140,7 +140,7 @@ class Image:
         table: Table[Any] = getattr(self, name)
         return table.revision(row)
 
-    def topic_by_id(self, topic_id: bytes) -> Topic | None:
+    def topic_by_id(self, topic_id: bytes) -> TopicImage | None:
         """The topic with an id; None when there is none."""
         name = self.topic_names.get(topic_id)
         return None if name is None else self.topics.get(name)
@@ -157,13 +157,13 @@ class Image:
         table: Table[Overrides] = getattr(self, CONFIG_NOUNS[resource.kind].name)
         return table
 
-    def partition(self, topic: Topic, index: int) -> PartitionState:
+    def partition(self, topic: TopicImage, index: int) -> PartitionRegistration:
         """A partition's replicas, leader and in-sync replicas: as last written, else as the topic was made."""
         state = self.partition_states.get(partition_key(topic.topic_id, index))
         if state is None:
             return initial_state(topic.assignments[index])
         return state if state.replicas else replace(state, replicas=topic.assignments[index])
 
-    def partition_revision(self, topic: Topic, index: int) -> int:
+    def partition_revision(self, topic: TopicImage, index: int) -> int:
         """The revision that last wrote a partition's state; NEVER while it is as the topic was made."""
         return self.partition_states.revision(partition_key(topic.topic_id, index))

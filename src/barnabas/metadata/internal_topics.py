@@ -1,7 +1,7 @@
 """The topics in which brokers keep what they know: how they are made when somebody first needs them."""
 
 from barnabas.config.broker_config import BrokerConfig
-from barnabas.metadata.topic_creation import NewTopic
+from barnabas.metadata.topic_creation import TopicToCreate
 from barnabas.metadata.topics import AUDIT_TOPIC
 
 GROUP_TOPIC = "__consumer_offsets"
@@ -11,7 +11,7 @@ TRANSACTION_TOPIC = "__transaction_state"
 BROKER_TOPICS = frozenset({GROUP_TOPIC, TRANSACTION_TOPIC, AUDIT_TOPIC})
 
 
-def internal_topic(name: str, config: BrokerConfig, broker_count: int) -> NewTopic:
+def internal_topic(name: str, config: BrokerConfig, broker_count: int) -> TopicToCreate:
     """One of `BROKER_TOPICS`, as the configuration wants it.
 
     :param broker_count: Brokers that can take replicas now. A replication factor that nobody has set is no larger than
@@ -30,7 +30,7 @@ def internal_topic(name: str, config: BrokerConfig, broker_count: int) -> NewTop
         }
     factor_key = f"{prefix}.replication.factor"
     factor = config.integer(factor_key)
-    return NewTopic(
+    return TopicToCreate(
         name,
         partition_count=config.integer(f"{prefix}.num.partitions"),
         replication_factor=factor if config.is_set(factor_key) else max(1, min(factor, broker_count)),
@@ -42,9 +42,9 @@ def internal_topic(name: str, config: BrokerConfig, broker_count: int) -> NewTop
     )
 
 
-def _audit_topic(config: BrokerConfig, broker_count: int) -> NewTopic:
+def _audit_topic(config: BrokerConfig, broker_count: int) -> TopicToCreate:
     """One partition, so that events have one order; as many replicas as coordinators' topics have."""
-    return NewTopic(
+    return TopicToCreate(
         AUDIT_TOPIC,
         partition_count=1,
         replication_factor=max(1, min(3, broker_count)),

@@ -10,9 +10,16 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from barnabas.metadata.brokers import BROKERS
-from barnabas.metadata.image import Image
-from barnabas.metadata.store import Change
-from barnabas.metadata.topics import NO_LEADER, PARTITION_STATES, TOPICS, PartitionState, Topic, partition_key
+from barnabas.metadata.image import MetadataImage
+from barnabas.metadata.store import StoreChange
+from barnabas.metadata.topics import (
+    NO_LEADER,
+    PARTITION_STATES,
+    TOPICS,
+    PartitionRegistration,
+    TopicImage,
+    partition_key,
+)
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 
@@ -43,22 +50,22 @@ class TopicOutcome(NamedTuple):
 class PartitionChange:
     """A partition's state as it is to be."""
 
-    topic: Topic
+    topic: TopicImage
     index: int
-    state: PartitionState
+    state: PartitionRegistration
 
 
-def brokers_up(image: Image) -> frozenset[int]:
+def brokers_up(image: MetadataImage) -> frozenset[int]:
     """The brokers that may lead: registered and not fenced."""
     return frozenset(broker.broker_id for broker in image.brokers.values() if not broker.fenced)
 
 
 def settle(
-    before: PartitionState,
-    wanted: PartitionState,
+    before: PartitionRegistration,
+    wanted: PartitionRegistration,
     up: Collection[int],
     election: Election = Election.ONLINE,
-) -> PartitionState:
+) -> PartitionRegistration:
     """`wanted` with its reassignment completed if it can be, and with a leader among the brokers `up`.
 
     The leader epoch counts every change of the leader, and every replica that goes; the partition epoch counts every
@@ -80,7 +87,7 @@ def settle(
     )
 
 
-def _completed(state: PartitionState) -> PartitionState:
+def _completed(state: PartitionRegistration) -> PartitionRegistration:
     """Without the replicas that are being removed, if all that are being added are in sync (KIP-455).
 
     When more go than come, all that stay must be in sync.
@@ -93,7 +100,7 @@ def _completed(state: PartitionState) -> PartitionState:
     return replace(state, replicas=replicas, isr=isr, adding=(), removing=())
 
 
-def _leader(state: PartitionState, up: Collection[int], election: Election) -> int:
+def _leader(state: PartitionRegistration, up: Collection[int], election: Election) -> int:
     in_sync = [broker for broker in state.replicas if broker in state.isr and broker in up]
     if election is Election.PREFERRED and state.replicas[0] in in_sync:
         return state.replicas[0]
@@ -105,7 +112,7 @@ def _leader(state: PartitionState, up: Collection[int], election: Election) -> i
     return candidates[0] if candidates else NO_LEADER
 
 
-def find_partition(image: Image, name: str, index: int) -> tuple[Topic, PartitionState]:
+def find_partition(image: MetadataImage, name: str, index: int) -> tuple[TopicImage, PartitionRegistration]:
     """A partition and its state.
 
     :raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION.
@@ -120,10 +127,10 @@ def find_partition(image: Image, name: str, index: int) -> tuple[Topic, Partitio
 
 
 def partition_puts(
-    image: Image, changes: Iterable[PartitionChange]
-) -> tuple[tuple[Change, ...], dict[str, int]]:
+    image: MetadataImage, changes: Iterable[PartitionChange]
+) -> tuple[tuple[StoreChange, ...], dict[str, int]]:
     """The changes that write these states, and what they rest on: the topics, the states before, the brokers."""
-    puts: dict[str, Change] = {}
+    puts: dict[str, StoreChange] = {}
     reads: dict[str, int] = {}
     for change in changes:
         topic = change.topic

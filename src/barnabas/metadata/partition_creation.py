@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from barnabas.metadata.decision import Decision
-from barnabas.metadata.image import Image
+from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.placement import Assignments, check_replicas, spread
-from barnabas.metadata.store import Change
+from barnabas.metadata.store import StoreChange
 from barnabas.metadata.topic_creation import PARTITIONS_PER_REQUEST_MAX, open_brokers, usable_brokers
-from barnabas.metadata.topics import TOPICS, Topic, unknown_topic
+from barnabas.metadata.topics import TOPICS, TopicImage, unknown_topic
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 
@@ -32,7 +32,7 @@ class Grown:
 
 
 def decide_create_partitions(
-    image: Image,
+    image: MetadataImage,
     requested: Sequence[MorePartitions],
     dice: random.Random,
     *,
@@ -47,7 +47,7 @@ def decide_create_partitions(
     """
     occurrences = Counter(more.name for more in requested)
     outcomes: dict[str, Grown] = {}
-    changes: list[Change] = []
+    changes: list[StoreChange] = []
     reads: dict[str, int] = {}
     for more in requested:
         try:
@@ -68,7 +68,9 @@ def decide_create_partitions(
     return Decision(list(outcomes.values()), tuple(changes), reads)
 
 
-def _grown(image: Image, more: MorePartitions, dice: random.Random, admit: Callable[[int], None]) -> Topic:
+def _grown(
+    image: MetadataImage, more: MorePartitions, dice: random.Random, admit: Callable[[int], None]
+) -> TopicImage:
     topic = image.topics.get(more.name)
     if topic is None:
         raise unknown_topic(more.name)

@@ -1,14 +1,14 @@
 """Producer ids: handed to brokers in blocks, so that no two producers ever share one."""
 
 from barnabas.metadata.decision import Decision
-from barnabas.metadata.record_type import Noun, Table
+from barnabas.metadata.record_type import RecordType, Table
 
 #: As many ids to a block as Apache Kafka gives (`ProducerIdsBlock.PRODUCER_ID_BLOCK_SIZE`).
 BLOCK_COUNT = 1000
 
 KEY = "next"
 
-PRODUCER_IDS: Noun[int] = Noun("producer_ids", int, int)
+PRODUCER_IDS: RecordType[int] = RecordType("producer_ids", int, int)
 
 
 def decide_allocate_block(table: Table[int]) -> Decision[range]:

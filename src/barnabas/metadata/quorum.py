@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from barnabas.base.ids import ZERO_UUID, uuid_to_text
 from barnabas.metadata.brokers import Endpoint
-from barnabas.metadata.image import Image
+from barnabas.metadata.image import MetadataImage
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 #: The only voter has led from the start: there never was another epoch.
@@ -42,7 +42,7 @@ class Quorum:
     high_watermark: int
 
 
-def quorum_of(image: Image, node_id: int) -> Quorum:
+def quorum_of(image: MetadataImage, node_id: int) -> Quorum:
     """The quorum of one that the embedded store is."""
     broker = image.brokers.get(str(node_id))
     directory_id = broker.log_dirs[0] if broker is not None and broker.log_dirs else ZERO_UUID

@@ -10,8 +10,8 @@ from typing import Any
 from barnabas.config.definition import ConfigKey, ConfigType
 from barnabas.config.keys.quota import ADDRESS_QUOTA_KEYS, CLIENT_QUOTA_KEYS
 from barnabas.metadata.decision import Decision
-from barnabas.metadata.record_type import Noun, Table
-from barnabas.metadata.store import Change
+from barnabas.metadata.record_type import RecordType, Table
+from barnabas.metadata.store import StoreChange
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 #: The entity types, by their names in the protocol (`ClientQuotaEntity`).
@@ -36,7 +36,7 @@ class ClientQuota:
 
 
 @dataclass(frozen=True, slots=True)
-class Alteration:
+class QuotaAlteration:
     """What is to become of one entity's quotas: (key, value), where None removes the key."""
 
     entity: Entity
@@ -44,7 +44,7 @@ class Alteration:
 
 
 @dataclass(frozen=True, slots=True)
-class Altered:
+class QuotaAlterationResult:
     """What became of one entity."""
 
     entity: Entity
@@ -69,32 +69,32 @@ def _from_plain(plain: Any) -> ClientQuota:
     return ClientQuota(tuple((kind, name) for kind, name in plain["entity"]), plain["values"])
 
 
-QUOTAS: Noun[ClientQuota] = Noun("quotas", _to_plain, _from_plain)
+QUOTAS: RecordType[ClientQuota] = RecordType("quotas", _to_plain, _from_plain)
 
 
 def decide_alter(
-    table: Table[ClientQuota], alterations: Sequence[Alteration], *, validate_only: bool = False
-) -> Decision[list[Altered]]:
+    table: Table[ClientQuota], alterations: Sequence[QuotaAlteration], *, validate_only: bool = False
+) -> Decision[list[QuotaAlterationResult]]:
     """Change each entity's quotas, all of what is asked for it or nothing.
 
     Of an entity that comes twice the first alteration holds; the answer names the second, as Kafka's does.
     """
-    outcomes: dict[Entity, Altered] = {}
-    changes: list[Change] = []
+    outcomes: dict[Entity, QuotaAlterationResult] = {}
+    changes: list[StoreChange] = []
     reads: dict[str, int] = {}
     for alteration in alterations:
         entity = alteration.entity
         if entity in outcomes:
-            outcomes[entity] = Altered(
+            outcomes[entity] = QuotaAlterationResult(
                 entity, _invalid(f"{shown(entity)} is named twice: only the first counts.")
             )
             continue
         try:
             change = _alter(table, alteration)
         except KafkaError as error:
-            outcomes[entity] = Altered(entity, error.kept())
+            outcomes[entity] = QuotaAlterationResult(entity, error.kept())
             continue
-        outcomes[entity] = Altered(entity)
+        outcomes[entity] = QuotaAlterationResult(entity)
         if change is not None:
             changes.append(change)
             reads[change.key] = table.revision(entity_key(entity))
@@ -102,7 +102,7 @@ def decide_alter(
     return Decision(response) if validate_only else Decision(response, tuple(changes), reads)
 
 
-def _alter(table: Table[ClientQuota], alteration: Alteration) -> Change | None:
+def _alter(table: Table[ClientQuota], alteration: QuotaAlteration) -> StoreChange | None:
     """What writes the entity's quotas as they are to be; None where they are so already."""
     entity = alteration.entity
     keys = _keys_for(entity)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from barnabas.metadata.decision import Decision
-from barnabas.metadata.image import Image
+from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.partition_change_builder import (
     Election,
     PartitionChange,
@@ -21,7 +21,7 @@ from barnabas.metadata.partition_change_builder import (
     settle,
 )
 from barnabas.metadata.placement import check_replicas
-from barnabas.metadata.topics import PartitionState
+from barnabas.metadata.topics import PartitionRegistration
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 
@@ -42,7 +42,7 @@ class ReassignmentRules(NamedTuple):
 
 
 def decide_reassign(
-    image: Image, requested: Iterable[tuple[str, Iterable[Target]]], rules: ReassignmentRules
+    image: MetadataImage, requested: Iterable[tuple[str, Iterable[Target]]], rules: ReassignmentRules
 ) -> Decision[list[TopicOutcome]]:
     """Begin, replace or call off the reassignment of each partition, whatever becomes of its neighbours."""
     outcomes = []
@@ -60,7 +60,9 @@ def decide_reassign(
     return Decision(outcomes, *partition_puts(image, changes))
 
 
-def _reassign(image: Image, name: str, target: Target, rules: ReassignmentRules) -> list[PartitionChange]:
+def _reassign(
+    image: MetadataImage, name: str, target: Target, rules: ReassignmentRules
+) -> list[PartitionChange]:
     """What a target changes; nothing when the partition is there already."""
     topic, state = find_partition(image, name, target.index)
     up = brokers_up(image)
@@ -75,14 +77,14 @@ def _reassign(image: Image, name: str, target: Target, rules: ReassignmentRules)
     return [] if after is state else [PartitionChange(topic, target.index, after)]
 
 
-def _towards(state: PartitionState, replicas: Sequence[int]) -> PartitionState:
+def _towards(state: PartitionRegistration, replicas: Sequence[int]) -> PartitionRegistration:
     removing = tuple(sorted(set(state.replicas) - set(replicas)))
     kept = set(state.replicas) - set(state.adding)
     adding = tuple(sorted(set(replicas) - kept))
     return replace(state, replicas=(*replicas, *removing), adding=adding, removing=removing)
 
 
-def _check_factor(state: PartitionState, replicas: Sequence[int], partition: str) -> None:
+def _check_factor(state: PartitionRegistration, replicas: Sequence[int], partition: str) -> None:
     """Refuse another number of replicas than the partition has, or is to have (KIP-860)."""
     factor = len(state.replicas) - len(state.removing)
     if len(replicas) != factor:
@@ -91,8 +93,8 @@ def _check_factor(state: PartitionState, replicas: Sequence[int], partition: str
 
 
 def _called_off(
-    state: PartitionState, partition: str, allows_unclean: bool
-) -> tuple[PartitionState, Election]:
+    state: PartitionRegistration, partition: str, allows_unclean: bool
+) -> tuple[PartitionRegistration, Election]:
     """The partition without what was being added, and how its leader is found."""
     if not state.is_reassigning:
         message = f"No reassignment of {partition} is in progress."
@@ -112,7 +114,9 @@ def _called_off(
     return replace(state, replicas=replicas, isr=isr or replicas[:1], adding=(), removing=()), election
 
 
-def decide_progress(image: Image, name: str, index: int, isr: Sequence[int]) -> Decision[PartitionState]:
+def decide_progress(
+    image: MetadataImage, name: str, index: int, isr: Sequence[int]
+) -> Decision[PartitionRegistration]:
     """Take over a partition's in-sync replicas, which completes its reassignment when all that come are among them.
 
     :raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION.
@@ -124,17 +128,17 @@ def decide_progress(image: Image, name: str, index: int, isr: Sequence[int]) -> 
 
 
 def reassignments(
-    image: Image, requested: Iterable[tuple[str, Iterable[int]]] | None
-) -> Mapping[str, Mapping[int, PartitionState]]:
+    image: MetadataImage, requested: Iterable[tuple[str, Iterable[int]]] | None
+) -> Mapping[str, Mapping[int, PartitionRegistration]]:
     """The partitions that are moving, of those named or (None) of all; topics without any are left out."""
-    moving: dict[str, dict[int, PartitionState]] = {}
+    moving: dict[str, dict[int, PartitionRegistration]] = {}
     for key, state in image.partition_states.items():
         if state.is_reassigning:
             topic_id, _, number = key.partition("/")
             moving.setdefault(image.topic_names[bytes.fromhex(topic_id)], {})[int(number)] = state
     if requested is None:
         return moving
-    found: dict[str, dict[int, PartitionState]] = {}
+    found: dict[str, dict[int, PartitionRegistration]] = {}
     for name, indexes in requested:
         partitions = moving.get(name, {})
         for index in indexes:

@@ -5,13 +5,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from barnabas.metadata.store import NEVER, Change
+from barnabas.metadata.store import NEVER, StoreChange
 
 ValueT = TypeVar("ValueT")
 
 
 @dataclass(frozen=True, slots=True)
-class Noun(Generic[ValueT]):
+class RecordType(Generic[ValueT]):
     """One kind of thing in the store: keys `name/...`, values JSON made of plain data."""
 
     name: str
@@ -22,14 +22,14 @@ class Noun(Generic[ValueT]):
         """The store's key for one thing of this kind."""
         return f"{self.name}/{key}"
 
-    def put(self, key: str, value: ValueT) -> Change:
+    def put(self, key: str, value: ValueT) -> StoreChange:
         """The change that writes one thing."""
         text = json.dumps(self.to_plain(value), separators=(",", ":"), sort_keys=True)
-        return Change(self.key(key), text.encode())
+        return StoreChange(self.key(key), text.encode())
 
-    def remove(self, key: str) -> Change:
+    def remove(self, key: str) -> StoreChange:
         """The change that removes one thing."""
-        return Change(self.key(key), None)
+        return StoreChange(self.key(key), None)
 
     def decode(self, value: bytes) -> ValueT:
         """One thing from its bytes in the store."""

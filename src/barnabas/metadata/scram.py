@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from barnabas.metadata.decision import Decision
-from barnabas.metadata.record_type import Noun, Table
+from barnabas.metadata.record_type import RecordType, Table
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.scram import ScramMechanism, client_key, salted_password, server_key, stored_key
 
@@ -73,7 +73,7 @@ def _text(data: bytes) -> str:
 
 
 #: user name -> its credentials
-SCRAM_CREDENTIALS: Noun[Credentials] = Noun("scram_credentials", _to_plain, _from_plain)
+SCRAM_CREDENTIALS: RecordType[Credentials] = RecordType("scram_credentials", _to_plain, _from_plain)
 
 
 @dataclass(frozen=True, slots=True)

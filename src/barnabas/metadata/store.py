@@ -18,7 +18,7 @@ class Item(NamedTuple):
     revision: int
 
 
-class Change(NamedTuple):
+class StoreChange(NamedTuple):
     """One key as it is to be: a value, or None to remove it."""
 
     key: str
@@ -29,7 +29,7 @@ class Commit(NamedTuple):
     """A transaction that has happened, as every watcher sees it."""
 
     revision: int
-    changes: tuple[Change, ...]
+    changes: tuple[StoreChange, ...]
 
 
 class Conflict(Exception):
@@ -54,7 +54,7 @@ class Store(Protocol):
         """
         ...
 
-    async def commit(self, reads: Mapping[str, int], changes: tuple[Change, ...]) -> int:
+    async def commit(self, reads: Mapping[str, int], changes: tuple[StoreChange, ...]) -> int:
         """Write `changes` in one transaction if every key in `reads` still has that revision.
 
         :returns: The transaction's revision.

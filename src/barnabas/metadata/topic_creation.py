@@ -9,10 +9,10 @@ from types import MappingProxyType
 from barnabas.base.ids import METADATA_TOPIC_UUID, ZERO_UUID
 from barnabas.metadata.configs import TOPIC_CONFIGS
 from barnabas.metadata.decision import Decision
-from barnabas.metadata.image import Image
+from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.placement import Assignments, check_replicas, spread
-from barnabas.metadata.store import Change
-from barnabas.metadata.topics import METADATA_TOPIC, Topic, check_name, collision_key, topic_put
+from barnabas.metadata.store import StoreChange
+from barnabas.metadata.topics import METADATA_TOPIC, TopicImage, check_name, collision_key, topic_put
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 #: As Apache Kafka bounds one request (`ReplicationControlManager.MAX_PARTITIONS_PER_BATCH`).
@@ -23,7 +23,7 @@ DEFAULT = -1
 
 
 @dataclass(frozen=True, slots=True)
-class NewTopic:
+class TopicToCreate:
     """A topic as it is asked for; `assignments` by hand exclude the two counts."""
 
     name: str
@@ -48,14 +48,14 @@ class Created:
     """What became of one topic: made (or, when only validated, what would have been), or why not."""
 
     name: str
-    topic: Topic | None = None
+    topic: TopicImage | None = None
     overrides: Mapping[str, str] | None = None
     error: KafkaError | None = None
 
 
 def decide_create(
-    image: Image,
-    requested: Sequence[NewTopic],
+    image: MetadataImage,
+    requested: Sequence[TopicToCreate],
     rules: CreationRules,
     dice: random.Random,
     *,
@@ -92,7 +92,7 @@ def decide_create(
     return _decision(outcomes)
 
 
-def _partition_count(new: NewTopic, rules: CreationRules) -> int:
+def _partition_count(new: TopicToCreate, rules: CreationRules) -> int:
     """How many partitions a topic would get; 0 where the wish makes no sense."""
     if new.assignments:
         return len(new.assignments)
@@ -100,7 +100,7 @@ def _partition_count(new: NewTopic, rules: CreationRules) -> int:
 
 
 def _decision(outcomes: Mapping[str, Created]) -> Decision[list[Created]]:
-    changes: list[Change] = []
+    changes: list[StoreChange] = []
     reads: dict[str, int] = {}
     for name, outcome in outcomes.items():
         if outcome.topic is None:
@@ -114,12 +114,12 @@ def _decision(outcomes: Mapping[str, Created]) -> Decision[list[Created]]:
 
 
 def _new_topic(
-    image: Image,
-    new: NewTopic,
+    image: MetadataImage,
+    new: TopicToCreate,
     rules: CreationRules,
     dice: random.Random,
     taken: Mapping[str, str],
-) -> Topic:
+) -> TopicImage:
     check_name(new.name)
     if new.name == METADATA_TOPIC:
         raise KafkaError(
@@ -131,10 +131,10 @@ def _new_topic(
         assignments = _by_hand(new, usable_brokers(image))
     else:
         assignments = _automatic(new, rules, open_brokers(image), dice)
-    return Topic(new.name, random_topic_id(dice), assignments)
+    return TopicImage(new.name, random_topic_id(dice), assignments)
 
 
-def check_free(image: Image, name: str, taken: Mapping[str, str] = MappingProxyType({})) -> None:
+def check_free(image: MetadataImage, name: str, taken: Mapping[str, str] = MappingProxyType({})) -> None:
     """Let a name pass that no topic has, nor any that is just being made (`taken`, by collision key).
 
     :raises KafkaError: TOPIC_ALREADY_EXISTS, INVALID_TOPIC_EXCEPTION for one that collides.
@@ -148,7 +148,7 @@ def check_free(image: Image, name: str, taken: Mapping[str, str] = MappingProxyT
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, message)
 
 
-def _by_hand(new: NewTopic, broker_ids: Sequence[int]) -> Assignments:
+def _by_hand(new: TopicToCreate, broker_ids: Sequence[int]) -> Assignments:
     for count, what in (
         (new.replication_factor, "replication factor"),
         (new.partition_count, "partition count"),
@@ -168,7 +168,7 @@ def _by_hand(new: NewTopic, broker_ids: Sequence[int]) -> Assignments:
 
 
 def _automatic(
-    new: NewTopic, rules: CreationRules, broker_ids: Sequence[int], dice: random.Random
+    new: TopicToCreate, rules: CreationRules, broker_ids: Sequence[int], dice: random.Random
 ) -> Assignments:
     if new.replication_factor < DEFAULT or new.replication_factor == 0:
         message = "Replication factor must be larger than 0, or -1 to use the default value."
@@ -180,12 +180,12 @@ def _automatic(
     return spread(broker_ids, _partition_count(new, rules), factor, dice)
 
 
-def usable_brokers(image: Image) -> list[int]:
+def usable_brokers(image: MetadataImage) -> list[int]:
     """The brokers that may get replicas: registered and not fenced."""
     return sorted(broker.broker_id for broker in image.brokers.values() if not broker.fenced)
 
 
-def open_brokers(image: Image) -> list[int]:
+def open_brokers(image: MetadataImage) -> list[int]:
     """The brokers that get replicas when nobody says which should: usable and not cordoned."""
     return [each for each in usable_brokers(image) if not image.brokers[str(each)].cordoned]
 

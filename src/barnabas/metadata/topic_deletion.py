@@ -6,21 +6,21 @@ from dataclasses import dataclass
 from barnabas.base.ids import ZERO_UUID, uuid_to_text
 from barnabas.metadata.configs import TOPIC_CONFIGS
 from barnabas.metadata.decision import Decision
-from barnabas.metadata.image import Image
-from barnabas.metadata.store import Change
+from barnabas.metadata.image import MetadataImage
+from barnabas.metadata.store import StoreChange
 from barnabas.metadata.topics import (
     DELETED_TOPICS,
     PARTITION_STATES,
     TAKEN_NAMES,
     TOPICS,
     DeletedTopic,
-    Topic,
+    TopicImage,
     collision_key,
     partition_key,
     unknown_topic,
     unknown_topic_id,
 )
-from barnabas.metadata.trash import TRASHED_TOPICS, Deletion, TrashedTopic
+from barnabas.metadata.trash import TRASHED_TOPICS, TrashEntry, TrashRecord
 from barnabas.wire.coordinator_records.committed_offset import CommittedOffset
 from barnabas.wire.errors import ErrorCode, KafkaError
 
@@ -43,11 +43,11 @@ class Deleted:
 
 
 def decide_delete(
-    image: Image,
+    image: MetadataImage,
     requested: Sequence[TopicToDelete],
     check: Callable[[str], None] = lambda name: None,
     admit: Callable[[int], None] = lambda count: None,
-    trash: Deletion | None = None,
+    trash: TrashEntry | None = None,
 ) -> Decision[list[Deleted]]:
     """One answer for each topic; one asked for twice, by name, by id or by both, is refused and stays.
 
@@ -59,7 +59,7 @@ def decide_delete(
     for asked in requested:
         groups.setdefault(_subject(image, asked), []).append(asked)
     outcomes: list[Deleted] = []
-    accepted: list[Topic] = []
+    accepted: list[TopicImage] = []
     for group in groups.values():
         name = next((asked.name for asked in group if asked.name is not None), None)
         topic_id = max(asked.topic_id for asked in group)  # any id is above that of none
@@ -77,7 +77,7 @@ def decide_delete(
     return Decision(outcomes, changes, reads)
 
 
-def _subject(image: Image, asked: TopicToDelete) -> object:
+def _subject(image: MetadataImage, asked: TopicToDelete) -> object:
     """What is the same for two ways to ask for one topic; a wish that means no topic is like no other."""
     by_id = asked.topic_id != ZERO_UUID
     if by_id == (asked.name is not None):
@@ -86,7 +86,7 @@ def _subject(image: Image, asked: TopicToDelete) -> object:
     return asked if topic is None else topic.topic_id
 
 
-def _find(image: Image, group: Sequence[TopicToDelete]) -> Topic:
+def _find(image: MetadataImage, group: Sequence[TopicToDelete]) -> TopicImage:
     """The topic that all of `group` ask for; more than one of them is one too many."""
     asked = group[0]
     name, topic_id = asked.name, asked.topic_id
@@ -103,13 +103,13 @@ def _find(image: Image, group: Sequence[TopicToDelete]) -> Topic:
     return _existing(image.topics.get(name), unknown_topic(name))
 
 
-def _existing(topic: Topic | None, unknown: KafkaError) -> Topic:
+def _existing(topic: TopicImage | None, unknown: KafkaError) -> TopicImage:
     if topic is None:
         raise unknown
     return topic
 
 
-def _changes(image: Image, topic: Topic, trash: Deletion | None) -> list[Change]:
+def _changes(image: MetadataImage, topic: TopicImage, trash: TrashEntry | None) -> list[StoreChange]:
     row = topic.topic_id.hex()
     gone = DELETED_TOPICS.put(row, DeletedTopic(topic.name, topic.topic_id))
     kept = trash and TRASHED_TOPICS.put(row, _trashed(image, topic, trash))
@@ -122,7 +122,7 @@ def _changes(image: Image, topic: Topic, trash: Deletion | None) -> list[Change]
     return changes + [PARTITION_STATES.remove(key) for key in keys if key in image.partition_states]
 
 
-def _trashed(image: Image, topic: Topic, trash: Deletion) -> TrashedTopic:
+def _trashed(image: MetadataImage, topic: TopicImage, trash: TrashEntry) -> TrashRecord:
     states = {
         index: image.partition_states[key]
         for index in range(topic.partition_count)
@@ -134,15 +134,15 @@ def _trashed(image: Image, topic: Topic, trash: Deletion) -> TrashedTopic:
         for group_id, partitions in trash.offsets.get(topic.name, {}).items()
         if (kept := {index: each for index, each in partitions.items() if _is_of(each, topic)})
     }
-    return TrashedTopic(topic, configs, states, trash.deleted_ms, trash.deleted_by, offsets)
+    return TrashRecord(topic, configs, states, trash.deleted_ms, trash.deleted_by, offsets)
 
 
-def _is_of(committed: CommittedOffset, topic: Topic) -> bool:
+def _is_of(committed: CommittedOffset, topic: TopicImage) -> bool:
     """Whether an offset is not that of another topic that had the name before."""
     return committed.topic_id in (ZERO_UUID, topic.topic_id)
 
 
-def decide_forget(image: Image, topic_ids: Sequence[bytes]) -> Decision[None]:
+def decide_forget(image: MetadataImage, topic_ids: Sequence[bytes]) -> Decision[None]:
     """Forget deleted topics whose logs are gone from the disks."""
     gone = [topic_id.hex() for topic_id in topic_ids if topic_id.hex() in image.deleted_topics]
     return Decision(None, tuple(DELETED_TOPICS.remove(key) for key in gone))

@@ -7,16 +7,16 @@ from typing import NamedTuple
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.metadata.configs import TOPIC_CONFIGS
 from barnabas.metadata.decision import Decision
-from barnabas.metadata.image import Image
+from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.internal_topics import BROKER_TOPICS, internal_topic
 from barnabas.metadata.producer_ids import KEY as PRODUCER_IDS_KEY
 from barnabas.metadata.producer_ids import PRODUCER_IDS
-from barnabas.metadata.store import Change
+from barnabas.metadata.store import StoreChange
 from barnabas.metadata.topics import (
     INTERNAL_TOPICS,
     PARTITION_STATES,
-    PartitionState,
-    Topic,
+    PartitionRegistration,
+    TopicImage,
     partition_key,
     topic_put,
 )
@@ -38,7 +38,7 @@ class FoundLog(NamedTuple):
 
 
 def decide_adopt(
-    image: Image, broker_id: int, found: Iterable[FoundLog], config: BrokerConfig
+    image: MetadataImage, broker_id: int, found: Iterable[FoundLog], config: BrokerConfig
 ) -> Decision[list[str]]:
     """Make topics of logs, each on this broker alone, if the cluster knows no topics yet.
 
@@ -57,13 +57,13 @@ def decide_adopt(
         epochs[log.topic, log.topic_id][log.partition] = log.leader_epoch
     names = [name for name, _ in epochs]
     topics = [
-        Topic(name, topic_id, ((broker_id,),) * len(indexes))
+        TopicImage(name, topic_id, ((broker_id,),) * len(indexes))
         for (name, topic_id), indexes in sorted(epochs.items())
         if sorted(indexes) == list(range(len(indexes)))
         and names.count(name) == 1
         and name not in _NOT_ADOPTED
     ]
-    changes: list[Change] = []
+    changes: list[StoreChange] = []
     reads: dict[str, int] = {}
     for topic in topics:
         puts, absent = topic_put(topic)
@@ -80,12 +80,12 @@ def decide_adopt(
     return Decision([topic.name for topic in topics], tuple(changes), reads)
 
 
-def _next_epochs(topic: Topic, broker_id: int, epochs: dict[int, int]) -> list[Change]:
+def _next_epochs(topic: TopicImage, broker_id: int, epochs: dict[int, int]) -> list[StoreChange]:
     """The states of the partitions that have had a leader."""
     return [
         PARTITION_STATES.put(
             partition_key(topic.topic_id, index),
-            PartitionState(broker_id, epoch + 1, (broker_id,), partition_epoch=1),
+            PartitionRegistration(broker_id, epoch + 1, (broker_id,), partition_epoch=1),
         )
         for index, epoch in sorted(epochs.items())
         if epoch >= 0

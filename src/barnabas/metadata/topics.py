@@ -4,8 +4,8 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from barnabas.metadata.record_type import Noun
-from barnabas.metadata.store import NEVER, Change
+from barnabas.metadata.record_type import RecordType
+from barnabas.metadata.store import NEVER, StoreChange
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 NAME_LENGTH_MAX = 249  # so that "<name>-<partition>" fits a directory name
@@ -24,7 +24,7 @@ NO_LEADER = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Topic:
+class TopicImage:
     """A topic and the brokers that each of its partitions was given to, the preferred leader first.
 
     Where a partition is now, its state knows: reassignments move it.
@@ -46,7 +46,7 @@ class Topic:
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionState:
+class PartitionRegistration:
     """What changes about a partition: written to the store from the first change on."""
 
     leader: int
@@ -72,9 +72,9 @@ class DeletedTopic:
     topic_id: bytes
 
 
-def initial_state(replicas: tuple[int, ...]) -> PartitionState:
+def initial_state(replicas: tuple[int, ...]) -> PartitionRegistration:
     """The state of a partition that nothing has happened to: its preferred leader leads, all are in sync."""
-    return PartitionState(leader=replicas[0], leader_epoch=0, isr=replicas, replicas=replicas)
+    return PartitionRegistration(leader=replicas[0], leader_epoch=0, isr=replicas, replicas=replicas)
 
 
 def partition_key(topic_id: bytes, index: int) -> str:
@@ -82,7 +82,7 @@ def partition_key(topic_id: bytes, index: int) -> str:
     return f"{topic_id.hex()}/{index}"
 
 
-def _topic_to_plain(topic: Topic) -> Any:
+def _topic_to_plain(topic: TopicImage) -> Any:
     return {
         "name": topic.name,
         "id": topic.topic_id.hex(),
@@ -90,26 +90,28 @@ def _topic_to_plain(topic: Topic) -> Any:
     }
 
 
-def _topic_from_plain(plain: Any) -> Topic:
+def _topic_from_plain(plain: Any) -> TopicImage:
     assignments = tuple(tuple(replicas) for replicas in plain["assignments"])
-    return Topic(plain["name"], bytes.fromhex(plain["id"]), assignments)
+    return TopicImage(plain["name"], bytes.fromhex(plain["id"]), assignments)
 
 
-def _state_to_plain(state: PartitionState) -> Any:
+def _state_to_plain(state: PartitionRegistration) -> Any:
     places = [list(brokers) for brokers in (state.replicas, state.adding, state.removing)]
     return [state.leader, state.leader_epoch, list(state.isr), state.partition_epoch, *places]
 
 
-def _state_from_plain(plain: Any) -> PartitionState:
+def _state_from_plain(plain: Any) -> PartitionRegistration:
     leader, leader_epoch, isr, partition_epoch, *places = plain
-    return PartitionState(leader, leader_epoch, tuple(isr), partition_epoch, *map(tuple, places))
+    return PartitionRegistration(leader, leader_epoch, tuple(isr), partition_epoch, *map(tuple, places))
 
 
-TOPICS: Noun[Topic] = Noun("topics", _topic_to_plain, _topic_from_plain)
-PARTITION_STATES: Noun[PartitionState] = Noun("partition_states", _state_to_plain, _state_from_plain)
+TOPICS: RecordType[TopicImage] = RecordType("topics", _topic_to_plain, _topic_from_plain)
+PARTITION_STATES: RecordType[PartitionRegistration] = RecordType(
+    "partition_states", _state_to_plain, _state_from_plain
+)
 #: collision key -> the topic that has it; only for names that another one can collide with
-TAKEN_NAMES: Noun[str] = Noun("taken_names", str, str)
-DELETED_TOPICS: Noun[DeletedTopic] = Noun(
+TAKEN_NAMES: RecordType[str] = RecordType("taken_names", str, str)
+DELETED_TOPICS: RecordType[DeletedTopic] = RecordType(
     "deleted_topics",
     lambda topic: [topic.name, topic.topic_id.hex()],
     lambda plain: DeletedTopic(plain[0], bytes.fromhex(plain[1])),
@@ -143,7 +145,7 @@ def collision_key(name: str) -> str | None:
     return key if "_" in key else None
 
 
-def topic_put(topic: Topic) -> tuple[tuple[Change, ...], dict[str, int]]:
+def topic_put(topic: TopicImage) -> tuple[tuple[StoreChange, ...], dict[str, int]]:
     """The changes that make a topic, and the keys that must not be there for it."""
     changes = [TOPICS.put(topic.name, topic)]
     taken = collision_key(topic.name)

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from barnabas.metadata.record_type import Noun
-from barnabas.metadata.topics import PARTITION_STATES, TOPICS, PartitionState, Topic
+from barnabas.metadata.record_type import RecordType
+from barnabas.metadata.topics import PARTITION_STATES, TOPICS, PartitionRegistration, TopicImage
 from barnabas.wire.coordinator_records.committed_offset import CommittedOffset
 
 #: What groups have committed for a topic: group -> partition -> offset.
@@ -17,12 +17,12 @@ TopicOffsets: TypeAlias = Mapping[str, Mapping[int, CommittedOffset]]
 
 
 @dataclass(frozen=True, slots=True)
-class TrashedTopic:
+class TrashRecord:
     """A topic as it was when it was deleted."""
 
-    topic: Topic
+    topic: TopicImage
     configs: Mapping[str, str]
-    states: Mapping[int, PartitionState]  #: of those partitions to which something had happened
+    states: Mapping[int, PartitionRegistration]  #: of those partitions to which something had happened
     deleted_ms: int  #: since the epoch
     deleted_by: str  #: a principal
     offsets: TopicOffsets = field(default_factory=dict)
@@ -38,7 +38,7 @@ class TrashedTopic:
         return self.topic.topic_id
 
 
-def _to_plain(trashed: TrashedTopic) -> Any:
+def _to_plain(trashed: TrashRecord) -> Any:
     states = {str(index): PARTITION_STATES.to_plain(state) for index, state in trashed.states.items()}
     offsets = {
         group_id: {str(index): _offset_to_plain(each) for index, each in partitions.items()}
@@ -54,14 +54,14 @@ def _to_plain(trashed: TrashedTopic) -> Any:
     ]
 
 
-def _from_plain(plain: Any) -> TrashedTopic:
+def _from_plain(plain: Any) -> TrashRecord:
     topic, configs, states, deleted_ms, deleted_by, *offsets = plain
     found = {int(index): PARTITION_STATES.from_plain(state) for index, state in states.items()}
     kept = {
         group_id: {int(index): CommittedOffset(*each) for index, each in partitions.items()}
         for group_id, partitions in (offsets[0] if offsets else {}).items()
     }
-    return TrashedTopic(TOPICS.from_plain(topic), configs, found, deleted_ms, deleted_by, kept)
+    return TrashRecord(TOPICS.from_plain(topic), configs, found, deleted_ms, deleted_by, kept)
 
 
 def _offset_to_plain(committed: CommittedOffset) -> list[Any]:
@@ -76,11 +76,11 @@ def _offset_to_plain(committed: CommittedOffset) -> list[Any]:
 
 
 #: topic id in hex -> the topic
-TRASHED_TOPICS: Noun[TrashedTopic] = Noun("trashed_topics", _to_plain, _from_plain)
+TRASHED_TOPICS: RecordType[TrashRecord] = RecordType("trashed_topics", _to_plain, _from_plain)
 
 
 @dataclass(frozen=True, slots=True)
-class Deletion:
+class TrashEntry:
     """Who deletes topics, and when, so that they go to the trash; and what groups have committed for each, by name."""
 
     deleted_ms: int

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from barnabas.base.ids import ZERO_UUID, uuid_to_text
 from barnabas.metadata.configs import TOPIC_CONFIGS
 from barnabas.metadata.decision import Decision
-from barnabas.metadata.image import Image
-from barnabas.metadata.store import Change
+from barnabas.metadata.image import MetadataImage
+from barnabas.metadata.store import StoreChange
 from barnabas.metadata.topic_creation import check_free
 from barnabas.metadata.topics import (
     DELETED_TOPICS,
@@ -15,12 +15,12 @@ from barnabas.metadata.topics import (
     METADATA_TOPIC,
     PARTITION_STATES,
     DeletedTopic,
-    Topic,
+    TopicImage,
     check_name,
     partition_key,
     topic_put,
 )
-from barnabas.metadata.trash import TRASHED_TOPICS, TrashedTopic
+from barnabas.metadata.trash import TRASHED_TOPICS, TrashRecord
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 #: Partitions of topics that can come back, a directory and some files each; beyond, the topics deleted first go.
@@ -31,14 +31,14 @@ EXPIRED_AT_ONCE_MAX = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class TrashedWish:
+class TrashedTopicRequest:
     """A topic in the trash by its name, and by its id where several had that name."""
 
     name: str
     topic_id: bytes = ZERO_UUID
 
 
-def find_trashed(image: Image, wish: TrashedWish) -> TrashedTopic:
+def find_trashed(image: MetadataImage, wish: TrashedTopicRequest) -> TrashRecord:
     """The topic in the trash that is meant.
 
     :raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID; INVALID_REQUEST where a name means several.
@@ -52,7 +52,7 @@ def find_trashed(image: Image, wish: TrashedWish) -> TrashedTopic:
     return _only(wish, [each for each in image.trashed_topics.values() if each.name == wish.name])
 
 
-def _only(wish: TrashedWish, named: Sequence[TrashedTopic]) -> TrashedTopic:
+def _only(wish: TrashedTopicRequest, named: Sequence[TrashRecord]) -> TrashRecord:
     if not named:
         message = f"There is no topic '{wish.name}' in the trash."
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message)
@@ -66,11 +66,11 @@ def _only(wish: TrashedWish, named: Sequence[TrashedTopic]) -> TrashedTopic:
 
 
 def decide_undelete(
-    image: Image,
-    wish: TrashedWish,
+    image: MetadataImage,
+    wish: TrashedTopicRequest,
     new_name: str | None = None,
     admit: Callable[[int], None] = lambda count: None,
-) -> Decision[TrashedTopic]:
+) -> Decision[TrashRecord]:
     """Bring a topic back as it was, under `new_name` if there is one.
 
     :param admit: Raises KafkaError where no more partitions may come now.
@@ -103,16 +103,16 @@ def decide_undelete(
 class Purged:
     """What became of one topic of the trash."""
 
-    wish: TrashedWish
-    topic: Topic | None = None
+    wish: TrashedTopicRequest
+    topic: TopicImage | None = None
     error: KafkaError | None = None
 
 
-def decide_purge(image: Image, wishes: Sequence[TrashedWish]) -> Decision[list[Purged]]:
+def decide_purge(image: MetadataImage, wishes: Sequence[TrashedTopicRequest]) -> Decision[list[Purged]]:
     """Let go of topics in the trash for good; one answer for each wish, in their order."""
     outcomes: list[Purged] = []
-    found: dict[str, TrashedTopic] = {}
-    by_name: dict[str, list[TrashedTopic]] = {}
+    found: dict[str, TrashRecord] = {}
+    by_name: dict[str, list[TrashRecord]] = {}
     for each in image.trashed_topics.values():
         by_name.setdefault(each.name, []).append(each)
     for wish in wishes:
@@ -136,7 +136,7 @@ class TrashSizes:
     bytes_max: int
     by_topic: Mapping[bytes, int]
 
-    def excess_bytes(self, topics: Iterable[TrashedTopic]) -> int:
+    def excess_bytes(self, topics: Iterable[TrashRecord]) -> int:
         """By how much topics are too large."""
         return sum(self.by_topic.get(each.topic_id, 0) for each in topics) - self.bytes_max
 
@@ -145,7 +145,7 @@ UNBOUNDED = TrashSizes(0, {})
 
 
 def decide_expire_trash(
-    image: Image,
+    image: MetadataImage,
     deleted_before_ms: int,
     sizes: TrashSizes = UNBOUNDED,
     partitions_max: int = PARTITIONS_MAX,
@@ -159,7 +159,7 @@ def decide_expire_trash(
     too_many = sum(len(each.topic.assignments) for each in table.rows.values()) - partitions_max
     excess_bytes = sizes.excess_bytes(table.rows.values())
     rows = sorted(table.rows, key=table.revision) if max(too_many, excess_bytes) > 0 else table.rows
-    due: dict[str, TrashedTopic] = {}
+    due: dict[str, TrashRecord] = {}
     for row in rows:
         each = table.rows[row]
         size_bytes = sizes.by_topic.get(each.topic_id, 0)
@@ -173,7 +173,7 @@ def decide_expire_trash(
     return Decision(len(due), tuple(_purging(due.values())), _reads(image, due))
 
 
-def _purging(topics: Iterable[TrashedTopic]) -> Iterator[Change]:
+def _purging(topics: Iterable[TrashRecord]) -> Iterator[StoreChange]:
     """The logs go as those of topics that are deleted at once."""
     for each in topics:
         row = each.topic_id.hex()
@@ -181,5 +181,5 @@ def _purging(topics: Iterable[TrashedTopic]) -> Iterator[Change]:
         yield DELETED_TOPICS.put(row, DeletedTopic(each.name, each.topic_id))
 
 
-def _reads(image: Image, rows: Iterable[str]) -> dict[str, int]:
+def _reads(image: MetadataImage, rows: Iterable[str]) -> dict[str, int]:
     return {TRASHED_TOPICS.key(row): image.trashed_topics.revision(row) for row in rows}

@@ -4,12 +4,12 @@ from dataclasses import replace
 
 from barnabas.metadata.brokers import BROKERS
 from barnabas.metadata.decision import Decision
-from barnabas.metadata.image import Image
+from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.partition_change_builder import PartitionChange, brokers_up, partition_puts, settle
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 
-def decide_unregister(image: Image, broker_id: int) -> Decision[None]:
+def decide_unregister(image: MetadataImage, broker_id: int) -> Decision[None]:
     """Forget a broker, and trust it no longer with any partition. Its replicas stay assigned until reassigned.
 
     :raises KafkaError: BROKER_ID_NOT_REGISTERED; INVALID_REQUEST for a broker that is up.
@@ -26,7 +26,7 @@ def decide_unregister(image: Image, broker_id: int) -> Decision[None]:
     return Decision(None, (*changes, BROKERS.remove(key)), reads)
 
 
-def _bereaved(image: Image, broker_id: int) -> list[PartitionChange]:
+def _bereaved(image: MetadataImage, broker_id: int) -> list[PartitionChange]:
     """What becomes of the partitions that the broker led or was in sync with."""
     changes = []
     up = brokers_up(image) - {broker_id}

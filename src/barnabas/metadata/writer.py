@@ -6,10 +6,10 @@ from typing import Any, TypeVar
 
 from barnabas.base.worker import Worker
 from barnabas.metadata.audit.auditor import WAITING_COUNT_MAX, Auditor
-from barnabas.metadata.audit.records import NO_VERDICTS, Actor, Difference, Refusal, Verdict
+from barnabas.metadata.audit.records import NO_VERDICTS, Actor, Difference, PolicyResult, Refusal
 from barnabas.metadata.decision import Decision
-from barnabas.metadata.image import Image
-from barnabas.metadata.store import Change, Commit, Conflict, Store, StoreError
+from barnabas.metadata.image import MetadataImage
+from barnabas.metadata.store import Commit, Conflict, Store, StoreChange, StoreError
 from barnabas.telemetry.logs import get_logger
 from barnabas.wire.errors import ErrorCode, KafkaError
 
@@ -24,7 +24,7 @@ _log = get_logger("barnabas.metadata")
 
 #: Called after each replay with the image before, the image after and the changes that lie between. The next commit
 #: waits for it; requests do not.
-Listener = Callable[[Image, Image, tuple[Change, ...]], Awaitable[None]]
+Listener = Callable[[MetadataImage, MetadataImage, tuple[StoreChange, ...]], Awaitable[None]]
 
 
 class MetadataWriter:
@@ -44,7 +44,7 @@ class MetadataWriter:
         self._following: asyncio.Task[None] | None = None
         self._writing: set[asyncio.Future[Any]] = set()  #: writes with a timeout; some may have outlived it
         self._failure: Exception | None = None  #: why the image will never move again
-        self.image = Image()
+        self.image = MetadataImage()
         self._followed_revision = 0  #: up to here every listener has done its part; at most the image's
         self.conflicts_count = 0
         self.commits_count = 0
@@ -57,7 +57,7 @@ class MetadataWriter:
         """Load the store and follow it from there."""
         revision, items = await self._store.load()
         commits = self._store.watch(revision)
-        self.image = Image.load(revision, items)
+        self.image = MetadataImage.load(revision, items)
         self._followed_revision = revision
         self._following = asyncio.create_task(self._follow(commits), name="metadata-watch")
 
@@ -73,10 +73,10 @@ class MetadataWriter:
 
     async def write(
         self,
-        decide: Callable[[Image], Decision[ResponseT]],
+        decide: Callable[[MetadataImage], Decision[ResponseT]],
         timeout_ms: int | None = None,
         actor: Actor | None = None,
-        verdicts: Mapping[str, Verdict] = NO_VERDICTS,
+        verdicts: Mapping[str, PolicyResult] = NO_VERDICTS,
         *,
         is_large: bool = False,
     ) -> ResponseT:
@@ -133,9 +133,9 @@ class MetadataWriter:
 
     async def _write(
         self,
-        decide: Callable[[Image], Decision[ResponseT]],
+        decide: Callable[[MetadataImage], Decision[ResponseT]],
         actor: Actor | None,
-        verdicts: Mapping[str, Verdict],
+        verdicts: Mapping[str, PolicyResult],
         *,
         is_large: bool = False,
     ) -> ResponseT:
@@ -143,7 +143,7 @@ class MetadataWriter:
         while True:
             image = self.image
 
-            def decided(image: Image = image) -> Decision[ResponseT]:
+            def decided(image: MetadataImage = image) -> Decision[ResponseT]:
                 decision = decide(image)
                 if auditor is None or not decision.changes:
                     return decision

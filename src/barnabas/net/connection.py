@@ -11,13 +11,13 @@ from collections.abc import Coroutine, Generator
 from typing import Any, cast
 
 from barnabas.api.context import ConnectionInfo, RequestContext
-from barnabas.api.dispatch import Dispatcher, Refused
+from barnabas.api.dispatch import Dispatcher, RequestRejectedError
 from barnabas.base.buffers import Buffer
 from barnabas.net.connections import Connections
-from barnabas.security.sasl.authenticator import Authenticator, LoginEnded, State
+from barnabas.security.sasl.authenticator import Authenticator, SaslAuthenticationError, SaslState
 from barnabas.security.sasl.server import SaslServer
 from barnabas.telemetry.logs import get_logger
-from barnabas.wire.framing import BadFrame, FrameReader
+from barnabas.wire.framing import FrameReader, InvalidFrameError
 
 #: Requests that may queue behind one that waits, before the socket is left unread.
 QUEUED_COUNT_MAX = 32
@@ -37,7 +37,7 @@ _log = get_logger("barnabas.net")
 Parts = list[Buffer] | None
 
 
-class Connection(asyncio.BufferedProtocol):
+class ServerConnection(asyncio.BufferedProtocol):
     """The protocol object of one socket."""
 
     def __init__(
@@ -112,7 +112,7 @@ class Connection(asyncio.BufferedProtocol):
         try:
             while (frame := self._frames.next_frame()) is not None:
                 self._receive(frame)
-        except BadFrame as error:
+        except InvalidFrameError as error:
             self.close(str(error))
         if self._out:
             self._connections.send_soon(self)
@@ -171,7 +171,7 @@ class Connection(asyncio.BufferedProtocol):
             return
         try:
             context, answer = self._dispatcher.begin(frame, self.info)
-        except Refused as refused:
+        except RequestRejectedError as refused:
             if refused.answer is not None and (login is None or login.is_complete):
                 self._out.append(refused.answer)
             self.close(str(refused))
@@ -259,7 +259,7 @@ class Connection(asyncio.BufferedProtocol):
         """Whether a frame is a request that may be handled now."""
         try:
             token = login.receive(frame)
-        except LoginEnded as ended:
+        except SaslAuthenticationError as ended:
             if ended.at_once:
                 self.close(str(ended))
             else:
@@ -273,7 +273,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _step_login(self, login: Authenticator, parts: Parts) -> bool:
         """Follow the login after an answer; False when it failed, and the answer is held back for a while."""
-        if login.state is State.FAILED:
+        if login.state is SaslState.FAILED:
             self._refuse_login(login, parts)
             return False
         if login.is_complete:

@@ -17,7 +17,7 @@ NO_BOUND = (1 << 31) - 1
 SYSTEM_DEFAULT = -1
 
 
-class Sized(Protocol):
+class BufferedSocket(Protocol):
     """A socket whose buffers can be set."""
 
     def setsockopt(self, level: int, option: int, value: int, /) -> None:
@@ -25,7 +25,7 @@ class Sized(Protocol):
         ...
 
 
-class Closable(Protocol):
+class ManagedConnection(Protocol):
     """A connection as its owner sees it."""
 
     active_ms: int
@@ -94,14 +94,14 @@ class Connections:
         self.accepted_count = 0
         self._idle_ms_max = idle_ms_max
         self._buffers_bytes = {SO_SNDBUF: send_buffer_bytes, SO_RCVBUF: receive_buffer_bytes}
-        self._open: set[Closable] = set()
+        self._open: set[ManagedConnection] = set()
         self._by_address: Counter[str] = Counter()
-        self._sending: list[Closable] = []
+        self._sending: list[ManagedConnection] = []
 
     def __len__(self) -> int:
         return len(self._open)
 
-    def size_buffers(self, socket: Sized | None) -> None:
+    def size_buffers(self, socket: BufferedSocket | None) -> None:
         """Give a socket the kernel buffers that are configured; -1 leaves the system's own."""
         if socket is None:
             return
@@ -109,7 +109,7 @@ class Connections:
             if size_bytes != SYSTEM_DEFAULT:
                 socket.setsockopt(SOL_SOCKET, option, size_bytes)
 
-    def add(self, connection: Closable) -> str | None:
+    def add(self, connection: ManagedConnection) -> str | None:
         """Take a connection in; why it must be closed when there are too many already."""
         host = connection.client_host
         self._open.add(connection)
@@ -125,7 +125,7 @@ class Connections:
             return f"more than {bound} connections on listener {connection.listener}"
         return None
 
-    def remove(self, connection: Closable) -> None:
+    def remove(self, connection: ManagedConnection) -> None:
         """Let go of one that is closed."""
         if connection not in self._open:
             return
@@ -135,7 +135,7 @@ class Connections:
         if not self._by_address[host]:
             del self._by_address[host]
 
-    def send_soon(self, connection: Closable) -> None:
+    def send_soon(self, connection: ManagedConnection) -> None:
         """Send a connection's answers when all that has come in by now is handled.
 
         Waking a client costs more than answering it: while answers go out one behind the other, most find theirs awake.

@@ -7,7 +7,7 @@ import socket
 from barnabas.api.dispatch import Dispatcher
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.config.listeners import Listener
-from barnabas.net.connection import Connection
+from barnabas.net.connection import ServerConnection
 from barnabas.net.connections import Connections
 from barnabas.security.sasl.server import SaslServer
 
@@ -65,7 +65,7 @@ class NetworkListener:
         loop = asyncio.get_running_loop()
         try:
             self._server = await loop.create_server(
-                lambda: Connection(self._dispatcher, self.name, self._connections, self.sasl),
+                lambda: ServerConnection(self._dispatcher, self.name, self._connections, self.sasl),
                 host or None,
                 port,
                 backlog=backlog(self._config),

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Collection
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from barnabas.base.yaml_nodes import Place, read_yaml
+from barnabas.base.yaml_nodes import YamlNode, read_yaml
 from barnabas.policy.interfaces import (
     AlterConfigPolicy,
     ConfigResource,
@@ -19,7 +19,7 @@ from barnabas.wire.acls import WILDCARD, AclBinding, AclPermission, PatternType,
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 
-class Verdict(enum.StrEnum):
+class CaseStatus(enum.StrEnum):
     """What policies say of a change."""
 
     ALLOWED = "allowed"
@@ -37,14 +37,14 @@ class Case(NamedTuple):
     line: int
     change: str  #: for people
     ask: Ask
-    expected: Verdict
+    expected: CaseStatus
     says: str  #: part of the reason that is expected
 
 
-class Outcome(NamedTuple):
+class CaseResult(NamedTuple):
     """What became of one change, and why."""
 
-    verdict: Verdict
+    verdict: CaseStatus
     why: str
 
     def is_as_expected(self, case: Case) -> bool:
@@ -70,15 +70,17 @@ class Trial:
     async def __aexit__(self, *_: object) -> None:
         await self._policies.close()
 
-    async def outcome(self, ask: Ask) -> Outcome:
+    async def outcome(self, ask: Ask) -> CaseResult:
         """What the policies say."""
         self._warnings.clear()
         try:
             await ask(self._policies)
         except KafkaError as error:
             is_refusal = error.code is ErrorCode.POLICY_VIOLATION
-            return Outcome(Verdict.REFUSED if is_refusal else Verdict.FAILED, error.message)
-        return Outcome(Verdict.WARNED if self._warnings else Verdict.ALLOWED, "; ".join(self._warnings))
+            return CaseResult(CaseStatus.REFUSED if is_refusal else CaseStatus.FAILED, error.message)
+        return CaseResult(
+            CaseStatus.WARNED if self._warnings else CaseStatus.ALLOWED, "; ".join(self._warnings)
+        )
 
 
 class Counts(NamedTuple):
@@ -96,7 +98,7 @@ def read_cases(path: Path, defaults: Counts) -> list[Case]:
     return read_yaml(path, lambda place: [_case(item, defaults) for item in place.items()])
 
 
-def _case(place: Place, defaults: Counts) -> Case:
+def _case(place: YamlNode, defaults: Counts) -> Case:
     found = place.mapping((*_READERS, "expect", "says"))
     changes = [name for name in found if name in _READERS]
     if len(changes) != 1:
@@ -109,12 +111,14 @@ def _case(place: Place, defaults: Counts) -> Case:
         line=place.node.start_mark.line + 1,
         change=f"{name.replace('_', ' ')} {change}",
         ask=ask,
-        expected=Verdict(found["expect"].word(("allowed", "refused", "warned"))),
+        expected=CaseStatus(found["expect"].word(("allowed", "refused", "warned"))),
         says=found["says"].text() if "says" in found else "",
     )
 
 
-def _fields(place: Place, required: Collection[str], optional: Collection[str] = ()) -> dict[str, Place]:
+def _fields(
+    place: YamlNode, required: Collection[str], optional: Collection[str] = ()
+) -> dict[str, YamlNode]:
     found = place.mapping((*required, *optional))
     missing = [name for name in required if name not in found]
     if missing:
@@ -122,7 +126,7 @@ def _fields(place: Place, required: Collection[str], optional: Collection[str] =
     return found
 
 
-def _create_topic(place: Place, defaults: Counts) -> tuple[str, Ask]:
+def _create_topic(place: YamlNode, defaults: Counts) -> tuple[str, Ask]:
     optional = ("partitions", "replication_factor", "assignments", "configs")
     found = _fields(place, ("topic",), optional)
     by_hand = "assignments" in found
@@ -142,7 +146,7 @@ def _create_topic(place: Place, defaults: Counts) -> tuple[str, Ask]:
     return metadata.topic, lambda policies: policies.check_create_topic(metadata)
 
 
-def _assignments(place: Place) -> dict[int, list[int]]:
+def _assignments(place: YamlNode) -> dict[int, list[int]]:
     return {
         int(index) if index.isdecimal() else each.fail("must have a partition's number as its key"): [
             broker.whole(0) for broker in each.items()
@@ -151,7 +155,7 @@ def _assignments(place: Place) -> dict[int, list[int]]:
     }
 
 
-def _delete_topic(place: Place, _: Counts) -> tuple[str, Ask]:
+def _delete_topic(place: YamlNode, _: Counts) -> tuple[str, Ask]:
     topic = _fields(place, ("topic",))["topic"].text()
 
     async def ask(policies: Policies) -> None:
@@ -160,7 +164,7 @@ def _delete_topic(place: Place, _: Counts) -> tuple[str, Ask]:
     return topic, ask
 
 
-def _create_partitions(place: Place, _: Counts) -> tuple[str, Ask]:
+def _create_partitions(place: YamlNode, _: Counts) -> tuple[str, Ask]:
     found = _fields(place, ("topic", "partitions"))
     topic, count = found["topic"].text(), found["partitions"].whole(1)
 
@@ -173,7 +177,7 @@ def _create_partitions(place: Place, _: Counts) -> tuple[str, Ask]:
 _BEARERS = {kind.name.lower(): kind for kind in ConfigResourceType if kind is not ConfigResourceType.UNKNOWN}
 
 
-def _alter_config(place: Place, _: Counts) -> tuple[str, Ask]:
+def _alter_config(place: YamlNode, _: Counts) -> tuple[str, Ask]:
     found = _fields(place, ("configs",), (*_BEARERS, "removed"))
     bearers = [name for name in found if name in _BEARERS]
     if len(bearers) != 1:
@@ -194,7 +198,7 @@ _ACL_DEFAULTS = {
 }
 
 
-def _acl(place: Place, action: AclAction) -> tuple[str, Ask]:
+def _acl(place: YamlNode, action: AclAction) -> tuple[str, Ask]:
     found: dict[str, Any] = read_acl(place)
     missing = [name for name in ("resource_name", "principal", "operation") if name not in found]
     if missing:
@@ -207,7 +211,7 @@ def _acl(place: Place, action: AclAction) -> tuple[str, Ask]:
     return f"{acl.operation.name} for {acl.principal} on {acl.resource_name}", ask
 
 
-_READERS: dict[str, Callable[[Place, Counts], tuple[str, Ask]]] = {
+_READERS: dict[str, Callable[[YamlNode, Counts], tuple[str, Ask]]] = {
     "create_topic": _create_topic,
     "create_partitions": _create_partitions,
     "delete_topic": _delete_topic,

@@ -25,7 +25,7 @@ class Violation(NamedTuple):
     enforced: bool = True
 
 
-class Action(enum.StrEnum):
+class ProtectedAction(enum.StrEnum):
     """What a protected topic, or other resource, is protected from."""
 
     DELETE = "delete"
@@ -85,7 +85,7 @@ class Rule(NamedTuple):
     partitions: Bounds | None = None
     replication_factor: Bounds | None = None
     configs: Mapping[str, ConfigRule] = MappingProxyType({})
-    protected: frozenset[Action] | None = None
+    protected: frozenset[ProtectedAction] | None = None
 
     def violation(self, message: str) -> Violation:
         """The message as this rule's."""
@@ -187,11 +187,13 @@ class Rules:
     ) -> list[Violation]:
         """What stands against altered configs; `removed` are keys that go by being left out."""
         kind, name = altered.resource
-        protecting = self._protecting(kind, name, Action.ALTER_CONFIGS)
+        protecting = self._protecting(kind, name, ProtectedAction.ALTER_CONFIGS)
         violations = self._configs(kind, name, altered.configs, removed=frozenset(removed))
         return [*protecting, *violations]
 
-    def _protecting(self, kind: ConfigResourceType, name: str, action: Action) -> Iterator[Violation]:
+    def _protecting(
+        self, kind: ConfigResourceType, name: str, action: ProtectedAction
+    ) -> Iterator[Violation]:
         found = self._first(kind, name, lambda rule: rule.protected)
         if found and action in found[1]:
             named = _named(kind, name)
@@ -199,12 +201,12 @@ class Rules:
 
     def delete_topic(self, topic: str) -> list[Violation]:
         """What stands against deleting a topic."""
-        return list(self._protecting(ConfigResourceType.TOPIC, topic, Action.DELETE))
+        return list(self._protecting(ConfigResourceType.TOPIC, topic, ProtectedAction.DELETE))
 
     def create_partitions(self, topic: str, count: int) -> list[Violation]:
         """What stands against letting a topic grow to `count` partitions."""
         return [
-            *self._protecting(ConfigResourceType.TOPIC, topic, Action.ADD_PARTITIONS),
+            *self._protecting(ConfigResourceType.TOPIC, topic, ProtectedAction.ADD_PARTITIONS),
             *self._count(topic, "partitions", count, lambda rule: rule.partitions),
         ]
 
@@ -225,23 +227,23 @@ class Rules:
         name = acl.resource_name
         everything = acl.pattern_type is PatternType.LITERAL and name == WILDCARD
         if not everything:
-            yield from self._protecting(ConfigResourceType.TOPIC, name, Action.ALTER_ACLS)
+            yield from self._protecting(ConfigResourceType.TOPIC, name, ProtectedAction.ALTER_ACLS)
         if everything or acl.pattern_type is PatternType.PREFIXED:
             prefix = "" if everything else name
             for rule in self._by_type.get(ConfigResourceType.TOPIC, ()):
                 within = rule.prefix.startswith(prefix) and (everything or rule.prefix != prefix)
-                if within and Action.ALTER_ACLS in (rule.protected or ()):
+                if within and ProtectedAction.ALTER_ACLS in (rule.protected or ()):
                     yield rule.violation(
                         f"{_acl_text(acl)} reaches the topics '{rule.prefix}*', which are protected: "
-                        f"{_FORBIDDEN[Action.ALTER_ACLS]}"
+                        f"{_FORBIDDEN[ProtectedAction.ALTER_ACLS]}"
                     )
 
 
 _FORBIDDEN = {
-    Action.DELETE: "it must not be deleted",
-    Action.ADD_PARTITIONS: "no partitions may be added",
-    Action.ALTER_CONFIGS: "its configs must not be altered",
-    Action.ALTER_ACLS: "ACLs on it must be neither made nor removed",
+    ProtectedAction.DELETE: "it must not be deleted",
+    ProtectedAction.ADD_PARTITIONS: "no partitions may be added",
+    ProtectedAction.ALTER_CONFIGS: "its configs must not be altered",
+    ProtectedAction.ALTER_ACLS: "ACLs on it must be neither made nor removed",
 }
 
 

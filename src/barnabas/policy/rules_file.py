@@ -3,11 +3,11 @@
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
-from barnabas.base.yaml_nodes import Place, YamlError, read_yaml
+from barnabas.base.yaml_nodes import YamlError, YamlNode, read_yaml
 from barnabas.policy.interfaces import ConfigResourceType
 from barnabas.policy.loading import PolicyLoadError
 from barnabas.policy.policies import FILE_KEY
-from barnabas.policy.rules import AclRule, Action, Bounds, ConfigRule, Rule, Rules
+from barnabas.policy.rules import AclRule, Bounds, ConfigRule, ProtectedAction, Rule, Rules
 from barnabas.wire.acls import AclOperation, AclPermission, PatternType, ResourceType
 
 #: The keys that there are, by what they belong to; without an entry, any.
@@ -46,7 +46,7 @@ def read_rules(path: Path, known_keys: KnownKeys) -> Rules:
         raise PolicyLoadError(FILE_KEY, str(path), str(error)) from None
 
 
-def _rules(place: Place, known_keys: KnownKeys) -> Rules:
+def _rules(place: YamlNode, known_keys: KnownKeys) -> Rules:
     found = place.mapping(("mode", "acls", *_SECTIONS))
     enforced = "mode" not in found or _is_enforced(found["mode"])
     by_type = {
@@ -58,12 +58,12 @@ def _rules(place: Place, known_keys: KnownKeys) -> Rules:
     return Rules(by_type, acls)
 
 
-def _is_enforced(place: Place) -> bool:
+def _is_enforced(place: YamlNode) -> bool:
     return place.word(_MODES) == "enforce"
 
 
 def _section(
-    place: Place, enforced: bool, kind: ConfigResourceType, known_keys: Collection[str] | None
+    place: YamlNode, enforced: bool, kind: ConfigResourceType, known_keys: Collection[str] | None
 ) -> list[Rule]:
     rules: dict[str, Rule] = {}
     for item in place.items():
@@ -74,7 +74,9 @@ def _section(
     return list(rules.values())
 
 
-def _rule(place: Place, enforced: bool, kind: ConfigResourceType, known_keys: Collection[str] | None) -> Rule:
+def _rule(
+    place: YamlNode, enforced: bool, kind: ConfigResourceType, known_keys: Collection[str] | None
+) -> Rule:
     is_topic = kind is ConfigResourceType.TOPIC
     found = place.mapping(_COMMON + (_TOPIC_ONLY if is_topic else ()))
     get = found.get
@@ -90,23 +92,23 @@ def _rule(place: Place, enforced: bool, kind: ConfigResourceType, known_keys: Co
     )
 
 
-def _counts(place: Place) -> Bounds:
+def _counts(place: YamlNode) -> Bounds:
     found = place.mapping(("min", "max"))
     return _bounds(place, {key: each.whole(1) for key, each in found.items()})
 
 
-def _bounds(place: Place, found: Mapping[str, float]) -> Bounds:
+def _bounds(place: YamlNode, found: Mapping[str, float]) -> Bounds:
     bounds = Bounds(found.get("min"), found.get("max"))
     if bounds.min is not None and bounds.max is not None and bounds.min > bounds.max:
         place.fail(f"min must be at most max, but {bounds.min} is more than {bounds.max}")
     return bounds
 
 
-def _configs(place: Place, known_keys: Collection[str] | None) -> dict[str, ConfigRule]:
+def _configs(place: YamlNode, known_keys: Collection[str] | None) -> dict[str, ConfigRule]:
     return {key: _config_rule(each) for key, each in place.mapping(known_keys).items()}
 
 
-def _config_rule(place: Place) -> ConfigRule:
+def _config_rule(place: YamlNode) -> ConfigRule:
     found = place.mapping(_CONFIG_KEYS)
     numbers: dict[str, float] = {key: found[key].number() for key in ("min", "max") if key in found}
     rule = ConfigRule(
@@ -122,16 +124,16 @@ def _config_rule(place: Place) -> ConfigRule:
     return rule
 
 
-def _protected(place: Place, is_topic: bool) -> frozenset[Action]:
-    possible = tuple(Action) if is_topic else (Action.ALTER_CONFIGS,)
+def _protected(place: YamlNode, is_topic: bool) -> frozenset[ProtectedAction]:
+    possible = tuple(ProtectedAction) if is_topic else (ProtectedAction.ALTER_CONFIGS,)
     if place.node.tag.endswith(":seq"):
-        return frozenset(Action(item.word(possible)) for item in place.items())
+        return frozenset(ProtectedAction(item.word(possible)) for item in place.items())
     if not place.node.tag.endswith(":bool"):
         place.fail(f"must be true, false or a list of {', '.join(possible)}")
     return frozenset(possible) if place.boolean() else frozenset()
 
 
-def _acl_rule(place: Place, enforced: bool) -> AclRule:
+def _acl_rule(place: YamlNode, enforced: bool) -> AclRule:
     found = place.mapping(("forbid", "mode", "because"))
     if "forbid" not in found:
         place.fail("must have forbid: what must not be created")
@@ -145,7 +147,7 @@ def _acl_rule(place: Place, enforced: bool) -> AclRule:
     )
 
 
-def read_acl(place: Place) -> dict[str, object]:
+def read_acl(place: YamlNode) -> dict[str, object]:
     """What is said of an ACL, by attribute; types, operations and permissions in words of any case."""
     values: dict[str, object] = {}
     for name, each in place.mapping((*_ACL_WORDS, *_ACL_TEXTS)).items():

@@ -6,8 +6,8 @@ from typing import TypeVar
 
 from barnabas.base.clock import Clock
 from barnabas.config.broker_config import BrokerConfig
-from barnabas.metadata.image import Image
-from barnabas.metadata.store import Change
+from barnabas.metadata.image import MetadataImage
+from barnabas.metadata.store import StoreChange
 from barnabas.quotas.limits import Limit, Limits, canonical
 from barnabas.quotas.rate import Rate, Windows
 from barnabas.quotas.token_bucket import TokenBucket
@@ -72,14 +72,16 @@ class QuotaManager:
         self.throttled_count = 0  #: answers that told a client to wait
         self.refused_connections_count = 0
 
-    def load(self, image: Image) -> None:
+    def load(self, image: MetadataImage) -> None:
         """Take over the quotas of an image."""
         self._limits = Limits(image.quotas.values())
         self._forget_clients()
         self.enabled = self._limits.has_clients
         self.has_addresses = self._limits.has_addresses
 
-    async def apply(self, before: Image, after: Image, changes: tuple[Change, ...]) -> None:
+    async def apply(
+        self, before: MetadataImage, after: MetadataImage, changes: tuple[StoreChange, ...]
+    ) -> None:
         """Follow one commit: a listener of the metadata writer."""
         if after.quotas is not before.quotas:
             self.load(after)

@@ -13,7 +13,7 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 Admit = Callable[[int], None]
 
 
-class MutationQuota:
+class ControllerMutationQuota:
     """One request's changes. `is_strict`: its version knows THROTTLING_QUOTA_EXCEEDED; others only wait."""
 
     def __init__(self, bucket: TokenBucket | None, now_ms: int, *, is_strict: bool) -> None:
@@ -49,4 +49,4 @@ class MutationQuota:
 
 
 #: Lets every change pass.
-UNLIMITED = MutationQuota(None, 0, is_strict=False)
+UNLIMITED = ControllerMutationQuota(None, 0, is_strict=False)

@@ -8,16 +8,16 @@ from typing import Protocol
 class Growing(Protocol):
     """Something that tells waiting fetches when it has more to read."""
 
-    def add_waiting_fetch(self, waiting: "WaitingFetch") -> None:
+    def add_waiting_fetch(self, waiting: "DelayedFetch") -> None:
         """Tell `waiting` of growth from now on."""
         ...
 
-    def remove_waiting_fetch(self, waiting: "WaitingFetch") -> None:
+    def remove_waiting_fetch(self, waiting: "DelayedFetch") -> None:
         """Stop telling it."""
         ...
 
 
-class WaitingFetch:
+class DelayedFetch:
     """One long poll: done when `missing_bytes` more can be read, or when something must be looked at."""
 
     def __init__(self, missing_bytes: int, *, committed: bool = False) -> None:

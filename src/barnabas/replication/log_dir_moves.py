@@ -11,7 +11,7 @@ from barnabas.base.ids import TopicPartition
 from barnabas.base.throttle import Throttle
 from barnabas.log.files import unlink_files
 from barnabas.log.log_directory import LogDirectory
-from barnabas.log.log_manager import LogDirectories
+from barnabas.log.log_manager import LogManager
 from barnabas.log.segments.segments import FilePart
 from barnabas.replication.flusher import Flusher
 from barnabas.replication.log_dir_move import MoveAction, MoveState, ReplicaMove, decide_move
@@ -47,7 +47,7 @@ class LogDirMoves:
         threads_count: int,
     ) -> None:
         self._replicas = replicas
-        self._directories: LogDirectories = replicas.directories
+        self._directories: LogManager = replicas.directories
         self._flusher = flusher
         self._clock = clock
         self._bytes_per_second = bytes_per_second

@@ -15,7 +15,7 @@ from typing import TypeVar
 from barnabas.base.clock import Clock
 from barnabas.base.ids import TopicPartition
 from barnabas.log.imports.restore_manifest import HANDOVER, MANIFEST_FILE, Handover, read_handover
-from barnabas.log.log_manager import LogDirectories
+from barnabas.log.log_manager import LogManager
 from barnabas.log.partition_log import PartitionLog
 from barnabas.log.startup.checkpoints import MalformedFile
 from barnabas.replication.partition import Partition
@@ -30,7 +30,7 @@ _log = get_logger("barnabas.handovers")
 class Handovers:
     """Takes in what jobs have handed over. The loop calls it."""
 
-    def __init__(self, directories: LogDirectories, clock: Clock) -> None:
+    def __init__(self, directories: LogManager, clock: Clock) -> None:
         self._directories = directories
         self._clock = clock
         self._tasks: dict[TopicPartition, asyncio.Task[None]] = {}

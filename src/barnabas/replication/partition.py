@@ -4,13 +4,13 @@ import asyncio
 
 from barnabas.log.log_config import LogConfig
 from barnabas.log.partition_log import AppendInfo, PartitionLog
-from barnabas.log.producers.producer_state_manager import Verification
+from barnabas.log.producers.producer_state_manager import VerificationGuard
 from barnabas.log.segments.segments import LogSlice
 from barnabas.log.validation import AppendOrigin, ValidatedBatch
-from barnabas.metadata.topics import NO_LEADER, PartitionState, Topic
-from barnabas.replication.delayed_fetch import WaitingFetch
+from barnabas.metadata.topics import NO_LEADER, PartitionRegistration, TopicImage
+from barnabas.replication.delayed_fetch import DelayedFetch
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.records.control import EndMarker
+from barnabas.wire.records.control import EndTransactionMarker
 
 #: "No epoch given": the client does not know the leader epoch (KIP-320).
 NO_EPOCH = -1
@@ -26,7 +26,7 @@ class Partition:
     """A replica on this broker. All methods run on the event loop."""
 
     def __init__(
-        self, broker_id: int, topic: Topic, index: int, log: PartitionLog, state: PartitionState
+        self, broker_id: int, topic: TopicImage, index: int, log: PartitionLog, state: PartitionRegistration
     ) -> None:
         self.broker_id = broker_id
         self.topic = topic.name
@@ -39,7 +39,7 @@ class Partition:
         self.isr = state.isr
         #: the log end offset of each follower, as far as its fetches have told; never above our own
         self.follower_end_offsets: dict[int, int] = {}
-        self._waiting_fetches: set[WaitingFetch] = set()
+        self._waiting_fetches: set[DelayedFetch] = set()
         self._waiting_for_high_watermark: list[tuple[int, asyncio.Future[None]]] = []
         #: whether fewer replicas are in sync than acks=all needs
         self._is_under_min_isr = False
@@ -68,7 +68,7 @@ class Partition:
         """The replicas that acks=all waits for: min.insync.replicas, but never more than there are."""
         return min(self.log.config.min_insync_replicas, max(1, len(self.replicas)))
 
-    def update_state(self, state: PartitionState) -> None:
+    def update_state(self, state: PartitionRegistration) -> None:
         """Take over what the cluster has decided on leader and in-sync replicas."""
         if state.leader_epoch != self.leader_epoch:
             self.follower_end_offsets.clear()  # what an earlier leader was told may have been cut off since
@@ -117,7 +117,7 @@ class Partition:
         self,
         batch: ValidatedBatch | memoryview,
         required_acks: int,
-        verification: Verification | None = None,
+        verification: VerificationGuard | None = None,
     ) -> AppendInfo:
         """Append what a client produced, patched in place; mere records are checked first, however long it takes.
 
@@ -132,7 +132,7 @@ class Partition:
         return appended
 
     def append_as_coordinator(
-        self, records: memoryview, verification: Verification | None = None
+        self, records: memoryview, verification: VerificationGuard | None = None
     ) -> AppendInfo:
         """Append a batch of a coordinator of this broker, for all replicas to have; `records` is patched in place.
 
@@ -149,7 +149,7 @@ class Partition:
         self._advance_high_watermark(len(records))
         return appended
 
-    def append_end_marker(self, marker: EndMarker, transaction_version: int) -> AppendInfo:
+    def append_end_marker(self, marker: EndTransactionMarker, transaction_version: int) -> AppendInfo:
         """Append the end of a transaction, for all replicas to have.
 
         :raises KafkaError: NOT_LEADER_OR_FOLLOWER, NOT_ENOUGH_REPLICAS, INVALID_PRODUCER_EPOCH,
@@ -206,11 +206,11 @@ class Partition:
         self._waiting_for_high_watermark.append((offset, future))
         return future
 
-    def add_waiting_fetch(self, waiting: WaitingFetch) -> None:
+    def add_waiting_fetch(self, waiting: DelayedFetch) -> None:
         """Tell `waiting` of everything that becomes readable from now on."""
         self._waiting_fetches.add(waiting)
 
-    def remove_waiting_fetch(self, waiting: WaitingFetch) -> None:
+    def remove_waiting_fetch(self, waiting: DelayedFetch) -> None:
         """Stop telling `waiting`."""
         self._waiting_fetches.discard(waiting)
 

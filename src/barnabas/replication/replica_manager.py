@@ -6,16 +6,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from barnabas.base.ids import TopicPartition, uuid_to_text
 from barnabas.log.log_config import LogConfig
 from barnabas.log.log_directory import LogDirectory
-from barnabas.log.log_manager import LogDirectories
+from barnabas.log.log_manager import LogManager
 from barnabas.log.partition_log import PartitionLog
 from barnabas.log.trash.trash import TrashedLogs
 from barnabas.metadata.configs import TOPIC_CONFIGS
-from barnabas.metadata.image import Image
-from barnabas.metadata.store import Change
+from barnabas.metadata.image import MetadataImage
+from barnabas.metadata.store import StoreChange
 from barnabas.metadata.topics import (
     PARTITION_STATES,
     TOPICS,
-    Topic,
+    TopicImage,
     unknown_topic,
     unknown_topic_id,
 )
@@ -23,7 +23,7 @@ from barnabas.metadata.trash import TRASHED_TOPICS
 from barnabas.replication.partition import Partition
 from barnabas.telemetry.logs import get_logger
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.records.control import EndMarker
+from barnabas.wire.records.control import EndTransactionMarker
 
 #: Topic name -> the log configuration that holds for it, given its overrides.
 LogConfigs = Callable[[str, Mapping[str, str]], LogConfig]
@@ -40,7 +40,7 @@ _log = get_logger("barnabas.replication")
 class ReplicaManager:
     """Finds partitions for requests, and follows the image: it is a listener of the metadata writer."""
 
-    def __init__(self, broker_id: int, directories: LogDirectories, log_configs: LogConfigs) -> None:
+    def __init__(self, broker_id: int, directories: LogManager, log_configs: LogConfigs) -> None:
         self._broker_id = broker_id
         self._directories = self.directories = directories
         self.trash = TrashedLogs(directories)
@@ -48,11 +48,13 @@ class ReplicaManager:
         self._partitions: dict[tuple[str, int], Partition] = {}
         self._by_id: dict[tuple[bytes, int], Partition] = {}
         self._offline: set[tuple[bytes, int]] = set()  #: replicas of ours that no disk gives
-        self._image = Image()
+        self._image = MetadataImage()
         #: called with the ids of topics whose logs have just been given up for deletion
         self.on_deleted: Callable[[list[bytes]], None] = lambda topic_ids: None
         #: called when the end of a transaction has been appended to a partition, `__consumer_offsets`'s included
-        self.on_end_marker: Callable[[TopicPartition, EndMarker], None] = lambda partition, marker: None
+        self.on_end_marker: Callable[[TopicPartition, EndTransactionMarker], None] = (
+            lambda partition, marker: None
+        )
 
     def partition(self, topic: str, index: int) -> Partition:
         """The partition of a topic name.
@@ -85,7 +87,7 @@ class ReplicaManager:
         """The partition of a topic id, if this broker has it."""
         return self._by_id.get((topic_id, index))
 
-    def _not_here(self, topic: Topic | None, index: int, unknown: KafkaError) -> KafkaError:
+    def _not_here(self, topic: TopicImage | None, index: int, unknown: KafkaError) -> KafkaError:
         if topic is None:
             return unknown
         if not 0 <= index < topic.partition_count:
@@ -100,7 +102,7 @@ class ReplicaManager:
     def __iter__(self) -> Iterator[Partition]:
         return iter(self._partitions.values())
 
-    def load(self, image: Image) -> list[bytes]:
+    def load(self, image: MetadataImage) -> list[bytes]:
         """Take over the logs found on disk, once, before anything is served.
 
         Logs of deleted topics are given up; logs of topics that the cluster never knew are put aside, not
@@ -129,7 +131,9 @@ class ReplicaManager:
             return []
         return [topic.topic_id for topic in image.deleted_topics.values()]
 
-    async def apply(self, before: Image, after: Image, changes: tuple[Change, ...]) -> None:
+    async def apply(
+        self, before: MetadataImage, after: MetadataImage, changes: tuple[StoreChange, ...]
+    ) -> None:
         """Follow one commit: the listener of the metadata writer.
 
         Opening many replicas takes long, so others are served in between.
@@ -162,7 +166,7 @@ class ReplicaManager:
         if (deleted or purged) and not self._directories.any_offline:
             self.on_deleted([*deleted, *purged])
 
-    async def _restore(self, topic: Topic) -> None:
+    async def _restore(self, topic: TopicImage) -> None:
         """Let a topic's logs be what they were; a replica of which no disk has anything is offline, never empty."""
         found = await asyncio.to_thread(self.trash.of_topic, topic.topic_id)
         config = self._log_config(topic.name)
@@ -183,12 +187,12 @@ class ReplicaManager:
             restored.append((directory, log))
         await asyncio.to_thread(self.trash.settled, restored)
 
-    async def _open_in_slices(self, topic: Topic) -> None:
+    async def _open_in_slices(self, topic: TopicImage) -> None:
         for first in range(0, topic.partition_count, OPENED_AT_ONCE_COUNT):
             self._open(topic, range(first, min(first + OPENED_AT_ONCE_COUNT, topic.partition_count)))
             await asyncio.sleep(0)
 
-    def _open(self, topic: Topic, indexes: range) -> None:
+    def _open(self, topic: TopicImage, indexes: range) -> None:
         """Open those replicas that this broker is to hold and has not opened yet."""
         config = None
         for index in indexes:
@@ -204,12 +208,12 @@ class ReplicaManager:
             self._partitions[topic.name, index] = partition
             self._by_id[topic.topic_id, index] = partition
 
-    def _is_held(self, topic: Topic, index: int) -> bool:
+    def _is_held(self, topic: TopicImage, index: int) -> bool:
         """Whether this broker is to hold a replica of the partition."""
         exists = 0 <= index < topic.partition_count
         return exists and self._broker_id in self._image.partition(topic, index).replicas
 
-    def _missing(self, topic: Topic) -> Iterator[tuple[bytes, int]]:
+    def _missing(self, topic: TopicImage) -> Iterator[tuple[bytes, int]]:
         for index in range(topic.partition_count):
             if (
                 self._is_held(topic, index)
@@ -217,7 +221,7 @@ class ReplicaManager:
             ):
                 yield topic.topic_id, index
 
-    def _open_log(self, topic: Topic, index: int, config: LogConfig) -> PartitionLog | None:
+    def _open_log(self, topic: TopicImage, index: int, config: LogConfig) -> PartitionLog | None:
         """A replica's log, made if need be; None when the disk fails: the cluster has decided, so it is offline."""
         log = self._directories.get(TopicPartition(topic.name, index))
         if log is not None:
@@ -233,14 +237,14 @@ class ReplicaManager:
     def _log_config(self, topic: str) -> LogConfig:
         return self._log_configs(topic, self._image.topic_configs.get(topic, {}))
 
-    async def _delete_topic(self, topic: Topic, *, keep: bool) -> None:
+    async def _delete_topic(self, topic: TopicImage, *, keep: bool) -> None:
         for index in range(topic.partition_count):
             self._delete_replica(topic, index, keep=keep)
             if (index + 1) % OPENED_AT_ONCE_COUNT == 0:
                 await asyncio.sleep(0)
         await asyncio.sleep(0)
 
-    def _delete_replica(self, topic: Topic, index: int, *, keep: bool = False) -> None:
+    def _delete_replica(self, topic: TopicImage, index: int, *, keep: bool = False) -> None:
         self._offline.discard((topic.topic_id, index))
         partition = self._partitions.pop((topic.name, index), None)
         if partition is not None:

@@ -8,13 +8,13 @@ from barnabas.replication.flusher import Flusher
 from barnabas.replication.partition import Partition
 from barnabas.replication.replica_manager import ReplicaManager
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.records.control import EndMarker
+from barnabas.wire.records.control import EndTransactionMarker
 
 
 async def write_end_markers(
     replicas: ReplicaManager,
     flusher: Flusher,
-    marker: EndMarker,
+    marker: EndTransactionMarker,
     partitions: Iterable[TopicPartition],
     *,
     transaction_version: int,

@@ -6,7 +6,7 @@ from enum import IntEnum
 from typing import NamedTuple, Protocol
 
 from barnabas.base.ids import TopicPartition
-from barnabas.log.producers.producer_state_manager import Verification
+from barnabas.log.producers.producer_state_manager import VerificationGuard
 from barnabas.replication.partition import Partition
 from barnabas.wire.errors import ErrorCode, KafkaError
 
@@ -54,7 +54,7 @@ class TransactionalWrite(NamedTuple):
 class Verified:
     """What to append with, and what must not be appended."""
 
-    verifications: dict[Partition, Verification] = field(default_factory=dict)
+    verifications: dict[Partition, VerificationGuard] = field(default_factory=dict)
     errors: dict[Partition, KafkaError] = field(default_factory=dict)
 
 
@@ -94,7 +94,7 @@ async def verify_partition(
     verifier: TransactionVerifier | None,
     write: TransactionalWrite,
     support: TransactionSupport,
-) -> Verification | None:
+) -> VerificationGuard | None:
     """What to append a coordinator's records of a transaction with; `write` is to one partition.
 
     None when the transaction has records there already. Without a verifier nobody is asked.

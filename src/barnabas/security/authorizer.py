@@ -8,8 +8,8 @@ from barnabas.base.clock import Clock
 from barnabas.config.authorization import allows_if_no_acl, super_users
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.metadata.acls import ACLS
-from barnabas.metadata.image import Image
-from barnabas.metadata.store import Change
+from barnabas.metadata.image import MetadataImage
+from barnabas.metadata.store import StoreChange
 from barnabas.metadata.writer import MetadataWriter
 from barnabas.security.acl_index import decide, decide_any, indexes
 from barnabas.security.operations import needs_cluster_alter
@@ -84,7 +84,9 @@ class StandardAuthorizer:
         for key, binding in acls.items():
             self._put(key, binding)
 
-    async def apply(self, before: Image, after: Image, changes: tuple[Change, ...]) -> None:
+    async def apply(
+        self, before: MetadataImage, after: MetadataImage, changes: tuple[StoreChange, ...]
+    ) -> None:
         """Follow the cluster's state: a metadata listener."""
         keys = [
             change.key.removeprefix(_ACL_PREFIX) for change in changes if change.key.startswith(_ACL_PREFIX)

@@ -14,9 +14,9 @@ from barnabas.api.topics.topic_creator import creation_rules
 from barnabas.metadata.audit.events import AuditEvent, EventSequence, events_of
 from barnabas.metadata.audit.records import AUDIT, AuditRecord
 from barnabas.metadata.decision import Decision
-from barnabas.metadata.image import Image
+from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.internal_topics import internal_topic
-from barnabas.metadata.store import Change
+from barnabas.metadata.store import StoreChange
 from barnabas.metadata.topic_creation import decide_create, open_brokers
 from barnabas.metadata.topics import AUDIT_TOPIC
 from barnabas.replication.partition import Partition
@@ -74,7 +74,9 @@ class AuditPublisher:
             self._running.cancel()
         await asyncio.gather(self._running, return_exceptions=True)
 
-    async def _follow(self, before: Image, after: Image, changes: tuple[Change, ...]) -> None:
+    async def _follow(
+        self, before: MetadataImage, after: MetadataImage, changes: tuple[StoreChange, ...]
+    ) -> None:
         prefix = AUDIT.key("")
         for change in changes:
             if change.value is not None and change.key.startswith(prefix):
@@ -175,7 +177,7 @@ class AuditPublisher:
         }
 
 
-def decide_forget_published(image: Image, rows: list[str]) -> Decision[None]:
+def decide_forget_published(image: MetadataImage, rows: list[str]) -> Decision[None]:
     """Remove records."""
     return Decision(None, tuple(AUDIT.remove(row) for row in rows if row in image.audit))
 

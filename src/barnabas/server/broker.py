@@ -19,12 +19,12 @@ from barnabas.log.compaction.cleaner import CleanerSettings, LogCleaner
 from barnabas.log.compaction.log_worker import LogWorker
 from barnabas.log.imports.importer import Replacements
 from barnabas.log.log_directory import LogDirectory
-from barnabas.log.log_manager import LogDirectories
+from barnabas.log.log_manager import LogManager
 from barnabas.log.startup.meta_properties import read_meta_properties
 from barnabas.log.trash.trash import settle_trash
 from barnabas.metadata.audit.auditor import Auditor
 from barnabas.metadata.audit.stored_history import decide_keep_history
-from barnabas.metadata.brokers import Broker, decide_register
+from barnabas.metadata.brokers import BrokerRegistration, decide_register
 from barnabas.metadata.client_metrics import ClientTelemetry
 from barnabas.metadata.cluster import SECRET_BYTES, decide_form
 from barnabas.metadata.dynamic_config import DynamicConfig
@@ -50,8 +50,8 @@ from barnabas.security.security_log import WINDOW_MS as SECURITY_LOG_WINDOW_MS
 from barnabas.security.security_log import SecurityLog
 from barnabas.server.audit_publisher import AuditPublisher
 from barnabas.server.background.expiration import INTERVAL_MS as FORGETTING_INTERVAL_MS
-from barnabas.server.background.expiration import Forgetting
-from barnabas.server.background.tasks import Housekeeping
+from barnabas.server.background.expiration import Expiration
+from barnabas.server.background.tasks import BackgroundTasks
 from barnabas.server.coordinators import Coordinators
 from barnabas.server.disk_space import CHECK_INTERVAL_MS, DiskWatch
 from barnabas.server.listeners import Listeners, connection_limits, open_files_max
@@ -141,7 +141,7 @@ class BrokerServer:
         self.cluster_id = await self._form(paths)
         await self._add_first_users()
         self._directories = await asyncio.to_thread(
-            LogDirectories.open,
+            LogManager.open,
             paths,
             cluster_id=self.cluster_id,
             node_id=self._config.node_id,
@@ -165,7 +165,7 @@ class BrokerServer:
         self._undo.callback(self._connections.abort_all)
         await self._listen()
         self._housekeeping.start()
-        forgetting = Forgetting(self._dynamic_config, self._clock, self._metadata, self._replicas.trash)
+        forgetting = Expiration(self._dynamic_config, self._clock, self._metadata, self._replicas.trash)
         self._housekeeping.repeat(forgetting.forget, FORGETTING_INTERVAL_MS)
         self._housekeeping.repeat(forgetting.empty_trash, FORGETTING_INTERVAL_MS)
         self._housekeeping.repeat(self.node.security_log.flush, SECURITY_LOG_WINDOW_MS)
@@ -327,7 +327,7 @@ class BrokerServer:
         self._listeners = Listeners(
             self.dispatcher, self._connections, self._metadata, self._clock, self._dice, security_log
         )
-        self._housekeeping = Housekeeping(
+        self._housekeeping = BackgroundTasks(
             self._dynamic_config,
             self._clock,
             self._directories,
@@ -401,7 +401,9 @@ class BrokerServer:
         log_dirs = tuple(directory.directory_id for directory in self._directories.directories)
         rack = self._config.text_or_none("broker.rack")
         cordoned = all(map(self._directories.is_cordoned, self._directories.directories))
-        broker = Broker(self._config.node_id, self._listeners.endpoints, rack, log_dirs, cordoned=cordoned)
+        broker = BrokerRegistration(
+            self._config.node_id, self._listeners.endpoints, rack, log_dirs, cordoned=cordoned
+        )
         await self._metadata.write(lambda image: decide_register(image.brokers, broker))
 
     async def _serve_metrics(self) -> None:

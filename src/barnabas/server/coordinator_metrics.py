@@ -5,9 +5,9 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from barnabas.coordinator.context import ShardState
 from barnabas.coordinator.counts import CoordinatorCounts
-from barnabas.coordinator.runtime import Coordinator, Totals
+from barnabas.coordinator.runner import ShardState
+from barnabas.coordinator.runtime import CoordinatorRuntime, Totals
 from barnabas.groups.classic.states import ClassicState
 from barnabas.groups.consumer.group import GroupState
 from barnabas.groups.shard import GroupShard
@@ -74,7 +74,7 @@ _OF_COORDINATORS = (
 )
 
 
-def _by_coordinator(**coordinators: Coordinator[Any]) -> Collected:
+def _by_coordinator(**coordinators: CoordinatorRuntime[Any]) -> Collected:
     values: dict[MetricName, list[tuple[Labels, float]]] = {metric: [] for metric in _OF_COORDINATORS}
     for who, coordinator in coordinators.items():
         totals = coordinator.totals()
@@ -104,7 +104,7 @@ def _numbers(totals: Totals, counts: CoordinatorCounts) -> Mapping[MetricName, f
 _OF_GROUPS = (names.GROUPS, names.GROUP_MEMBERS, names.GROUP_OFFSETS, names.GROUP_PENDING_OFFSETS)
 
 
-def _groups(coordinator: Coordinator[GroupShard]) -> Collected:
+def _groups(coordinator: CoordinatorRuntime[GroupShard]) -> Collected:
     shards = [shard.statistics() for shard in coordinator.shards]
     states: dict[str, Counter[str]] = {"classic": Counter(), "consumer": Counter()}
     for shard in shards:
@@ -145,7 +145,7 @@ def _group_counts(counts: GroupCounts) -> Collected:
     }
 
 
-def _transactional_ids(coordinator: Coordinator[TransactionShard]) -> Values:
+def _transactional_ids(coordinator: CoordinatorRuntime[TransactionShard]) -> Values:
     states: Counter[str] = Counter()
     for shard in coordinator.shards:
         states.update(shard.statistics()["transactional_ids"])

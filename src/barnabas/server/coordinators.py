@@ -5,10 +5,10 @@ from random import Random
 
 from barnabas.base.clock import Clock
 from barnabas.config.broker_config import BrokerConfig
-from barnabas.coordinator.runtime import Coordinator
-from barnabas.groups.context import Surroundings
+from barnabas.coordinator.runtime import CoordinatorRuntime
+from barnabas.groups.context import GroupCoordinatorContext
 from barnabas.groups.shard import GroupShard
-from barnabas.metadata.image import Image
+from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.internal_topics import GROUP_TOPIC, TRANSACTION_TOPIC
 from barnabas.metadata.writer import MetadataWriter
 from barnabas.replication.flusher import Flusher
@@ -28,7 +28,7 @@ class Coordinators:
     def __init__(
         self,
         config: Callable[[], BrokerConfig],
-        image: Callable[[], Image],
+        image: Callable[[], MetadataImage],
         replicas: ReplicaManager,
         flusher: Flusher,
         clock: Clock,
@@ -36,9 +36,9 @@ class Coordinators:
         producer_ids: ProducerIds,
     ) -> None:
         """`config` and `image` give what holds at the moment."""
-        of_groups = Surroundings(config, image, dice)
+        of_groups = GroupCoordinatorContext(config, image, dice)
         self.group_counts = of_groups.counts
-        self.groups = Coordinator(
+        self.groups = CoordinatorRuntime(
             GROUP_TOPIC,
             lambda index: GroupShard(of_groups),
             GROUP_RECORDS,
@@ -47,11 +47,11 @@ class Coordinators:
             clock,
             compression=Compression(config().integer("offsets.topic.compression.codec")),
         )
-        of_transactions = transactions.Surroundings(config, image, producer_ids.take)
+        of_transactions = transactions.TransactionCoordinatorContext(config, image, producer_ids.take)
         self.transaction_counts = of_transactions.counts
         markers = LocalMarkers(config, image, replicas, flusher)
         self.marker_sender = MarkerSender(markers, clock, producer_ids.ready)
-        self.transactions = Coordinator(
+        self.transactions = CoordinatorRuntime(
             TRANSACTION_TOPIC,
             lambda index: transactions.TransactionShard(of_transactions),
             TRANSACTION_RECORDS,

@@ -20,7 +20,7 @@ from barnabas.metadata.scram import ScramCredential
 from barnabas.metadata.writer import MetadataWriter
 from barnabas.net.connections import ConnectionLimits, Connections
 from barnabas.net.listener import NetworkListener, StartError
-from barnabas.security.sasl.authenticator import LoginEvent, Outcome
+from barnabas.security.sasl.authenticator import LoginEvent, LoginOutcome
 from barnabas.security.sasl.server import SaslServer
 from barnabas.security.sasl.stand_ins import StandIns
 from barnabas.security.security_log import SecurityLog
@@ -65,7 +65,7 @@ class Listeners:
         secret = metadata.image.cluster[CLUSTER_KEY].secret
         self._stand_ins = StandIns(secret, lambda: metadata.image.scram_credentials)
         #: (listener, mechanism or "", outcome) -> how often
-        self.logins: Counter[tuple[str, str, Outcome]] = Counter()
+        self.logins: Counter[tuple[str, str, LoginOutcome]] = Counter()
         #: called when clients are to be told of other endpoints: whoever it is must `accept` afterwards
         self.on_changed: Callable[[], None] = lambda: None
 

@@ -4,12 +4,12 @@ from collections.abc import Callable, Collection, Mapping
 
 from barnabas.base.ids import TopicPartition
 from barnabas.config.broker_config import BrokerConfig
-from barnabas.metadata.image import Image
+from barnabas.metadata.image import MetadataImage
 from barnabas.replication.flusher import Flusher
 from barnabas.replication.replica_manager import ReplicaManager
 from barnabas.replication.transaction_markers import write_end_markers
 from barnabas.wire.errors import ErrorCode
-from barnabas.wire.records.control import EndMarker
+from barnabas.wire.records.control import EndTransactionMarker
 
 
 class LocalMarkers:
@@ -18,7 +18,7 @@ class LocalMarkers:
     def __init__(
         self,
         config: Callable[[], BrokerConfig],
-        image: Callable[[], Image],
+        image: Callable[[], MetadataImage],
         replicas: ReplicaManager,
         flusher: Flusher,
     ) -> None:
@@ -28,7 +28,7 @@ class LocalMarkers:
         self._flusher = flusher
 
     async def write(
-        self, marker: EndMarker, partitions: Collection[TopicPartition], transaction_version: int
+        self, marker: EndTransactionMarker, partitions: Collection[TopicPartition], transaction_version: int
     ) -> Mapping[TopicPartition, ErrorCode]:
         """What became of each partition's marker."""
         outcomes = await write_end_markers(

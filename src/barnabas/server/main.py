@@ -13,7 +13,7 @@ from pathlib import Path
 from barnabas import __version__
 from barnabas.base.arguments import conceal
 from barnabas.base.clock import SystemClock
-from barnabas.client.core.address import Address
+from barnabas.client.core.address import BrokerAddress
 from barnabas.config.broker_config import BrokerConfig, find_broker_key
 from barnabas.config.definition import ConfigError
 from barnabas.config.listeners import SecurityProtocol
@@ -214,7 +214,7 @@ def _facts(server: BrokerServer) -> dict[str, object]:
     facts: dict[str, object] = {
         "cluster_id": server.cluster_id,
         "node_id": server.node.broker_id,
-        "listeners": [f"{name}://{Address(host, port)}" for name, host, port in server.addresses],
+        "listeners": [f"{name}://{BrokerAddress(host, port)}" for name, host, port in server.addresses],
     }
     if server.metrics_port:
         facts["metrics_port"] = server.metrics_port
@@ -238,7 +238,7 @@ async def _reload(server: BrokerServer) -> None:
 
 def _greet(server: BrokerServer, config: BrokerConfig) -> None:
     _, host, port = server.addresses[0]
-    bootstrap = str(Address(host, port))
+    bootstrap = str(BrokerAddress(host, port))
     print(f"Barnabas serves Kafka on {bootstrap}, data in {', '.join(config.log_dirs)}.")
     if server.metrics_port:
         metrics_host = config.text("barnabas.metrics.listener").rpartition(":")[0] or "127.0.0.1"

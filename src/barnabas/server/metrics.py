@@ -3,7 +3,7 @@
 from barnabas.api.context import Node
 from barnabas.log.compaction.cleaner import LogCleaner
 from barnabas.log.imports.importer import Replacements
-from barnabas.log.log_manager import LogDirectories
+from barnabas.log.log_manager import LogManager
 from barnabas.net.connections import Connections
 from barnabas.policy.policies import Policies
 from barnabas.server.audit_publisher import AuditPublisher
@@ -22,7 +22,7 @@ def metrics_registry(
     statistics: RequestStatistics,
     connections: Connections,
     listeners: Listeners,
-    directories: LogDirectories,
+    directories: LogManager,
     cleaner: LogCleaner,
     replacements: Replacements,
     coordinators: Coordinators,
@@ -105,7 +105,7 @@ def _policy_metrics(registry: MetricsRegistry, policies: Policies) -> None:
 
 
 def _log_metric(
-    registry: MetricsRegistry, metric: MetricName, directories: LogDirectories, attribute: str
+    registry: MetricsRegistry, metric: MetricName, directories: LogManager, attribute: str
 ) -> None:
     def collect() -> Values:
         for name, log in directories.logs.items():

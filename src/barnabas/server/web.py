@@ -6,7 +6,7 @@ from concurrent.futures import Future
 from ipaddress import ip_address
 from typing import NamedTuple, Protocol
 
-from barnabas.client.core.address import Address
+from barnabas.client.core.address import BrokerAddress
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.config.listeners import SecurityProtocol
 from barnabas.telemetry.http import LOOPBACK, parse_listener
@@ -72,7 +72,7 @@ def site_of(
     return Site(
         host,
         port,
-        str(Address(own, found[1])),
+        str(BrokerAddress(own, found[1])),
         config.boolean("barnabas.console.read.only"),
         http_hosts(config),
         config.items("barnabas.console.trusted.proxies"),

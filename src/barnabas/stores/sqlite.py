@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
-from barnabas.metadata.store import NEVER, Change, Commit, Conflict, Item, StoreError
+from barnabas.metadata.store import NEVER, Commit, Conflict, Item, StoreChange, StoreError
 
 ResultT = TypeVar("ResultT")
 
@@ -39,7 +39,7 @@ class SqliteStore:
         except sqlite3.DatabaseError as error:
             raise StoreError(f"the metadata store {self._path} cannot be read: {error}") from error
 
-    async def commit(self, reads: Mapping[str, int], changes: tuple[Change, ...]) -> int:
+    async def commit(self, reads: Mapping[str, int], changes: tuple[StoreChange, ...]) -> int:
         """Write `changes` if every key in `reads` still has that revision; see `metadata.store.Store`."""
         try:
             return await self._in_thread(self._commit, asyncio.get_running_loop(), reads, changes)
@@ -84,7 +84,7 @@ class SqliteStore:
         return revision, [Item(*row) for row in rows]
 
     def _commit(
-        self, loop: asyncio.AbstractEventLoop, reads: Mapping[str, int], changes: tuple[Change, ...]
+        self, loop: asyncio.AbstractEventLoop, reads: Mapping[str, int], changes: tuple[StoreChange, ...]
     ) -> int:
         database = self._open()
         database.execute("BEGIN IMMEDIATE")
@@ -104,7 +104,7 @@ class SqliteStore:
             watcher.put_nowait(commit)
 
     def _write(
-        self, database: sqlite3.Connection, reads: Mapping[str, int], changes: tuple[Change, ...]
+        self, database: sqlite3.Connection, reads: Mapping[str, int], changes: tuple[StoreChange, ...]
     ) -> int:
         (last,) = database.execute("SELECT last FROM revision").fetchone()
         for key, seen in reads.items():

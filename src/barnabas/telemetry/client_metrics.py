@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from barnabas.telemetry.otlp import Attributes, DataPoint, Kind
+from barnabas.telemetry.otlp import Attributes, DataPoint, DataPointKind
 
 #: Series that one client may have, and all of them together; what comes beyond is counted and forgotten.
 CLIENT_SERIES_COUNT_MAX = 1000
@@ -44,14 +44,14 @@ class ClientMetrics:
         client = self._clients.setdefault(instance_id, _Client(labels))
         client.labels = labels
         for point in points:
-            table = client.gauges if point.kind is Kind.GAUGE else client.sums
+            table = client.gauges if point.kind is DataPointKind.GAUGE else client.sums
             series = (point.metric, point.attributes)
             if series not in table:
                 if client.series_count >= CLIENT_SERIES_COUNT_MAX or self._series_count >= SERIES_COUNT_MAX:
                     self.dropped_count += 1
                     continue
                 self._series_count += 1
-            before = table.get(series, 0.0) if point.kind is Kind.DELTA else 0.0
+            before = table.get(series, 0.0) if point.kind is DataPointKind.DELTA else 0.0
             table[series] = before + point.value
 
     def forget(self, instance_id: bytes) -> None:

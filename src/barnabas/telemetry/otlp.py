@@ -40,7 +40,7 @@ class MalformedMetrics(Exception):
     """Bytes that are no metrics."""
 
 
-class Kind(Enum):
+class DataPointKind(Enum):
     """What a data point says."""
 
     GAUGE = "gauge"  #: how it is now
@@ -52,12 +52,12 @@ class DataPoint(NamedTuple):
     """One number of one metric, with the attributes of its resource and its own."""
 
     metric: str
-    kind: Kind
+    kind: DataPointKind
     value: float
     attributes: Attributes
 
 
-class _Fields:
+class _ProtobufReader:
     """Reads the fields of messages, one inside the other, until the budget of them all is spent."""
 
     def __init__(self) -> None:
@@ -140,7 +140,7 @@ def read_points(data: bytes) -> Iterator[Sequence[DataPoint]]:
 
     :raises MalformedMetrics: When the bytes cannot be read, or have too many fields; points before that are given.
     """
-    fields = _Fields()
+    fields = _ProtobufReader()
     for resource_metrics in fields.elements(memoryview(data), 1):
         yield ()
         attributes: Attributes = ()
@@ -155,7 +155,9 @@ def read_points(data: bytes) -> Iterator[Sequence[DataPoint]]:
                 yield from _points(fields, metric, attributes)
 
 
-def _points(fields: _Fields, metric: memoryview, attributes: Attributes) -> Iterator[Sequence[DataPoint]]:
+def _points(
+    fields: _ProtobufReader, metric: memoryview, attributes: Attributes
+) -> Iterator[Sequence[DataPoint]]:
     name, shape, data = "", _GAUGE, _EMPTY
     fields.begin_piece()
     for number, _, value in fields.of(metric):
@@ -190,19 +192,19 @@ def _points(fields: _Fields, metric: memoryview, attributes: Attributes) -> Iter
         fields.end_piece()
 
 
-def _kind(shape: int, temporality: int, *, is_monotonic: bool) -> Kind:
+def _kind(shape: int, temporality: int, *, is_monotonic: bool) -> DataPointKind:
     if shape == _GAUGE or (shape == _SUM and not is_monotonic):
-        return Kind.GAUGE
-    return Kind.DELTA if temporality == _DELTA else Kind.CUMULATIVE
+        return DataPointKind.GAUGE
+    return DataPointKind.DELTA if temporality == _DELTA else DataPointKind.CUMULATIVE
 
 
-def _number_point(fields: _Fields, point: memoryview) -> Iterator[_Number]:
+def _number_point(fields: _ProtobufReader, point: memoryview) -> Iterator[_Number]:
     number = _number(fields, point)
     if number is not None:
         yield "", number, _attributes(fields, point, 7)
 
 
-def _histogram_point(fields: _Fields, point: memoryview) -> Iterator[_Number]:
+def _histogram_point(fields: _ProtobufReader, point: memoryview) -> Iterator[_Number]:
     count, total, counts, bounds = 0, None, memoryview(b""), memoryview(b"")
     for number, _, value in fields.of(point):
         if not isinstance(value, memoryview):
@@ -231,7 +233,7 @@ def _packed(data: memoryview, kind: str) -> tuple[float, ...]:
     return struct.unpack(f"<{count}{kind}", data[: count * _NUMBER_BYTES])
 
 
-def _number(fields: _Fields, point: memoryview) -> float | None:
+def _number(fields: _ProtobufReader, point: memoryview) -> float | None:
     for number, wire_type, value in fields.of(point):
         if wire_type == _FIXED64 and isinstance(value, memoryview):
             if number == 4:
@@ -241,7 +243,7 @@ def _number(fields: _Fields, point: memoryview) -> float | None:
     return None
 
 
-def _attributes(fields: _Fields, data: memoryview, wanted: int) -> Attributes:
+def _attributes(fields: _ProtobufReader, data: memoryview, wanted: int) -> Attributes:
     found = []
     for pair in fields.messages(data, wanted):
         key = text = ""
@@ -255,7 +257,7 @@ def _attributes(fields: _Fields, data: memoryview, wanted: int) -> Attributes:
     return tuple(found)
 
 
-def _any_value(fields: _Fields, data: memoryview) -> str:
+def _any_value(fields: _ProtobufReader, data: memoryview) -> str:
     """Text, truth and numbers as text; arrays and maps are not told."""
     for number, _, value in fields.of(data):
         if isinstance(value, memoryview):

@@ -13,11 +13,11 @@ from barnabas.base.ids import TopicPartition
 from barnabas.client.admin.admin import raise_errors
 from barnabas.client.admin.model import NewTopic
 from barnabas.client.admin.offsets import EARLIEST
-from barnabas.client.blocking import Client, Producer
+from barnabas.client.blocking import BlockingClient, BlockingProducer
 from barnabas.client.consumer.completed_fetch import ConsumedRecord
 from barnabas.client.core.loop_thread import LoopThread
-from barnabas.client.core.metadata import Topic
-from barnabas.client.producer.accumulator import Delivery
+from barnabas.client.core.metadata import TopicInfo
+from barnabas.client.producer.accumulator import RecordMetadata
 from barnabas.config.listeners import SecurityProtocol
 from barnabas.config.load import load_broker_config
 from barnabas.server.broker import BrokerServer
@@ -25,7 +25,7 @@ from barnabas.testing.faults import (
     OWN_CLIENT_ID,
     Delay,
     Drop,
-    Failure,
+    ErrorFault,
     Fault,
     Faults,
     api_key_of,
@@ -66,8 +66,8 @@ class EmbeddedBroker:
         self._directory: TemporaryDirectory[str] | None = None
         self._thread: LoopThread | None = None
         self._server: BrokerServer | None = None
-        self._client: Client | None = None
-        self._producer: Producer | None = None
+        self._client: BlockingClient | None = None
+        self._producer: BlockingProducer | None = None
         self._faults = Faults()
         self._clock: Clock = SystemClock()
 
@@ -211,7 +211,7 @@ class EmbeddedBroker:
         return {
             name: len(topic.partitions)
             for name, topic in described.items()
-            if isinstance(topic, Topic) and not topic.is_internal
+            if isinstance(topic, TopicInfo) and not topic.is_internal
         }
 
     def produce(
@@ -223,7 +223,7 @@ class EmbeddedBroker:
         partition: int | None = None,
         headers: RecordHeaders = (),
         timestamp_ms: int | None = None,
-    ) -> Delivery:
+    ) -> RecordMetadata:
         """Write one record and wait until it is stored; text becomes UTF-8. Creates the topic if need be.
 
         :raises KafkaError: Why it was not stored.
@@ -248,7 +248,7 @@ class EmbeddedBroker:
         :raises TimeoutError: When fewer than `count` have come within `timeout_ms`.
         """
         [described] = self.client.admin.describe_topics([topic]).values()
-        if not isinstance(described, Topic):
+        if not isinstance(described, TopicInfo):
             raise described
         starts = {TopicPartition(topic, index): EARLIEST for index in range(len(described.partitions))}
         deadline_ms = self._clock.monotonic_ms() + timeout_ms
@@ -265,11 +265,11 @@ class EmbeddedBroker:
         return sorted(found, key=lambda record: (record.partition, record.offset))
 
     @property
-    def client(self) -> Client:
+    def client(self) -> BlockingClient:
         """Barnabas's own client, connected."""
         if self._client is None:
             assert self.server
-            self._client = Client(self._open_address, client_id=OWN_CLIENT_ID)
+            self._client = BlockingClient(self._open_address, client_id=OWN_CLIENT_ID)
         return self._client
 
     # Faults
@@ -283,7 +283,7 @@ class EmbeddedBroker:
         :param topic: Strike only requests that name this topic; the whole request fails then.
         :raises ValueError: For an API or error that there is not.
         """
-        return self._inject(Failure(self._api_key(api), times, topic, error_code_of(error)))
+        return self._inject(ErrorFault(self._api_key(api), times, topic, error_code_of(error)))
 
     def delay_next(self, api: str | int, delay_ms: int, times: int = 1, *, topic: str | None = None) -> Fault:
         """Do what the next `times` requests of an API ask, and answer `delay_ms` late."""

@@ -51,7 +51,7 @@ class Fault:
         raise NotImplementedError
 
 
-class Failure(Fault):
+class ErrorFault(Fault):
     """The request is answered with an error and does nothing."""
 
     def __init__(self, api_key: int, times: int, topic: str | None, code: ErrorCode) -> None:

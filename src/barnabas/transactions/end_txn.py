@@ -11,13 +11,13 @@ from barnabas.transactions.transaction import (
     LAST_EPOCH,
     NO_EPOCH,
     NO_PRODUCER_ID,
-    Transaction,
+    TransactionMetadata,
 )
 
 _T = TransactionState
 
 
-class Ending(NamedTuple):
+class EndTxn(NamedTuple):
     """How a producer wants its transaction ended."""
 
     transactional_id: str
@@ -28,8 +28,8 @@ class Ending(NamedTuple):
 
 
 def decide_end(
-    known: Transaction | None, asked: Ending, now_ms: int, next_id: Callable[[], int]
-) -> Transaction | None:
+    known: TransactionMetadata | None, asked: EndTxn, now_ms: int, next_id: Callable[[], int]
+) -> TransactionMetadata | None:
     """The transaction with its outcome decided (PrepareCommit, PrepareAbort); None when it has ended so already.
 
     :param next_id: Gives a producer id that nobody has.
@@ -43,7 +43,7 @@ def decide_end(
     return _decide_end(known, asked, now_ms)
 
 
-def _decide_end(known: Transaction, asked: Ending, now_ms: int) -> Transaction | None:
+def _decide_end(known: TransactionMetadata, asked: EndTxn, now_ms: int) -> TransactionMetadata | None:
     """For clients that do not know of bumps: an end asked for twice in the same epoch is the same end."""
     if asked.producer_id != known.producer_id:
         raise unknown_mapping(asked.transactional_id, asked.producer_id)
@@ -59,8 +59,8 @@ def _decide_end(known: Transaction, asked: Ending, now_ms: int) -> Transaction |
 
 
 def _decide_end_with_bump(
-    known: Transaction, asked: Ending, now_ms: int, next_id: Callable[[], int]
-) -> Transaction | None:
+    known: TransactionMetadata, asked: EndTxn, now_ms: int, next_id: Callable[[], int]
+) -> TransactionMetadata | None:
     """For clients whose epoch grows with each end: the epoch tells an end asked for twice from the next one."""
     if known.is_prepared:
         raise concurrent(known)
@@ -85,7 +85,9 @@ def _decide_end_with_bump(
     return _prepared(known, asked.commit, now_ms, asked.client_version, next_producer_id)
 
 
-def fenced(known: Transaction, now_ms: int, level: int, next_id: Callable[[], int]) -> Transaction:
+def fenced(
+    known: TransactionMetadata, now_ms: int, level: int, next_id: Callable[[], int]
+) -> TransactionMetadata:
     """An open transaction on its way to be aborted, with an epoch that its producer does not have.
 
     :param level: The cluster's transaction.version.
@@ -101,8 +103,8 @@ def fenced(known: Transaction, now_ms: int, level: int, next_id: Callable[[], in
 
 
 def _prepared(
-    known: Transaction, commit: bool, now_ms: int, client_version: int, next_producer_id: int
-) -> Transaction:
+    known: TransactionMetadata, commit: bool, now_ms: int, client_version: int, next_producer_id: int
+) -> TransactionMetadata:
     has_partitions = known.state in (_T.ONGOING, _T.PREPARE_EPOCH_FENCE)
     epochs = {"producer_epoch": known.producer_epoch, "last_epoch": known.last_epoch}
     if client_version >= EPOCH_BUMPS_LEVEL:
@@ -118,7 +120,7 @@ def _prepared(
     )
 
 
-def completed(known: Transaction, now_ms: int) -> Transaction:
+def completed(known: TransactionMetadata, now_ms: int) -> TransactionMetadata:
     """The transaction when every partition has its marker; the next producer id, if there is one, takes over."""
     producer_id, producer_epoch = known.producer_id, known.producer_epoch
     if known.bumps_epochs and known.next_producer_id != NO_PRODUCER_ID:

@@ -10,7 +10,7 @@ from barnabas.transactions.transaction import (
     LAST_EPOCH,
     NO_EPOCH,
     NO_TIMESTAMP,
-    Transaction,
+    TransactionMetadata,
 )
 
 
@@ -30,12 +30,12 @@ class Initialization(NamedTuple):
 
 
 def decide_initialize(
-    known: Transaction | None,
+    known: TransactionMetadata | None,
     asked: Initialization,
     now_ms: int,
     level: int,
     next_id: Callable[[], int],
-) -> Transaction:
+) -> TransactionMetadata:
     """What becomes of the transactional id.
 
     Idle, it goes to the producer with another epoch. With a transaction open, that is aborted first (PrepareAbort), and
@@ -46,7 +46,7 @@ def decide_initialize(
     :raises KafkaError: CONCURRENT_TRANSACTIONS, PRODUCER_FENCED, or what `next_id` raises.
     """
     if known is None:
-        known = Transaction(
+        known = TransactionMetadata(
             asked.transactional_id, next_id(), NO_EPOCH, asked.timeout_ms, TransactionState.EMPTY, now_ms
         )
     if known.is_prepared:
@@ -63,7 +63,7 @@ def decide_initialize(
     return _taken_over(known, asked, now_ms, producer_epoch=epoch, last_epoch=last_epoch)
 
 
-def _may_be(known: Transaction, expected: ProducerIdAndEpoch) -> bool:
+def _may_be(known: TransactionMetadata, expected: ProducerIdAndEpoch) -> bool:
     """Whether the one who asks may be the producer that has the id: what its epoch is worth is seen later."""
     return (
         known.producer_epoch == NO_EPOCH
@@ -75,7 +75,7 @@ def _may_be(known: Transaction, expected: ProducerIdAndEpoch) -> bool:
     )
 
 
-def _bumped(known: Transaction, expected: ProducerIdAndEpoch | None) -> tuple[int, int]:
+def _bumped(known: TransactionMetadata, expected: ProducerIdAndEpoch | None) -> tuple[int, int]:
     """The epoch to work with, and the one before, by which the same producer may ask again."""
     if expected is None:
         return known.producer_epoch + 1, NO_EPOCH
@@ -86,12 +86,16 @@ def _bumped(known: Transaction, expected: ProducerIdAndEpoch | None) -> tuple[in
     raise producer_fenced(known, expected.producer_id, expected.producer_epoch)
 
 
-def _with_another_id(known: Transaction, asked: Initialization, now_ms: int, producer_id: int) -> Transaction:
+def _with_another_id(
+    known: TransactionMetadata, asked: Initialization, now_ms: int, producer_id: int
+) -> TransactionMetadata:
     last_epoch = NO_EPOCH if asked.expected is None else known.producer_epoch
     return _taken_over(known, asked, now_ms, producer_id=producer_id, producer_epoch=0, last_epoch=last_epoch)
 
 
-def _taken_over(known: Transaction, asked: Initialization, now_ms: int, **identity: int) -> Transaction:
+def _taken_over(
+    known: TransactionMetadata, asked: Initialization, now_ms: int, **identity: int
+) -> TransactionMetadata:
     return known.moved(
         TransactionState.EMPTY,
         timeout_ms=asked.timeout_ms,

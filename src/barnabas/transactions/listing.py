@@ -7,7 +7,7 @@ from typing import Any
 import re2
 
 from barnabas.transactions.states import TransactionState
-from barnabas.transactions.transaction import Transaction
+from barnabas.transactions.transaction import TransactionMetadata
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 _QUIET = re2.Options()
@@ -23,7 +23,7 @@ class Filter:
     duration_ms: int = -1  #: open for longer than that; negative for all
     pattern: Any = None  #: a compiled RE2 expression of the whole transactional id
 
-    def matches(self, transaction: Transaction, now_ms: int) -> bool:
+    def matches(self, transaction: TransactionMetadata, now_ms: int) -> bool:
         """Whether a transactional id is asked for."""
         return (
             transaction.state is not TransactionState.DEAD

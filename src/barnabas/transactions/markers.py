@@ -6,14 +6,14 @@ from typing import Any, Protocol
 
 from barnabas.base.clock import Clock
 from barnabas.base.ids import TopicPartition
-from barnabas.coordinator.context import ShardRunner, ShardState
-from barnabas.coordinator.runtime import Coordinator
+from barnabas.coordinator.runner import ShardRunner, ShardState
+from barnabas.coordinator.runtime import CoordinatorRuntime
 from barnabas.telemetry.logs import get_logger
 from barnabas.transactions.shard import GetProducerIds, TransactionShard, WriteMarkers
 from barnabas.transactions.states import TransactionState
-from barnabas.transactions.transaction import Transaction
+from barnabas.transactions.transaction import TransactionMetadata
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.records.control import EndMarker
+from barnabas.wire.records.control import EndTransactionMarker
 
 #: Between attempts to write markers that could not be written.
 RETRY_MS = 100
@@ -31,7 +31,7 @@ class MarkerWriter(Protocol):
     """Writes markers to partitions, wherever their leaders are."""
 
     async def write(
-        self, marker: EndMarker, partitions: Collection[TopicPartition], transaction_version: int
+        self, marker: EndTransactionMarker, partitions: Collection[TopicPartition], transaction_version: int
     ) -> Mapping[TopicPartition, ErrorCode]:
         """What became of each partition's marker; UNKNOWN_TOPIC_OR_PARTITION only for what is gone for good."""
         ...
@@ -52,7 +52,7 @@ class MarkerSender:
         self.waiting_count = 0  #: markers that are still to be written
         self.retries_count = 0  #: markers that could not be written and are tried again
 
-    def serve(self, coordinator: Coordinator[TransactionShard]) -> None:
+    def serve(self, coordinator: CoordinatorRuntime[TransactionShard]) -> None:
         """Find here whom to tell when markers are written."""
         self._find = coordinator.runner
 
@@ -72,8 +72,8 @@ class MarkerSender:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _send(self, runner: ShardRunner[TransactionShard], transaction: Transaction) -> None:
-        marker = EndMarker(
+    async def _send(self, runner: ShardRunner[TransactionShard], transaction: TransactionMetadata) -> None:
+        marker = EndTransactionMarker(
             transaction.producer_id,
             transaction.producer_epoch,
             runner.log.leader_epoch,
@@ -88,7 +88,10 @@ class MarkerSender:
         runner.tell(lambda shard, step: shard.markers_written(step, transaction))
 
     async def _write(
-        self, runner: ShardRunner[TransactionShard], transaction: Transaction, marker: EndMarker
+        self,
+        runner: ShardRunner[TransactionShard],
+        transaction: TransactionMetadata,
+        marker: EndTransactionMarker,
     ) -> None:
         left: Collection[TopicPartition] = transaction.partitions
         self.waiting_count += len(left)
@@ -104,7 +107,7 @@ class MarkerSender:
             self.waiting_count -= len(left)
 
     async def _try_again_later(
-        self, transaction: Transaction, refused: Mapping[TopicPartition, ErrorCode]
+        self, transaction: TransactionMetadata, refused: Mapping[TopicPartition, ErrorCode]
     ) -> None:
         self.retries_count += len(refused)
         _log.warning(

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from barnabas.base.ids import TopicPartition
 from barnabas.transactions.refusals import concurrent, producer_fenced, unknown_mapping
 from barnabas.transactions.states import TransactionState
-from barnabas.transactions.transaction import Transaction
+from barnabas.transactions.transaction import TransactionMetadata
 from barnabas.wire.errors import ErrorCode
 
 
@@ -20,7 +20,7 @@ class Addition(NamedTuple):
     client_version: int = 0  #: the transaction.version that the request's version stands for
 
 
-def decide_add(known: Transaction | None, asked: Addition, now_ms: int) -> Transaction | None:
+def decide_add(known: TransactionMetadata | None, asked: Addition, now_ms: int) -> TransactionMetadata | None:
     """The transaction, open and with the partitions in it; None when they are in it already.
 
     :raises KafkaError: INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS.
@@ -40,7 +40,7 @@ def decide_add(known: Transaction | None, asked: Addition, now_ms: int) -> Trans
     )
 
 
-def verify(known: Transaction | None, asked: Addition) -> Mapping[TopicPartition, ErrorCode]:
+def verify(known: TransactionMetadata | None, asked: Addition) -> Mapping[TopicPartition, ErrorCode]:
     """Whether each partition is in the producer's open transaction: NONE or TRANSACTION_ABORTABLE.
 
     :raises KafkaError: INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS.
@@ -54,7 +54,7 @@ def verify(known: Transaction | None, asked: Addition) -> Mapping[TopicPartition
     }
 
 
-def _checked(known: Transaction | None, asked: Addition) -> Transaction:
+def _checked(known: TransactionMetadata | None, asked: Addition) -> TransactionMetadata:
     if known is None or known.producer_id != asked.producer_id:
         raise unknown_mapping(asked.transactional_id, asked.producer_id)
     if known.producer_epoch != asked.producer_epoch:

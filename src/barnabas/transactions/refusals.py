@@ -1,6 +1,6 @@
 """What producers are told that may not do what they ask for."""
 
-from barnabas.transactions.transaction import Transaction
+from barnabas.transactions.transaction import TransactionMetadata
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 
@@ -10,7 +10,7 @@ def unknown_mapping(transactional_id: str, producer_id: int) -> KafkaError:
     return KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING, message)
 
 
-def producer_fenced(known: Transaction, producer_id: int, producer_epoch: int) -> KafkaError:
+def producer_fenced(known: TransactionMetadata, producer_id: int, producer_epoch: int) -> KafkaError:
     """Another producer has taken over the transactional id."""
     message = (
         f"Producer {producer_id} with epoch {producer_epoch} does not have transactional id "
@@ -19,13 +19,13 @@ def producer_fenced(known: Transaction, producer_id: int, producer_epoch: int) -
     return KafkaError(ErrorCode.PRODUCER_FENCED, message)
 
 
-def concurrent(known: Transaction) -> KafkaError:
+def concurrent(known: TransactionMetadata) -> KafkaError:
     """The transaction before is not over: ask again."""
     message = f"The last transaction of '{known.transactional_id}' is still being completed: try again."
     return KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS, message)
 
 
-def invalid_state(known: Transaction, *, commit: bool) -> KafkaError:
+def invalid_state(known: TransactionMetadata, *, commit: bool) -> KafkaError:
     """There is nothing that could be ended so."""
     what = "committed" if commit else "aborted"
     message = f"Transactional id '{known.transactional_id}' is {known.state}: nothing can be {what}."

@@ -6,22 +6,22 @@ from dataclasses import dataclass, field
 
 from barnabas.base.ids import TopicPartition
 from barnabas.config.broker_config import BrokerConfig
-from barnabas.coordinator.result import Pending, Step, TimerKey
+from barnabas.coordinator.result import CoordinatorResult, Pending, TimerKey
 from barnabas.coordinator.shard import RecordPlace
-from barnabas.metadata.image import Image
+from barnabas.metadata.image import MetadataImage
 from barnabas.telemetry.logs import get_logger
-from barnabas.transactions.end_txn import Ending, completed, decide_end, fenced
+from barnabas.transactions.end_txn import EndTxn, completed, decide_end, fenced
 from barnabas.transactions.initialization import Initialization, decide_initialize
 from barnabas.transactions.listing import Filter
 from barnabas.transactions.partitions import Addition, decide_add, verify
 from barnabas.transactions.refusals import concurrent
 from barnabas.transactions.states import TransactionState
 from barnabas.transactions.statistics import TransactionCounts, TransactionStatistics
-from barnabas.transactions.transaction import TAGGED_FIELDS_LEVEL, Transaction
+from barnabas.transactions.transaction import TAGGED_FIELDS_LEVEL, TransactionMetadata
 from barnabas.wire.coordinator_records.serde import AnyRecord
 from barnabas.wire.coordinator_records.transaction_log import TransactionLogKey, TransactionLogValue
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.records.control import EndMarker
+from barnabas.wire.records.control import EndTransactionMarker
 
 #: Changed in one step at most, so that one batch holds the records.
 SWEPT_COUNT = 500
@@ -39,11 +39,11 @@ _log = get_logger("barnabas.transactions")
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class TransactionCoordinatorContext:
     """What transactions look at besides their own state, and where all shards count."""
 
     config: Callable[[], BrokerConfig]  #: as it stands now
-    image: Callable[[], Image]  #: cluster state as this node knows it now
+    image: Callable[[], MetadataImage]  #: cluster state as this node knows it now
     #: gives a fresh producer id, or raises COORDINATOR_LOAD_IN_PROGRESS while there is none
     next_producer_id: Callable[[], int]
     counts: TransactionCounts = field(default_factory=TransactionCounts)
@@ -61,7 +61,7 @@ class WriteMarkers:
     `TransactionShard.markers_written` is to be told when all of them know.
     """
 
-    transaction: Transaction
+    transaction: TransactionMetadata
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,15 +74,17 @@ class TransactionShard:
 
     follows_cluster = False
 
-    def __init__(self, surroundings: Surroundings) -> None:
+    def __init__(self, surroundings: TransactionCoordinatorContext) -> None:
         self.surroundings = surroundings
-        self.transactions: dict[str, Transaction] = {}
+        self.transactions: dict[str, TransactionMetadata] = {}
         #: by the last event on each id: what is replayed if it is stored, and the value that tells that it is
-        self._decided: dict[str, tuple[TransactionLogValue, Transaction]] = {}
+        self._decided: dict[str, tuple[TransactionLogValue, TransactionMetadata]] = {}
 
     # Events
 
-    def initialize(self, step: Step, pending: Pending[Transaction], asked: Initialization) -> None:
+    def initialize(
+        self, step: CoordinatorResult, pending: Pending[TransactionMetadata], asked: Initialization
+    ) -> None:
         """A producer takes a transactional id over.
 
         :raises KafkaError: CONCURRENT_TRANSACTIONS, PRODUCER_FENCED, COORDINATOR_LOAD_IN_PROGRESS.
@@ -97,7 +99,7 @@ class TransactionShard:
         step.do(WriteMarkers(decided))
         step.refuse(pending, concurrent(decided))
 
-    def add_partitions(self, step: Step, pending: Pending[None], asked: Addition) -> None:
+    def add_partitions(self, step: CoordinatorResult, pending: Pending[None], asked: Addition) -> None:
         """Partitions join a transaction, which begins with the first.
 
         :raises KafkaError: INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS.
@@ -114,7 +116,7 @@ class TransactionShard:
         """
         return verify(self.transactions.get(asked.transactional_id), asked)
 
-    def end(self, step: Step, pending: Pending[Transaction], asked: Ending) -> None:
+    def end(self, step: CoordinatorResult, pending: Pending[TransactionMetadata], asked: EndTxn) -> None:
         """A producer ends its transaction; the answer is who it is from now on.
 
         :raises KafkaError: INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS, INVALID_TXN_STATE,
@@ -130,7 +132,7 @@ class TransactionShard:
         step.answer(pending, completed(decided, step.now_ms))
         step.do(WriteMarkers(decided))
 
-    def markers_written(self, step: Step, prepared: Transaction) -> None:
+    def markers_written(self, step: CoordinatorResult, prepared: TransactionMetadata) -> None:
         """Every partition knows how the transaction has ended."""
         transactional_id = prepared.transactional_id
         known = self.transactions.get(transactional_id)
@@ -141,7 +143,7 @@ class TransactionShard:
 
     # Stored state
 
-    def _write(self, step: Step, decided: Transaction) -> None:
+    def _write(self, step: CoordinatorResult, decided: TransactionMetadata) -> None:
         value_version = 1 if self.surroundings.level >= TAGGED_FIELDS_LEVEL else 0
         value = decided.value()
         step.append(decided.key, value, value_version)
@@ -157,15 +159,15 @@ class TransactionShard:
             return
         assert isinstance(value, TransactionLogValue)
         if decided is None or written is not value:
-            decided = Transaction.of(key, value)
+            decided = TransactionMetadata.of(key, value)
         self.transactions[key.transactional_id] = decided
 
-    def replay_end_marker(self, marker: EndMarker) -> None:
+    def replay_end_marker(self, marker: EndTransactionMarker) -> None:
         """There are no transactions in this topic itself."""
 
     # Time
 
-    def loaded(self, step: Step) -> None:
+    def loaded(self, step: CoordinatorResult) -> None:
         """Finish what was decided when the coordinator before this one went away."""
         for transaction in self.transactions.values():
             if transaction.is_prepared:
@@ -173,7 +175,7 @@ class TransactionShard:
         self._come_back(step, _SWEEP_TIMEOUTS)
         self._come_back(step, _SWEEP_EXPIRED)
 
-    def expire(self, step: Step, key: TimerKey) -> None:
+    def expire(self, step: CoordinatorResult, key: TimerKey) -> None:
         """Look over the transactions, or try again what could not be written."""
         if key == _SWEEP_TIMEOUTS:
             self._abort_timed_out(step)
@@ -188,7 +190,7 @@ class TransactionShard:
             if known is not None and known.is_prepared:
                 self.markers_written(step, known)
 
-    def _come_back(self, step: Step, key: TimerKey) -> None:
+    def _come_back(self, step: CoordinatorResult, key: TimerKey) -> None:
         what = (
             "transaction.abort.timed.out.transaction.cleanup.interval.ms"
             if key == _SWEEP_TIMEOUTS
@@ -196,7 +198,7 @@ class TransactionShard:
         )
         step.set_timer(key, self.surroundings.config().integer(what))
 
-    def _abort_timed_out(self, step: Step) -> None:
+    def _abort_timed_out(self, step: CoordinatorResult) -> None:
         around = self.surroundings
         late = (each for each in self.transactions.values() if each.is_timed_out(step.now_ms))
         for transaction in _first(late):
@@ -215,14 +217,14 @@ class TransactionShard:
             self._write(step, decided)
             step.do(WriteMarkers(decided))
 
-    def _remove_expired(self, step: Step) -> None:
+    def _remove_expired(self, step: CoordinatorResult) -> None:
         expiration_ms = self.surroundings.config().integer("transactional.id.expiration.ms")
         unused = (each for each in self.transactions.values() if each.is_expired(step.now_ms, expiration_ms))
         for transaction in _first(unused):
             step.append(transaction.moved(TransactionState.DEAD).key, None)
             self.surroundings.counts.expired_ids_count += 1
 
-    def follow(self, step: Step, before: Image, after: Image) -> None:
+    def follow(self, step: CoordinatorResult, before: MetadataImage, after: MetadataImage) -> None:
         """Nothing here depends on topics."""
 
     def unload(self) -> None:
@@ -230,7 +232,7 @@ class TransactionShard:
 
     # Questions
 
-    def find(self, transactional_id: str) -> Transaction:
+    def find(self, transactional_id: str) -> TransactionMetadata:
         """What is known of a transactional id.
 
         :raises KafkaError: TRANSACTIONAL_ID_NOT_FOUND.
@@ -241,7 +243,7 @@ class TransactionShard:
             raise KafkaError(ErrorCode.TRANSACTIONAL_ID_NOT_FOUND, message)
         return known
 
-    def matching(self, asked: Filter, now_ms: int) -> list[Transaction]:
+    def matching(self, asked: Filter, now_ms: int) -> list[TransactionMetadata]:
         """The transactional ids that are asked for."""
         return [each for each in self.transactions.values() if asked.matches(each, now_ms)]
 
@@ -260,5 +262,5 @@ class TransactionShard:
             ), transaction  # fmt: skip
 
 
-def _first(transactions: Iterable[Transaction]) -> list[Transaction]:
+def _first(transactions: Iterable[TransactionMetadata]) -> list[TransactionMetadata]:
     return [transaction for _, transaction in zip(range(SWEPT_COUNT), transactions, strict=False)]

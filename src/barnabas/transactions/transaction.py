@@ -32,7 +32,7 @@ TAGGED_FIELDS_LEVEL = 1
 EPOCH_BUMPS_LEVEL = 2
 
 
-class Transaction(NamedTuple):
+class TransactionMetadata(NamedTuple):
     """A transactional id; each change gives a new one."""
 
     transactional_id: str

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from barnabas.base.ids import TopicPartition
 from barnabas.config.broker_config import BrokerConfig
-from barnabas.coordinator.runtime import Coordinator
+from barnabas.coordinator.runtime import CoordinatorRuntime
 from barnabas.transactions.partitions import Addition
 from barnabas.transactions.shard import TransactionShard
 from barnabas.transactions.transaction import EPOCH_BUMPS_LEVEL
@@ -16,7 +16,7 @@ class CoordinatorVerifier:
     """Asks the shard of a transactional id; it is the `TransactionVerifier` of a broker."""
 
     def __init__(
-        self, coordinator: Coordinator[TransactionShard], config: Callable[[], BrokerConfig]
+        self, coordinator: CoordinatorRuntime[TransactionShard], config: Callable[[], BrokerConfig]
     ) -> None:
         self._coordinator = coordinator
         self._config = config

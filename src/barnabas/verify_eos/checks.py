@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from barnabas.base.ids import TopicPartition
-from barnabas.verify_eos.transaction_outcomes import Fate
+from barnabas.verify_eos.transaction_outcomes import TransactionOutcome
 
 _OUTPUT = re.compile(rb"(\d{1,9})-(\d{1,18})(?: (\S+)/(\d{1,9}))?(?!\S)")
 
@@ -43,7 +43,7 @@ class Output(NamedTuple):
 class ReadLog(NamedTuple):
     """A partition of the output: what its log says of each record, and where reading committed ones ended."""
 
-    fates: Mapping[int, Fate]
+    fates: Mapping[int, TransactionOutcome]
     read_up_to: int
 
 
@@ -169,7 +169,7 @@ def _torn(outputs: Sequence[Output]) -> Iterator[str]:
 def _aborted(outputs: Sequence[Output], logs: Mapping[TopicPartition, ReadLog]) -> Iterator[str]:
     for output in outputs:
         fate = logs[output.place].fates.get(output.offset)
-        if fate is not Fate.COMMITTED:
+        if fate is not TransactionOutcome.COMMITTED:
             yield f"{output}: {fate.value if fate else 'not in the log'}"
 
 
@@ -179,5 +179,5 @@ def _hidden(outputs: Sequence[Output], logs: Mapping[TopicPartition, ReadLog]) -
         seen[output.place].add(output.offset)
     for place, log in logs.items():
         for offset, fate in log.fates.items():
-            if fate is Fate.COMMITTED and offset < log.read_up_to and offset not in seen[place]:
+            if fate is TransactionOutcome.COMMITTED and offset < log.read_up_to and offset not in seen[place]:
                 yield f"{place} offset {offset}"

@@ -9,7 +9,7 @@ from barnabas.wire.records.control import read_end_marker
 from barnabas.wire.records.record import decode_batch
 
 
-class Fate(Enum):
+class TransactionOutcome(Enum):
     """Whether a record counts; one outside any transaction is committed."""
 
     COMMITTED = "committed"
@@ -21,7 +21,7 @@ class Fates:
     """Follows the log of one partition, read uncommitted from its beginning on, control batches included."""
 
     def __init__(self) -> None:
-        self.by_offset: dict[int, Fate] = {}
+        self.by_offset: dict[int, TransactionOutcome] = {}
         self._open: defaultdict[int, list[int]] = defaultdict(list)  #: producer id -> offsets
 
     def take(self, batches: Buffer) -> None:
@@ -33,12 +33,12 @@ class Fates:
             if header.is_control:
                 marker = read_end_marker(batches, start, header)
                 if marker is not None:
-                    fate = Fate.COMMITTED if marker.commit else Fate.ABORTED
+                    fate = TransactionOutcome.COMMITTED if marker.commit else TransactionOutcome.ABORTED
                     offsets = self._open.pop(marker.producer_id, [])
                     self.by_offset.update(dict.fromkeys(offsets, fate))
                 continue
             offsets = [record.offset for record in decode_batch(batches, start, header)]
-            fate = Fate.OPEN if header.is_transactional else Fate.COMMITTED
+            fate = TransactionOutcome.OPEN if header.is_transactional else TransactionOutcome.COMMITTED
             self.by_offset.update(dict.fromkeys(offsets, fate))
             if header.is_transactional:
                 self._open[header.producer_id] += offsets

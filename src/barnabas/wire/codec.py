@@ -75,7 +75,7 @@ class Repeated(list[StructT]):
         return encoded
 
 
-class Malformed(Exception):
+class DecodeError(Exception):
     """Bytes that are not the message they should be."""
 
 
@@ -106,7 +106,7 @@ def decode(
     """Read one message; what its version lacks has its default. Record data is a slice of `buffer`.
 
     :param elements_max: How many elements its arrays may have, all together, and its sections of tagged fields.
-    :raises Malformed: When the bytes are cut short or hold something that the protocol forbids.
+    :raises DecodeError: When the bytes are cut short or hold something that the protocol forbids.
     """
     # An element takes a byte at least, so that a short message needs no counting.
     count = None if elements_max is None or len(buffer) <= elements_max else _Allowance(elements_max).take
@@ -114,7 +114,7 @@ def decode(
         value, _ = reader(message, version)(buffer, position, count)
     except _RAISED_BY_BAD_BYTES as error:
         text = f"{message.__name__} version {version} cannot be read: {error}"
-        raise Malformed(text) from error
+        raise DecodeError(text) from error
     return cast("MessageT", value)
 
 

@@ -12,7 +12,7 @@ SCRATCH_BYTES = 256 << 10
 FIRST_ALLOCATION_BYTES = 128 << 10
 
 
-class BadFrame(Exception):
+class InvalidFrameError(Exception):
     """A frame whose size cannot be: what follows on the connection has no meaning."""
 
 
@@ -59,7 +59,7 @@ class FrameReader:
     def next_frame(self) -> memoryview | None:
         """The next whole frame without its size; None when there is none, and what is left is put aside.
 
-        :raises BadFrame: When a size is negative or too large.
+        :raises InvalidFrameError: When a size is negative or too large.
         """
         if self.position == self.end:
             return None
@@ -71,7 +71,7 @@ class FrameReader:
         frame_bytes = _SIZE.unpack_from(self.data, self.position)[0]
         if not 0 <= frame_bytes <= self.frame_bytes_max:
             message = f"a frame of {frame_bytes} bytes: 0 to {self.frame_bytes_max} are accepted"
-            raise BadFrame(message)
+            raise InvalidFrameError(message)
         if start + frame_bytes > self.end:
             self._begin(SIZE_BYTES + frame_bytes)
             return None

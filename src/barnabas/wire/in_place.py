@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import TypeVar, TypeVarTuple
 
 from barnabas.base.buffers import Buffer
-from barnabas.wire.codec import Malformed
+from barnabas.wire.codec import DecodeError
 from barnabas.wire.primitives import write_compact_size, write_compact_string, write_size, write_string
 from barnabas.wire.schema import Message
 
@@ -26,16 +26,16 @@ def read_body(
 ) -> DataT:
     """Call `read(buffer, position, version, ...)`, which returns what it has read and the position behind it.
 
-    :raises Malformed: When the bytes are cut short or hold something that the protocol forbids.
+    :raises DecodeError: When the bytes are cut short or hold something that the protocol forbids.
     """
     try:
         data, end = read(buffer, position, version, *arguments)
     except _BAD_BYTES as error:
         text = f"{message.__name__} version {version} cannot be read: {error}"
-        raise Malformed(text) from error
+        raise DecodeError(text) from error
     if end > len(buffer):
         text = f"{message.__name__} version {version} cannot be read: it ends {end - len(buffer)} bytes too early"
-        raise Malformed(text)
+        raise DecodeError(text)
     return data
 
 

@@ -26,7 +26,7 @@ class Stopped(Exception):
     """No more batches are wanted."""
 
 
-class BatchWriter:
+class FlowBatchWriter:
     """Takes a flow's batches from Spark; a batch may come again, and is written once."""
 
     def __init__(self, pipeline: Pipeline, flow: Flow, stopping: Event) -> None:

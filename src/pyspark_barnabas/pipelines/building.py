@@ -35,13 +35,13 @@ from pyspark_barnabas.pipelines.sinks.parquet import check_columns
 from pyspark_barnabas.pipelines.sources.delta import delta_stream
 from pyspark_barnabas.pipelines.sources.jdbc_incrementing import Takes
 from pyspark_barnabas.pipelines.state import StateDirectory
-from pyspark_barnabas.pipelines.transforming import Judged, judged
+from pyspark_barnabas.pipelines.transforming import CheckedRows, judged
 
 #: How many records a schema is taken from where none is declared.
 SAMPLE_ROWS = 1_000
 
 
-def built(spark: SparkSession, pipeline: Pipeline, flow: Flow) -> Judged:
+def built(spark: SparkSession, pipeline: Pipeline, flow: Flow) -> CheckedRows:
     """A stream of all that a flow reads, judged.
 
     :raises FlowError: What is declared cannot be.
@@ -168,7 +168,7 @@ def _pin(place: Path, schema: StructType) -> None:
     fresh.replace(place)
 
 
-def _check_sink(flow: Flow, result: Judged) -> None:
+def _check_sink(flow: Flow, result: CheckedRows) -> None:
     """Find before anything runs that the rows are not what the sink takes."""
     sink = flow.sink
     try:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
-from barnabas.base.yaml_nodes import Place, YamlError
+from barnabas.base.yaml_nodes import YamlError, YamlNode
 from pyspark_barnabas.pipelines.failures import FlowError
 
 _TABLE = re.compile(r'(?:(?:[A-Za-z_][\w$]*|"[^"]+")\.)*(?:[A-Za-z_][\w$]*|"[^"]+")')
@@ -33,7 +33,7 @@ _MARIADB = "jdbc:mariadb:"
 DATABASE_KEYS = ("url", "table", "user", "password", "driver", "options")
 
 
-class Secret(NamedTuple):
+class PasswordRef(NamedTuple):
     """Where a password is, which is read when it is needed."""
 
     kind: str  #: env or file
@@ -62,7 +62,7 @@ class Database(NamedTuple):
     url: str
     table: str  #: as SQL names it, with its schema if need be
     user: str | None
-    password: Secret | None
+    password: PasswordRef | None
     driver: str | None  #: the class; None where the URL tells
     options: Mapping[str, str]  #: of Spark's data source
 
@@ -108,7 +108,7 @@ class Database(NamedTuple):
         return text.replace(secret, "***") if secret else text
 
 
-def read_database(place: Place, keys: Mapping[str, Place], folder: Path) -> Database:
+def read_database(place: YamlNode, keys: Mapping[str, YamlNode], folder: Path) -> Database:
     """A database from the values of DATABASE_KEYS.
 
     :param folder: What a password's file is relative to.
@@ -129,14 +129,14 @@ def read_database(place: Place, keys: Mapping[str, Place], folder: Path) -> Data
     )
 
 
-def read_column(place: Place) -> str:
+def read_column(place: YamlNode) -> str:
     """The name of a column, as SQL has it without quotes."""
     if not _COLUMN.fullmatch(place.text()):
         place.fail("must be the name of a column")
     return place.text()
 
 
-def _url(place: Place) -> str:
+def _url(place: YamlNode) -> str:
     url = place.text()
     if not url.startswith("jdbc:"):
         _refuse(place, "must begin with jdbc:, such as jdbc:postgresql://HOST/DATABASE")
@@ -146,13 +146,13 @@ def _url(place: Place) -> str:
     return url
 
 
-def _table(place: Place) -> str:
+def _table(place: YamlNode) -> str:
     if not _TABLE.fullmatch(place.text()):
         place.fail("must be the name of a table, such as orders or sales.orders")
     return place.text()
 
 
-def _secret(place: Place, folder: Path) -> Secret:
+def _secret(place: YamlNode, folder: Path) -> PasswordRef:
     """Not the password itself: files like this one are shown around."""
     expected = "must be {env: NAME} or {file: PATH}, which say where the password is"
     try:
@@ -162,10 +162,10 @@ def _secret(place: Place, folder: Path) -> Secret:
     if len(keys) != 1 or not set(keys) <= {"env", "file"}:
         _refuse(place, expected)
     [(kind, name)] = keys.items()
-    return Secret(kind, name.text() if kind == "env" else str(folder / name.text()))
+    return PasswordRef(kind, name.text() if kind == "env" else str(folder / name.text()))
 
 
-def _options(place: Place) -> dict[str, str]:
+def _options(place: YamlNode) -> dict[str, str]:
     given = place.mapping()
     for key, each in given.items():
         if key.lower() in _OURS:
@@ -175,6 +175,6 @@ def _options(place: Place) -> dict[str, str]:
     return {key: each.text() for key, each in given.items()}
 
 
-def _refuse(place: Place, expected: str) -> NoReturn:
-    """As `Place.fail`, without the value."""
+def _refuse(place: YamlNode, expected: str) -> NoReturn:
+    """As `YamlNode.fail`, without the value."""
     raise YamlError(f"{place.path}: {expected}", place.line)

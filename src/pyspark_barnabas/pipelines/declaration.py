@@ -23,7 +23,7 @@ class Format(Enum):
     PROTOBUF = "protobuf"
 
 
-class Action(Enum):
+class ExpectationAction(Enum):
     """What becomes of a row that is not as expected, the weightiest first."""
 
     FAIL = "fail"
@@ -129,7 +129,7 @@ class Expectation(NamedTuple):
 
     name: str
     condition: Stated
-    action: Action
+    action: ExpectationAction
 
 
 class Watermark(NamedTuple):

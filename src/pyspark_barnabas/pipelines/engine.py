@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from pyspark_barnabas.paths import uri
-from pyspark_barnabas.pipelines.batches import BatchWriter
+from pyspark_barnabas.pipelines.batches import FlowBatchWriter
 from pyspark_barnabas.pipelines.building import built, takes
 from pyspark_barnabas.pipelines.declaration import Flow, JdbcInput, Pipeline, Trigger, TriggerKind
 from pyspark_barnabas.pipelines.failures import told
@@ -49,10 +49,10 @@ def run_pipeline(
 
 
 @dataclass
-class _Run:
+class _FlowRun:
     """A flow under way; without a query it waits for a database, or could not be started."""
 
-    writer: BatchWriter
+    writer: FlowBatchWriter
     status: FlowStatus
     start: Callable[[], StreamingQuery] | None = None
     query: StreamingQuery | None = None
@@ -71,10 +71,10 @@ class _Runs:
         self._stopping = stopping
         self._runs = [self._started(spark, pipeline, flow) for flow in pipeline.flows]
 
-    def _started(self, spark: SparkSession, pipeline: Pipeline, flow: Flow) -> _Run:
+    def _started(self, spark: SparkSession, pipeline: Pipeline, flow: Flow) -> _FlowRun:
         last = self._state.status(flow.name)
         status = FlowStatus(flow.name, FlowState.RUNNING, last.batch)
-        run = _Run(BatchWriter(pipeline, flow, self._stopping), status)
+        run = _FlowRun(FlowBatchWriter(pipeline, flow, self._stopping), status)
         try:
             judged = built(spark, pipeline, flow)
             run.readings = judged.readings
@@ -88,7 +88,7 @@ class _Runs:
         self._state.write_status(run.status)
         return run
 
-    def _query(self, frame: DataFrame, flow: Flow, writer: BatchWriter) -> StreamingQuery:
+    def _query(self, frame: DataFrame, flow: Flow, writer: FlowBatchWriter) -> StreamingQuery:
         stream = frame.writeStream.foreachBatch(writer).queryName(flow.name)
         stream = stream.option("checkpointLocation", uri(self._state.checkpoint(flow.name)))
         stream = stream.outputMode(flow.output_mode.value)
@@ -104,7 +104,7 @@ class _Runs:
                 return [run.status for run in self._runs]
             time.sleep(_POLL_S)
 
-    def _look(self, run: _Run) -> bool:
+    def _look(self, run: _FlowRun) -> bool:
         """Take note of a flow's news; gives whether there are any."""
         if run.status.state is not FlowState.RUNNING:
             return False
@@ -123,7 +123,7 @@ class _Runs:
             fresh = replace(fresh, **self._ending(run))
         return self._noted(run, fresh)
 
-    def _noted(self, run: _Run, fresh: FlowStatus) -> bool:
+    def _noted(self, run: _FlowRun, fresh: FlowStatus) -> bool:
         """Keep a status, and write it if it is another one; gives whether it is."""
         if fresh == run.status:
             return False
@@ -131,7 +131,7 @@ class _Runs:
         self._state.write_status(fresh)
         return True
 
-    def _begun(self, run: _Run) -> FlowStatus:
+    def _begun(self, run: _FlowRun) -> FlowStatus:
         """Start the query of a flow when what a database has by now is taken."""
         assert run.taking is not None, "it is waited for"
         assert run.start is not None, "it was built"
@@ -149,7 +149,7 @@ class _Runs:
             return replace(run.status, state=FlowState.FAILED, error=told(error))
         return run.status
 
-    def _counted(self, run: _Run) -> FlowStatus:
+    def _counted(self, run: _FlowRun) -> FlowStatus:
         assert run.query is not None, "it was looked at"
         status = replace(
             run.status,
@@ -165,7 +165,7 @@ class _Runs:
             status = _after(status, progress, run.readings)
         return status
 
-    def _ending(self, run: _Run) -> dict[str, Any]:
+    def _ending(self, run: _FlowRun) -> dict[str, Any]:
         """How a flow ended."""
         assert run.query is not None, "it was started"
         # a take that failed has stopped the query, and with it a batch that was being written

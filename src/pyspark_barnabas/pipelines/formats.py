@@ -6,7 +6,7 @@ from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
 from pyspark_barnabas.pipelines.codecs import CodecSpec
 from pyspark_barnabas.pipelines.codecs.columns import decoder, differences, encoder, relaxed
-from pyspark_barnabas.pipelines.declaration import RESERVED, Action, Coding, Format, TopicSink
+from pyspark_barnabas.pipelines.declaration import RESERVED, Coding, ExpectationAction, Format, TopicSink
 from pyspark_barnabas.pipelines.failures import FlowError
 
 #: Where Spark's parsers put a text that they cannot make sense of.
@@ -96,7 +96,7 @@ def check_fit(rows: StructType, spec: CodecSpec, coding: Coding) -> None:
         raise FlowError(f"{coding.schema.place}: schema: {'; '.join(found)}")
 
 
-def with_values(judged: DataFrame, spec: CodecSpec, misfit: Action) -> DataFrame:
+def with_values(judged: DataFrame, spec: CodecSpec, misfit: ExpectationAction) -> DataFrame:
     """Judged rows with their values; what becomes of those that cannot be one is `misfit`."""
     value = StructField("value", BinaryType())
     return judged.mapInArrow(encoder(spec, misfit.value), StructType([*judged.schema.fields, value]))

@@ -14,7 +14,7 @@ from pyspark_barnabas.pipelines.failures import FlowError, told
 _DRIVER = -1
 
 
-class Connection:
+class JdbcConnection:
     """An open connection; statements are done at once but within `transaction`."""
 
     def __init__(self, connection: Any, dialect: Any) -> None:
@@ -100,7 +100,7 @@ class Connection:
 
 
 @contextmanager
-def connected(spark: SparkSession, database: Database) -> Iterator[Connection]:
+def connected(spark: SparkSession, database: Database) -> Iterator[JdbcConnection]:
     """A connection of the driver's JVM, as Spark makes those of its own.
 
     :raises FlowError: What the database says, without what is secret; also of what is done meanwhile.
@@ -108,7 +108,7 @@ def connected(spark: SparkSession, database: Database) -> Iterator[Connection]:
     with failures_told(database):
         connection, dialect = _opened(spark, database)
         try:
-            yield Connection(connection, dialect)
+            yield JdbcConnection(connection, dialect)
         finally:
             with suppress(Py4JJavaError):
                 connection.close()

@@ -35,7 +35,7 @@ def families(statuses: Collection[FlowStatus]) -> Iterable[Metric]:
         yield family
 
 
-class MetricsServer:
+class PipelineMetricsServer:
     """Serves what it was last told."""
 
     def __init__(self, port: int) -> None:

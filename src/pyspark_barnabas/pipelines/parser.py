@@ -8,16 +8,16 @@ from typing import TypeVar
 
 import yaml
 
-from barnabas.base.yaml_nodes import Place, YamlError, read_yaml
+from barnabas.base.yaml_nodes import YamlError, YamlNode, read_yaml
 from pyspark_barnabas.paths import table_flaw
 from pyspark_barnabas.pipelines.databases import DATABASE_KEYS, read_column, read_database
 from pyspark_barnabas.pipelines.declaration import (
-    Action,
     Changes,
     Coding,
     DeltaInput,
     DeltaSink,
     Expectation,
+    ExpectationAction,
     FilesInput,
     Flow,
     Format,
@@ -44,20 +44,20 @@ _DURATION_EXPECTED = "must be a duration such as '10 seconds' or '5 minutes'"
 _EnumT = TypeVar("_EnumT", bound=Enum)
 
 
-class DeclarationError(ValueError):
+class PipelineFileError(ValueError):
     """A file that cannot be a pipeline: file and line, what is there, and what would be right."""
 
 
 def read_pipeline(path: Path) -> Pipeline:
     """Read a file.
 
-    :raises DeclarationError: When it does not say what it should.
+    :raises PipelineFileError: When it does not say what it should.
     """
     try:
         return read_yaml(path, lambda place: _Reader(path).pipeline(place))
     except YamlError as error:
         where = path if error.line is None else f"{path}:{error.line}"
-        raise DeclarationError(f"{where}: {error.problem}") from None
+        raise PipelineFileError(f"{where}: {error.problem}") from None
 
 
 _FLOW_KEYS = (
@@ -93,7 +93,7 @@ class _Reader:
         self._path = path
         self._folder = path.parent.absolute()
 
-    def pipeline(self, place: Place) -> Pipeline:
+    def pipeline(self, place: YamlNode) -> Pipeline:
         """The whole file."""
         keys = place.mapping(("bootstrap", "state", "options", "flows"))
         flows_place = _needed(place, keys, "flows", "the flows by their names")
@@ -109,7 +109,7 @@ class _Reader:
         options = _options(keys["options"]) if "options" in keys else {}
         return Pipeline(self._path, bootstrap, state, options, flows)
 
-    def _check_apart(self, flows: tuple[Flow, ...], places: Mapping[str, Place]) -> None:
+    def _check_apart(self, flows: tuple[Flow, ...], places: Mapping[str, YamlNode]) -> None:
         """No flow reads the topic that it writes."""
         for flow in flows:
             written = {flow.dead_letters, flow.sink.topic if isinstance(flow.sink, TopicSink) else None}
@@ -118,7 +118,7 @@ class _Reader:
             if flow.source == flow.sink.label:
                 places[flow.name].fail(f"writes to {flow.source}, which it reads, for ever")
 
-    def _flow(self, name: str, place: Place) -> Flow:
+    def _flow(self, name: str, place: YamlNode) -> Flow:
         if not _NAME.fullmatch(name):
             place.fail("the name of a flow must be 1 to 100 letters, digits, underscores and hyphens")
         keys = place.mapping(_FLOW_KEYS)
@@ -151,12 +151,12 @@ class _Reader:
         _check_schema(source, given, flow)
         if flow.dead_letters is None:
             for index, each in enumerate(flow.expectations):
-                if each.action is Action.DEAD_LETTER:
+                if each.action is ExpectationAction.DEAD_LETTER:
                     action = keys["expect"].items()[index].mapping()["action"]
                     action.fail("needs dead_letters: TOPIC in the flow, for the rows to go to")
         return flow
 
-    def _input(self, kind: str, place: Place, given: Mapping[str, Place]) -> Input:
+    def _input(self, kind: str, place: YamlNode, given: Mapping[str, YamlNode]) -> Input:
         files_max = given["batch_files_max"].whole(1) if "batch_files_max" in given else None
         match kind:
             case "files":
@@ -173,7 +173,7 @@ class _Reader:
                 return JdbcInput(database, read_column(growing))
         return _topic_input(place, given)
 
-    def _expectations(self, place: Place) -> tuple[Expectation, ...]:
+    def _expectations(self, place: YamlNode) -> tuple[Expectation, ...]:
         found: list[Expectation] = []
         for each in place.items():
             keys = each.mapping(("name", "condition", "action"))
@@ -182,15 +182,17 @@ class _Reader:
                 name_place.fail("comes twice: names tell expectations apart")
             condition = _needed(each, keys, "condition", "a condition in SQL")
             action = _needed(each, keys, "action", "fail, dead_letter or drop")
-            found.append(Expectation(name_place.text(), self._stated(condition), _word(action, Action)))
+            found.append(
+                Expectation(name_place.text(), self._stated(condition), _word(action, ExpectationAction))
+            )
         return tuple(found)
 
-    def _function(self, place: Place) -> Stated:
+    def _function(self, place: YamlNode) -> Stated:
         if not _FUNCTION.fullmatch(place.text()):
             place.fail("must be package.module:function, a function from DataFrame to DataFrame")
         return self._stated(place)
 
-    def _sink(self, place: Place) -> Sink:
+    def _sink(self, place: YamlNode) -> Sink:
         keys = place.mapping((*_TOPIC_SINK_KEYS, "delta", "parquet", "partition_by", "jdbc"))
         kinds = [kind for kind in ("topic", "delta", "parquet", "jdbc") if kind in keys]
         if len(kinds) != 1:
@@ -226,7 +228,7 @@ class _Reader:
         return DeltaSink(path, columns) if kind == "delta" else ParquetSink(path, columns)
 
     def _coding(
-        self, place: Place, given: Mapping[str, Place], written: Format, *, schema_id_needed: bool
+        self, place: YamlNode, given: Mapping[str, YamlNode], written: Format, *, schema_id_needed: bool
     ) -> Coding | None:
         if written not in (Format.AVRO, Format.PROTOBUF):
             for key in _CODING_KEYS:
@@ -254,27 +256,27 @@ class _Reader:
             stated = Stated(str(self._file(schema)), self._at(schema))
         return Coding(stated, message, confluent, schema_id)
 
-    def _file(self, place: Place) -> Path:
+    def _file(self, place: YamlNode) -> Path:
         text = place.text()
         if "://" in text:
             place.fail("must be a path of this machine, or of a disk that all workers see")
         return self._folder / text
 
-    def _table(self, place: Place) -> Path:
+    def _table(self, place: YamlNode) -> Path:
         """Return a Delta table's directory."""
         path = self._file(place)
         if flaw := table_flaw(path):
             place.fail(f"is {path}: {flaw}")
         return path
 
-    def _stated(self, place: Place) -> Stated:
+    def _stated(self, place: YamlNode) -> Stated:
         return Stated(place.text(), self._at(place))
 
-    def _at(self, place: Place) -> str:
+    def _at(self, place: YamlNode) -> str:
         return f"{self._path}:{place.line}"
 
 
-def _needed(place: Place, keys: Mapping[str, Place], key: str, what: str) -> Place:
+def _needed(place: YamlNode, keys: Mapping[str, YamlNode], key: str, what: str) -> YamlNode:
     if key not in keys:
         place.fail(f"must have {key}: {what}")
     return keys[key]
@@ -285,7 +287,7 @@ def _needs_brokers(flow: Flow) -> bool:
     return topics or flow.dead_letters is not None
 
 
-def _topic_input(place: Place, given: Mapping[str, Place]) -> TopicInput:
+def _topic_input(place: YamlNode, given: Mapping[str, YamlNode]) -> TopicInput:
     return TopicInput(
         topic=_needed(
             place, given, "topic", "a topic; or files: a directory, delta: a table, or jdbc"
@@ -296,11 +298,11 @@ def _topic_input(place: Place, given: Mapping[str, Place]) -> TopicInput:
     )
 
 
-def _starting(given: Mapping[str, Place]) -> str:
+def _starting(given: Mapping[str, YamlNode]) -> str:
     return given["starting"].word(("earliest", "latest")) if "starting" in given else "earliest"
 
 
-def _format_of_input(place: Place, given: Mapping[str, Place]) -> Format:
+def _format_of_input(place: YamlNode, given: Mapping[str, YamlNode]) -> Format:
     if "delta" in given or "jdbc" in given:
         return Format.PARQUET
     found = _word(_needed(place, given, "format", "json, csv, avro, protobuf or raw"), Format)
@@ -311,7 +313,7 @@ def _format_of_input(place: Place, given: Mapping[str, Place]) -> Format:
     return found
 
 
-def _check_schema(place: Place, given: Mapping[str, Place], flow: Flow) -> None:
+def _check_schema(place: YamlNode, given: Mapping[str, YamlNode], flow: Flow) -> None:
     if flow.format is Format.RAW and flow.schema is not None:
         given["schema"].fail("is not for raw: its columns are the record's own")
     if isinstance(flow.input, DeltaInput | JdbcInput):
@@ -321,13 +323,13 @@ def _check_schema(place: Place, given: Mapping[str, Place], flow: Flow) -> None:
         place.fail("must have schema: the columns, such as 'id BIGINT, name STRING'")
 
 
-def _watermark(place: Place) -> Watermark:
+def _watermark(place: YamlNode) -> Watermark:
     keys = place.mapping(("column", "delay"))
     column = _needed(place, keys, "column", "a column of type timestamp").text()
     return Watermark(column, _duration(_needed(place, keys, "delay", "how late an event may be")))
 
 
-def _trigger(place: Place) -> Trigger:
+def _trigger(place: YamlNode) -> Trigger:
     """`once`, `available_now`, or `interval: 10 seconds`."""
     kinds = "must be once, available_now, or interval: a duration"
     if isinstance(place.node, yaml.ScalarNode):
@@ -338,15 +340,15 @@ def _trigger(place: Place) -> Trigger:
     return Trigger(TriggerKind.INTERVAL, _duration(_needed(place, keys, "interval", "how often it runs")))
 
 
-def _duration(place: Place) -> str:
+def _duration(place: YamlNode) -> str:
     if not _DURATION.fullmatch(place.text()):
         place.fail(_DURATION_EXPECTED)
     return place.text()
 
 
-def _options(place: Place) -> dict[str, str]:
+def _options(place: YamlNode) -> dict[str, str]:
     return {key: each.text() for key, each in place.mapping().items()}
 
 
-def _word(place: Place, kind: type[_EnumT]) -> _EnumT:
+def _word(place: YamlNode, kind: type[_EnumT]) -> _EnumT:
     return kind(place.word([each.value for each in kind]))

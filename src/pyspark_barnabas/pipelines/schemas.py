@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from pyspark_barnabas.pipelines.codecs import CodecSpec, Kind
+from pyspark_barnabas.pipelines.codecs import BinaryFormat, CodecSpec
 from pyspark_barnabas.pipelines.codecs.errors import SchemaError
 from pyspark_barnabas.pipelines.codecs.framing import Frame
 from pyspark_barnabas.pipelines.declaration import Coding, Format
@@ -20,7 +20,7 @@ def codec_spec(coding: Coding, written: Format) -> CodecSpec:
     :raises FlowError: There is no such schema, or it cannot be columns; with file and line.
     """
     spec = CodecSpec(
-        Kind(written.value),
+        BinaryFormat(written.value),
         _avro(coding) if written is Format.AVRO else _protobuf(coding),
         "" if coding.message is None else coding.message.text,
         Frame(coding.confluent, coding.schema_id),

@@ -14,8 +14,8 @@ from pyspark.sql.types import BooleanType, StructType, TimestampType
 from pyspark_barnabas.pipelines.codecs import CodecSpec
 from pyspark_barnabas.pipelines.declaration import (
     RESERVED,
-    Action,
     Expectation,
+    ExpectationAction,
     Flow,
     Format,
     Stated,
@@ -28,7 +28,7 @@ from pyspark_barnabas.pipelines.formats import LETTER, check_fit, decoded, with_
 INPUT = "input"
 
 
-class Judged(NamedTuple):
+class CheckedRows(NamedTuple):
     """What a flow writes."""
 
     #: `row`; `action`, null for rows that are as expected; `reason`; `letter`, the record that could not be decoded;
@@ -44,7 +44,7 @@ def judged(
     schema: StructType | CodecSpec | None,
     folder: Path,
     written: CodecSpec | None,
-) -> Judged:
+) -> CheckedRows:
     """What becomes of a flow's input.
 
     :param source: Records; or rows already, of Parquet files.
@@ -62,25 +62,27 @@ def judged(
     return result._replace(frame=with_values(result.frame, written, _misfit_action(flow)))
 
 
-def _misfit_action(flow: Flow) -> Action:
+def _misfit_action(flow: Flow) -> ExpectationAction:
     """What becomes of records and rows that do not fit a format."""
-    return Action.FAIL if flow.dead_letters is None else Action.DEAD_LETTER
+    return ExpectationAction.FAIL if flow.dead_letters is None else ExpectationAction.DEAD_LETTER
 
 
-def _judged(flow: Flow, source: DataFrame, schema: StructType | CodecSpec | None, folder: Path) -> Judged:
+def _judged(
+    flow: Flow, source: DataFrame, schema: StructType | CodecSpec | None, folder: Path
+) -> CheckedRows:
     if flow.format is Format.PARQUET:
         rows = judgements(flow, transformed(flow, source, folder))
-        return Judged(rows, _row_schema(rows), 1)
+        return CheckedRows(rows, _row_schema(rows), 1)
     parsed = decoded(source, flow.format, schema)
     rows = judgements(flow, transformed(flow, parsed.where("reason IS NULL").select("row.*"), folder))
     row_schema = _row_schema(rows)
     if flow.format is Format.RAW:
-        return Judged(rows, row_schema, 1)
+        return CheckedRows(rows, row_schema, 1)
     action = _misfit_action(flow)
     bad = parsed.where("reason IS NOT NULL").select(
         f.lit(None).cast(row_schema).alias("row"), f.lit(action.value).alias("action"), "reason", "letter"
     )
-    return Judged(rows.union(bad), row_schema, 2)
+    return CheckedRows(rows.union(bad), row_schema, 2)
 
 
 def _row_schema(rows: DataFrame) -> StructType:
@@ -134,7 +136,11 @@ def judgements(flow: Flow, rows: DataFrame) -> DataFrame:
     :raises FlowError: A condition cannot be; with file and line.
     """
     action, reason = f.lit(None).cast("string"), f.lit(None).cast("string")
-    for kind in (Action.DROP, Action.DEAD_LETTER, Action.FAIL):  # the last one wins
+    for kind in (
+        ExpectationAction.DROP,
+        ExpectationAction.DEAD_LETTER,
+        ExpectationAction.FAIL,
+    ):  # the last one wins
         broken = [_broken(rows, each) for each in flow.expectations if each.action is kind]
         if not broken:
             continue

@@ -5,19 +5,19 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 
 from barnabas.base.ids import TopicPartition
-from barnabas.client.admin.group_messages import CommittedOffset
+from barnabas.client.admin.group_messages import OffsetAndMetadata
 from barnabas.client.admin.groups import Groups
 from barnabas.client.admin.transactions import Transactions
-from barnabas.client.core.cluster import Cluster
+from barnabas.client.core.cluster import ClusterClient
 from barnabas.client.producer.accumulator import Identity
 from barnabas.client.producer.transaction_requests import TransactionalId
 from barnabas.wire.errors import ErrorCode, KafkaError
 from pyspark_barnabas.sink.errors import Fenced, RowsMoved, SinkError
 from pyspark_barnabas.sink.protocol import (
     BatchId,
-    Decision,
-    Mark,
+    CommitDecision,
     Prepared,
+    TaskCommit,
     find_mark,
     is_task_name,
     newest_batch,
@@ -44,7 +44,7 @@ GONE = frozenset(
 class Committing:
     """The batches of one sink on the cluster that it is given; has no state of its own."""
 
-    def __init__(self, cluster: Cluster, sink: str, timeout_ms: int) -> None:
+    def __init__(self, cluster: ClusterClient, sink: str, timeout_ms: int) -> None:
         """`timeout_ms` is after which a transaction that nobody ends is aborted."""
         self.cluster = cluster
         self.sink = sink
@@ -58,18 +58,18 @@ class Committing:
         """Take partitions into a task's transaction, before anything is produced there."""
         await self._id(task).add_partitions(identity, places)
 
-    async def mark_of(self, task: int, batch: BatchId) -> Mark | None:
+    async def mark_of(self, task: int, batch: BatchId) -> TaskCommit | None:
         """The mark of a task, final once the task was fenced."""
         return find_mark(await self._offsets(task_name(self.sink, task), batch), batch)
 
-    async def put_mark(self, task: int, identity: Identity, mark: Mark, topic: str) -> None:
+    async def put_mark(self, task: int, identity: Identity, mark: TaskCommit, topic: str) -> None:
         """Let the mark be committed with the task's transaction."""
         offsets = {TopicPartition(topic, 0): mark.to_offset()}
         await self._id(task).commit_offsets(identity, task_name(self.sink, task), offsets)
 
-    async def decision_of(self, batch: BatchId) -> Decision | None:
+    async def decision_of(self, batch: BatchId) -> CommitDecision | None:
         """What was decided of a batch."""
-        return Decision.find(await self._offsets(self.sink, batch), batch)
+        return CommitDecision.find(await self._offsets(self.sink, batch), batch)
 
     async def recover(self, batch: BatchId) -> bool:
         """Commit what was decided; whether the batch is done, so that nothing of it is to be written."""
@@ -98,7 +98,7 @@ class Committing:
         await self._abort_leftovers(of_now)
         if not prepared:
             return
-        await self._decide(Decision(batch, tuple(prepared)), carrier, topic)
+        await self._decide(CommitDecision(batch, tuple(prepared)), carrier, topic)
         rest = [each for each in prepared if each.task != CARRIER]
         lost = await self._commit_all(rest, batch)
         if lost:
@@ -185,7 +185,7 @@ class Committing:
             listed = await transactions.list(["Ongoing"])
         return [each.transactional_id for each in listed]
 
-    async def _decide(self, decision: Decision, carrier: Identity, topic: str) -> None:
+    async def _decide(self, decision: CommitDecision, carrier: Identity, topic: str) -> None:
         try:
             await self._commit_carrier(decision, carrier, topic)
         except KafkaError as error:
@@ -197,7 +197,7 @@ class Committing:
                 "(kafka.transaction.timeout.ms)"
             ) from error
 
-    async def _commit_carrier(self, decision: Decision, carrier: Identity, topic: str) -> None:
+    async def _commit_carrier(self, decision: CommitDecision, carrier: Identity, topic: str) -> None:
         tasks = [each.task for each in decision.prepared]
         if tasks != [CARRIER]:  # which needs no decision: it is committed or it is not
             described = await self.cluster.topic(topic)
@@ -230,9 +230,9 @@ class Committing:
         ended = await asyncio.gather(*map(end, prepared))
         return [each for each in ended if each is not None]
 
-    async def _offsets(self, group: str, batch: BatchId) -> list[CommittedOffset]:
+    async def _offsets(self, group: str, batch: BatchId) -> list[OffsetAndMetadata]:
         found = await Groups(self.cluster).offsets(group)
-        offsets = [each for each in found.values() if isinstance(each, CommittedOffset)]
+        offsets = [each for each in found.values() if isinstance(each, OffsetAndMetadata)]
         newest = newest_batch(offsets, batch.query)
         if newest > batch.number:
             raise SinkError(

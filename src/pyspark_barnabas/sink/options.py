@@ -30,7 +30,7 @@ _REFUSED_PROPERTIES = {
 _OptionT = TypeVar("_OptionT")
 
 
-class Delivery(Enum):
+class DeliveryGuarantee(Enum):
     """What is promised of each row."""
 
     EXACTLY_ONCE = "exactly-once"
@@ -42,7 +42,7 @@ class SinkOptions:
     """Everything that a sink was asked for."""
 
     connection: ConnectionOptions
-    delivery: Delivery
+    delivery: DeliveryGuarantee
     topic: str | None = None  #: None where the rows say
     name: str | None = None  #: begins all transactional ids and groups; None for one that Spark's query gives
     batch_id: int | None = None  #: of a write that is not a stream's: one that is done is not done again
@@ -64,10 +64,10 @@ def batch_options(options: Mapping[str, str]) -> SinkOptions:
 
     :raises OptionError: For an option that cannot be; passwords are not quoted.
     """
-    found = _options(_folded(options), Delivery.AT_LEAST_ONCE)
+    found = _options(_folded(options), DeliveryGuarantee.AT_LEAST_ONCE)
     if found.batch_id is not None and found.name is None:
         raise refused("batchId", str(found.batch_id), "it counts the batches of a sinkName, which is missing")
-    if found.batch_id is not None and found.delivery is not Delivery.EXACTLY_ONCE:
+    if found.batch_id is not None and found.delivery is not DeliveryGuarantee.EXACTLY_ONCE:
         raise refused("batchId", str(found.batch_id), "it needs delivery=exactly-once")
     return found
 
@@ -77,7 +77,7 @@ def stream_options(options: Mapping[str, str]) -> SinkOptions:
 
     :raises OptionError: For an option that cannot be; passwords are not quoted.
     """
-    found = _options(_folded(options), Delivery.EXACTLY_ONCE)
+    found = _options(_folded(options), DeliveryGuarantee.EXACTLY_ONCE)
     if found.batch_id is not None:
         raise refused("batchId", str(found.batch_id), "a stream counts its batches itself; leave it out")
     return found
@@ -87,7 +87,7 @@ def _folded(options: Mapping[str, str]) -> dict[str, str]:
     return {name.lower(): str(value) for name, value in options.items()}
 
 
-def _options(given: Mapping[str, str], default: Delivery) -> SinkOptions:
+def _options(given: Mapping[str, str], default: DeliveryGuarantee) -> SinkOptions:
     properties = {
         name.removeprefix("kafka."): value for name, value in given.items() if name.startswith("kafka.")
     }
@@ -117,8 +117,8 @@ def _options(given: Mapping[str, str], default: Delivery) -> SinkOptions:
     )
 
 
-def _delivery(given: Mapping[str, str], default: Delivery) -> Delivery:
-    by_name = {each.value: each for each in Delivery}
+def _delivery(given: Mapping[str, str], default: DeliveryGuarantee) -> DeliveryGuarantee:
+    by_name = {each.value: each for each in DeliveryGuarantee}
     return _one_of("delivery", given.get("delivery", default.value), by_name)
 
 
@@ -145,10 +145,10 @@ def _name(given: Mapping[str, str]) -> str | None:
     return name
 
 
-def _acks(properties: Mapping[str, str], delivery: Delivery) -> int:
+def _acks(properties: Mapping[str, str], delivery: DeliveryGuarantee) -> int:
     text = properties.get("acks", "all")
     acks = _one_of("kafka.acks", text, _ACKS)
-    if acks != -1 and delivery is Delivery.EXACTLY_ONCE:
+    if acks != -1 and delivery is DeliveryGuarantee.EXACTLY_ONCE:
         raise refused("kafka.acks", text, "delivery=exactly-once needs all")
     return acks
 
@@ -168,4 +168,4 @@ def _one_of(option: str, text: str, known: Mapping[str, _OptionT]) -> _OptionT:
     return found
 
 
-__all__ = ["Delivery", "OptionError", "SinkOptions", "batch_options", "stream_options"]
+__all__ = ["DeliveryGuarantee", "OptionError", "SinkOptions", "batch_options", "stream_options"]

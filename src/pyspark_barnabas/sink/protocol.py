@@ -34,7 +34,7 @@ import zlib
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from barnabas.client.admin.group_messages import CommittedOffset
+from barnabas.client.admin.group_messages import OffsetAndMetadata
 from barnabas.client.producer.accumulator import Identity
 
 _MARK = "barnabas-mark:1"
@@ -66,19 +66,19 @@ class Fingerprint(NamedTuple):
 NO_ROWS = Fingerprint(0, 0)
 
 
-class Mark(NamedTuple):
+class TaskCommit(NamedTuple):
     """That a task's rows of a batch are committed."""
 
     batch: BatchId
     rows: Fingerprint
 
-    def to_offset(self) -> CommittedOffset:
+    def to_offset(self) -> OffsetAndMetadata:
         """As it is committed."""
         words = (_MARK, self.batch.query, str(self.rows.rows_count), f"{self.rows.digest:016x}")
-        return CommittedOffset(self.batch.number, _UNKNOWN_EPOCH, ";".join(words))
+        return OffsetAndMetadata(self.batch.number, _UNKNOWN_EPOCH, ";".join(words))
 
     @classmethod
-    def from_offset(cls, committed: CommittedOffset) -> "Mark | None":
+    def from_offset(cls, committed: OffsetAndMetadata) -> "TaskCommit | None":
         """The reverse; None for an offset that somebody else committed."""
         words = committed.metadata.split(";")
         if len(words) != 4 or words[0] != _MARK:
@@ -94,19 +94,19 @@ class Prepared(NamedTuple):
     identity: Identity
 
 
-class Decision(NamedTuple):
+class CommitDecision(NamedTuple):
     """That a batch is to be committed as these transactions hold it."""
 
     batch: BatchId
     prepared: tuple[Prepared, ...]
 
-    def to_offsets(self) -> list[CommittedOffset]:
+    def to_offsets(self) -> list[OffsetAndMetadata]:
         """As they are committed, together: the decision in as many parts as it needs."""
         flat = b"".join(_ENTRY.pack(each.task, *each.identity) for each in self.prepared)
         text = base64.b64encode(zlib.compress(flat, 9)).decode()
         parts = [text[start : start + _PART_CHARS] for start in range(0, len(text), _PART_CHARS)]
         return [
-            CommittedOffset(
+            OffsetAndMetadata(
                 self.batch.number,
                 _UNKNOWN_EPOCH,
                 ";".join((_DECISION, self.batch.query, f"{number}/{len(parts)}", part)),
@@ -115,7 +115,7 @@ class Decision(NamedTuple):
         ]
 
     @classmethod
-    def find(cls, committed: Iterable[CommittedOffset], batch: BatchId) -> "Decision | None":
+    def find(cls, committed: Iterable[OffsetAndMetadata], batch: BatchId) -> "CommitDecision | None":
         """That of a batch among these offsets; None when there is none, or not the whole of it."""
         parts: dict[int, dict[int, str]] = {}
         for each in committed:
@@ -140,7 +140,7 @@ def _entries(text: str) -> tuple[Prepared, ...] | None:
     return tuple(Prepared(task, Identity(producer_id, epoch)) for task, producer_id, epoch in entries)
 
 
-def is_kept(committed: CommittedOffset) -> bool:
+def is_kept(committed: OffsetAndMetadata) -> bool:
     """Whether that is a mark or a decision of some sink, and says nothing of where anybody reads."""
     return committed.metadata.split(";")[0] in (_MARK, _DECISION)
 
@@ -155,13 +155,13 @@ def is_task_name(sink: str, name: str) -> bool:
     return name.startswith(f"{sink}.") and name.removeprefix(f"{sink}.").isdecimal()
 
 
-def find_mark(committed: Iterable[CommittedOffset], batch: BatchId) -> Mark | None:
+def find_mark(committed: Iterable[OffsetAndMetadata], batch: BatchId) -> TaskCommit | None:
     """A task's mark of a batch, among all offsets of its group; None when it has none."""
-    marks = (Mark.from_offset(each) for each in committed)
+    marks = (TaskCommit.from_offset(each) for each in committed)
     return next((mark for mark in marks if mark is not None and mark.batch == batch), None)
 
 
-def newest_batch(committed: Iterable[CommittedOffset], query: str) -> int:
+def newest_batch(committed: Iterable[OffsetAndMetadata], query: str) -> int:
     """The number of the newest batch of a query that these marks or decisions speak of; -1 for none."""
     heads = {(_MARK, query), (_DECISION, query)}
     return max(

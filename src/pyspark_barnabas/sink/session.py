@@ -6,9 +6,9 @@ from typing import Any, Self, TypeVar
 
 import uvloop
 
-from barnabas.client.core.cluster import Cluster
+from barnabas.client.core.cluster import ClusterClient
 from barnabas.client.core.loop_thread import LoopThread
-from barnabas.client.core.metadata import Topic
+from barnabas.client.core.metadata import TopicInfo
 from barnabas.client.core.retry import Retry
 from barnabas.wire.errors import KafkaError
 from pyspark_barnabas.sink.errors import SinkError
@@ -20,14 +20,14 @@ ResultT = TypeVar("ResultT")
 _TOPIC_TIMEOUT_MS = 10_000
 
 
-class Session:
+class SinkClient:
     """Use as a context manager."""
 
     def __init__(self, options: SinkOptions) -> None:
         self.options = options
         self._loop = LoopThread("barnabas-sink", uvloop.new_event_loop())
         connection = options.connection
-        self.cluster = Cluster(
+        self.cluster = ClusterClient(
             connection.bootstrap,
             client_id=connection.client_id,
             request_timeout_ms=connection.request_timeout_ms,
@@ -48,13 +48,13 @@ class Session:
         """Wait for `work`."""
         return self._loop.run(work)
 
-    def topic(self, name: str) -> Topic:
+    def topic(self, name: str) -> TopicInfo:
         """The topic of that name, made by the broker where that is allowed (`auto.create.topics.enable`).
 
         :raises SinkError: When there is none.
         """
 
-        async def attempt() -> Topic:
+        async def attempt() -> TopicInfo:
             return await self.cluster.topic(name, auto_create=True)
 
         known = self.cluster.cached_topic(name)

@@ -22,17 +22,17 @@ from pyspark_barnabas.sink.columns import Rows, grouped, read_rows
 from pyspark_barnabas.sink.encoding import Encoder, RowEncoder
 from pyspark_barnabas.sink.errors import RowsMoved
 from pyspark_barnabas.sink.fingerprints import fingerprint
-from pyspark_barnabas.sink.options import Delivery
+from pyspark_barnabas.sink.options import DeliveryGuarantee
 from pyspark_barnabas.sink.partitioning import Longs, Partitioner
-from pyspark_barnabas.sink.protocol import NO_ROWS, BatchId, Fingerprint, Mark, task_name
-from pyspark_barnabas.sink.session import Session
+from pyspark_barnabas.sink.protocol import NO_ROWS, BatchId, Fingerprint, TaskCommit, task_name
+from pyspark_barnabas.sink.session import SinkClient
 
 #: Short numbers are sorted much faster.
 _SHORT = np.int16
 _SHORT_MAX = np.iinfo(_SHORT).max
 
 
-class Outcome(Enum):
+class TaskOutcome(Enum):
     """What a task made of its rows."""
 
     WRITTEN = "written"  #: there is a transaction to be committed, or nothing else to do
@@ -54,7 +54,7 @@ class TaskDone(WriterCommitMessage):
     """What the driver must know of a task."""
 
     work: Work
-    outcome: Outcome
+    outcome: TaskOutcome
     rows_count: int = 0
     identity: Identity | None = None  #: of its transaction
     topic: str | None = None  #: one that it wrote to
@@ -63,7 +63,7 @@ class TaskDone(WriterCommitMessage):
 class TaskWriter:
     """Writes the rows of one task."""
 
-    def __init__(self, session: Session, work: Work) -> None:
+    def __init__(self, session: SinkClient, work: Work) -> None:
         self._session = session
         self._options = session.options
         self._work = work
@@ -78,43 +78,47 @@ class TaskWriter:
         """
         groups = grouped(batches)
         first = next(groups, None)
-        if self._options.delivery is Delivery.AT_LEAST_ONCE:
+        if self._options.delivery is DeliveryGuarantee.AT_LEAST_ONCE:
             return self._write_plainly(first, groups)
         batch = self._work.batch
         if batch is not None and self._session.run(self._committing.recover(batch)):
-            return TaskDone(self._work, Outcome.DONE)
+            return TaskDone(self._work, TaskOutcome.DONE)
         if first is None and (self._work.task != CARRIER or batch is None):
-            return TaskDone(self._work, Outcome.NONE)
+            return TaskDone(self._work, TaskOutcome.NONE)
         identity = self._session.run(self._committing.fence(self._work.task))
         mark = None if batch is None else self._session.run(self._committing.mark_of(self._work.task, batch))
         if mark is not None:
             return self._compare(mark, identity, first, groups)
         if first is None:
-            return TaskDone(self._work, Outcome.NONE, identity=identity)
+            return TaskDone(self._work, TaskOutcome.NONE, identity=identity)
         return self._write_in_transaction(identity, first, groups)
 
     def _write_plainly(self, first: pa.RecordBatch | None, groups: Iterator[pa.RecordBatch]) -> TaskDone:
         if first is None:
-            return TaskDone(self._work, Outcome.NONE)
+            return TaskDone(self._work, TaskOutcome.NONE)
         identity = (
             self._session.run(idempotent_identity(self._session.cluster))
             if self._options.acks == -1
             else None
         )
         topic = self._send(identity, first, groups)
-        return TaskDone(self._work, Outcome.WRITTEN, self._rows.rows_count, topic=topic)
+        return TaskDone(self._work, TaskOutcome.WRITTEN, self._rows.rows_count, topic=topic)
 
     def _write_in_transaction(
         self, identity: Identity, first: pa.RecordBatch, groups: Iterator[pa.RecordBatch]
     ) -> TaskDone:
         topic = self._send(identity, first, groups)
         if self._work.batch is not None:
-            mark = Mark(self._work.batch, self._rows)
+            mark = TaskCommit(self._work.batch, self._rows)
             self._session.run(self._committing.put_mark(self._work.task, identity, mark, topic))
-        return TaskDone(self._work, Outcome.WRITTEN, self._rows.rows_count, identity, topic)
+        return TaskDone(self._work, TaskOutcome.WRITTEN, self._rows.rows_count, identity, topic)
 
     def _compare(
-        self, mark: Mark, identity: Identity, first: pa.RecordBatch | None, groups: Iterator[pa.RecordBatch]
+        self,
+        mark: TaskCommit,
+        identity: Identity,
+        first: pa.RecordBatch | None,
+        groups: Iterator[pa.RecordBatch],
     ) -> TaskDone:
         """Look whether the rows that were committed are those of now."""
         for batch in _chained(first, groups):
@@ -126,7 +130,7 @@ class TaskWriter:
             if mark.rows.rows_count == self._rows.rows_count:
                 what = f"task {self._work.task} has other rows than it had"
             raise RowsMoved(moved_message(self._work.sink, mark.batch, what))
-        return TaskDone(self._work, Outcome.SKIPPED, self._rows.rows_count, identity)
+        return TaskDone(self._work, TaskOutcome.SKIPPED, self._rows.rows_count, identity)
 
     def _count(self, columns: Columns) -> None:
         self._rows = self._rows.plus(fingerprint(columns.keys, columns.values))
@@ -135,7 +139,7 @@ class TaskWriter:
         self, identity: Identity | None, first: pa.RecordBatch, groups: Iterator[pa.RecordBatch]
     ) -> str:
         """Produce all rows and wait until they are stored; gives a topic that some went to."""
-        transactional = self._options.delivery is Delivery.EXACTLY_ONCE
+        transactional = self._options.delivery is DeliveryGuarantee.EXACTLY_ONCE
         name = task_name(self._work.sink, self._work.task) if transactional else None
         sender = BatchSender(
             self._session.cluster,
@@ -147,7 +151,7 @@ class TaskWriter:
         )
         self._session.run(sender.__aenter__())
         try:
-            sending = _Sending(self._session, sender, identity, self._committing, self._work)
+            sending = _RowSender(self._session, sender, identity, self._committing, self._work)
             for batch in _chained(first, groups):
                 rows = read_rows(batch, self._options)
                 if self._work.batch is not None:
@@ -161,12 +165,12 @@ class TaskWriter:
         return sending.topic
 
 
-class _Sending:
+class _RowSender:
     """Rows to partitions, and on to the sender."""
 
     def __init__(
         self,
-        session: Session,
+        session: SinkClient,
         sender: BatchSender,
         identity: Identity | None,
         committing: Committing,
@@ -176,7 +180,7 @@ class _Sending:
         self._session = session
         self._sender = sender
         self._identity = identity
-        self._transactional = options.delivery is Delivery.EXACTLY_ONCE
+        self._transactional = options.delivery is DeliveryGuarantee.EXACTLY_ONCE
         self._committing = committing
         self._work = work
         self._encoder = Encoder(identity, self._transactional, options.compression, options.batch_bytes)

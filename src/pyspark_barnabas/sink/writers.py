@@ -14,11 +14,11 @@ from pyspark.sql.types import StructType
 
 from pyspark_barnabas.runtime.gc_freeze import spare_what_lasts
 from pyspark_barnabas.sink.batch_committer import CARRIER, Committing
-from pyspark_barnabas.sink.options import Delivery, SinkOptions, batch_options, stream_options
+from pyspark_barnabas.sink.options import DeliveryGuarantee, SinkOptions, batch_options, stream_options
 from pyspark_barnabas.sink.protocol import BatchId, Prepared
 from pyspark_barnabas.sink.schema import check_schema
-from pyspark_barnabas.sink.session import Session
-from pyspark_barnabas.sink.task_writer import Outcome, TaskDone, TaskWriter, Work
+from pyspark_barnabas.sink.session import SinkClient
+from pyspark_barnabas.sink.task_writer import TaskDone, TaskOutcome, TaskWriter, Work
 
 #: What Spark tells its tasks of the stream that they belong to.
 _BATCH_PROPERTY = "streaming.sql.batchId"
@@ -27,7 +27,7 @@ _QUERY_PROPERTY = "sql.streaming.queryId"
 Messages = Sequence[WriterCommitMessage | None]
 
 
-def batch_writer(options: Mapping[str, str], schema: StructType, overwrite: bool) -> "BatchWriter":
+def batch_writer(options: Mapping[str, str], schema: StructType, overwrite: bool) -> "BatchQueryWriter":
     """For `df.write`.
 
     :raises OptionError: For options that cannot be.
@@ -38,7 +38,7 @@ def batch_writer(options: Mapping[str, str], schema: StructType, overwrite: bool
         raise AnalysisException(message=f"[BARNABAS_SINK] {message}")
     parsed = batch_options(options)
     check_schema(schema, parsed)
-    return BatchWriter(parsed)
+    return BatchQueryWriter(parsed)
 
 
 def stream_writer(options: Mapping[str, str], schema: StructType, overwrite: bool) -> "StreamWriter":
@@ -55,7 +55,7 @@ def stream_writer(options: Mapping[str, str], schema: StructType, overwrite: boo
     return StreamWriter(parsed)
 
 
-class BatchWriter(DataSourceArrowWriter):
+class BatchQueryWriter(DataSourceArrowWriter):
     """Writes a DataFrame once."""
 
     def __init__(self, options: SinkOptions) -> None:
@@ -108,7 +108,7 @@ def _context() -> TaskContext:
 
 
 def _write(options: SinkOptions, work: Work, batches: Iterable[pa.RecordBatch]) -> TaskDone:
-    with Session(options) as session:
+    with SinkClient(options) as session:
         done = TaskWriter(session, work).write(batches)
     spare_what_lasts()
     return done
@@ -117,19 +117,19 @@ def _write(options: SinkOptions, work: Work, batches: Iterable[pa.RecordBatch]) 
 def _commit(options: SinkOptions, messages: Messages) -> None:
     done = _of_tasks(messages)
     prepared = _prepared(done)
-    if options.delivery is Delivery.AT_LEAST_ONCE or not done:
+    if options.delivery is DeliveryGuarantee.AT_LEAST_ONCE or not done:
         return
     work = done[0].work
-    with Session(options) as session:
+    with SinkClient(options) as session:
         committing = Committing(session.cluster, work.sink, options.transaction_timeout_ms)
-        if any(each.outcome is Outcome.DONE for each in done):
+        if any(each.outcome is TaskOutcome.DONE for each in done):
             session.run(
                 committing.abort(None, prepared)
             )  # written once more by tasks that came too early to know
         elif work.batch is None:
             session.run(committing.commit_plainly(prepared))
         else:
-            skipped = [each.work.task for each in done if each.outcome is Outcome.SKIPPED]
+            skipped = [each.work.task for each in done if each.outcome is TaskOutcome.SKIPPED]
             topic = next((each.topic for each in done if each.topic), "")
             carrier = next(each.identity for each in done if each.work.task == CARRIER)
             assert carrier is not None
@@ -139,7 +139,7 @@ def _commit(options: SinkOptions, messages: Messages) -> None:
 def _abort(options: SinkOptions, messages: Messages) -> None:
     done = _of_tasks(messages)
     prepared = _prepared(done)
-    if options.delivery is Delivery.AT_LEAST_ONCE or not prepared:
+    if options.delivery is DeliveryGuarantee.AT_LEAST_ONCE or not prepared:
         return
     work = done[0].work
     carriers = [
@@ -147,7 +147,7 @@ def _abort(options: SinkOptions, messages: Messages) -> None:
         for each in done
         if each.work.task == CARRIER and each.identity is not None and work.batch is not None
     ]
-    with Session(options) as session:
+    with SinkClient(options) as session:
         committing = Committing(session.cluster, work.sink, options.transaction_timeout_ms)
         session.run(committing.abort(carriers[0] if carriers else None, prepared))
 
@@ -160,5 +160,5 @@ def _prepared(done: Iterable[TaskDone]) -> list[Prepared]:
     return [
         Prepared(each.work.task, each.identity)
         for each in done
-        if each.outcome is Outcome.WRITTEN and each.identity is not None
+        if each.outcome is TaskOutcome.WRITTEN and each.identity is not None
     ]

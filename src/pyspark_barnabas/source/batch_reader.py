@@ -8,9 +8,9 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from pyspark_barnabas.runtime.gc_freeze import spare_what_lasts
-from pyspark_barnabas.source.data_loss import Losses
+from pyspark_barnabas.source.data_loss import DataLossPolicy
 from pyspark_barnabas.source.offset_range_limits import Positions, ending_offsets, starting_offsets
-from pyspark_barnabas.source.options import Offsets, SourceOptions, batch_options
+from pyspark_barnabas.source.options import SourceOptions, SpecificOffsets, batch_options
 from pyspark_barnabas.source.range_splitting import OffsetRange
 from pyspark_barnabas.source.task_planner import Planner, open_logs
 from pyspark_barnabas.source.tasks import Read, ReadTask, read_records
@@ -45,13 +45,13 @@ def plan_batch(options: SourceOptions) -> list[ReadTask]:
         topic_ids = logs.partitions(options.selection)
         starts = starting_offsets(logs, topic_ids, options)
         ends = ending_offsets(logs, topic_ids, options)
-        if isinstance(options.starting, Offsets):
-            _check_starts(starts, ends, Losses(fail=options.fail_on_data_loss))
+        if isinstance(options.starting, SpecificOffsets):
+            _check_starts(starts, ends, DataLossPolicy(fail=options.fail_on_data_loss))
         ranges = [OffsetRange(place, starts[place], ends[place]) for place in topic_ids]
         return Planner(logs, options).plan(ranges, topic_ids)
 
 
-def _check_starts(starts: Positions, ends: Positions, losses: Losses) -> None:
+def _check_starts(starts: Positions, ends: Positions, losses: DataLossPolicy) -> None:
     for place, start in sorted(starts.items()):
         if start > ends[place]:
             losses.report(f"partition {place} ends at offset {ends[place]}, before the start at {start}")

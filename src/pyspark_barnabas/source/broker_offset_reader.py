@@ -11,11 +11,11 @@ from barnabas.base.ids import TopicPartition
 from barnabas.client.admin import log_dirs
 from barnabas.client.admin.offsets import EARLIEST, LATEST, Isolation, OffsetSpec, find_offsets
 from barnabas.client.consumer.fetch_messages import FetchLimits, data_by_place, fetch_request, version_max
-from barnabas.client.core.cluster import Cluster
+from barnabas.client.core.cluster import ClusterClient
 from barnabas.client.core.errors import check
 from barnabas.client.core.frame_protocol import FrameMemory
 from barnabas.client.core.loop_thread import LoopThread
-from barnabas.client.core.metadata import Topic
+from barnabas.client.core.metadata import TopicInfo
 from barnabas.client.core.retry import Retry
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.fetch import FetchResponse
@@ -33,9 +33,9 @@ _PLANNING_TIMEOUT_MS = 30_000
 
 def new_cluster(
     options: ConnectionOptions, retry_timeout_ms: int, memory: FrameMemory | None = None
-) -> Cluster:
+) -> ClusterClient:
     """A cluster that is not connected yet; `memory` is for large answers, where it is to outlast this one."""
-    return Cluster(
+    return ClusterClient(
         options.bootstrap,
         client_id=options.client_id,
         request_timeout_ms=options.request_timeout_ms,
@@ -93,7 +93,7 @@ class ClusterLogs:
             return {place: places[place] for place in sorted(selection.partitions & places.keys())}
         return places
 
-    async def _topics(self, names: Iterable[str]) -> list[Topic]:
+    async def _topics(self, names: Iterable[str]) -> list[TopicInfo]:
         """These topics, asked for anew: they may have grown, or been created just now."""
         wanted = set(names)
         for attempt in range(1, self._attempts_count + 1):

@@ -11,7 +11,7 @@ class DataLossError(RuntimeError):
     """Records that were to be read are not there any more."""
 
 
-class Losses:
+class DataLossPolicy:
     """Raises for every loss, or warns of it."""
 
     def __init__(self, *, fail: bool) -> None:

@@ -18,7 +18,7 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.fetch import FetchResponse, PartitionData
 from barnabas.wire.records.last_header import read_last_header
 from pyspark_barnabas.source.broker_offset_reader import new_cluster
-from pyspark_barnabas.source.data_loss import Losses
+from pyspark_barnabas.source.data_loss import DataLossPolicy
 from pyspark_barnabas.source.options import SourceOptions
 from pyspark_barnabas.source.range_splitting import OffsetRange
 from pyspark_barnabas.source.rows import NONE_ABORTED, AbortedRanges
@@ -85,7 +85,7 @@ class FetchReader:
 
     def __init__(self, options: SourceOptions) -> None:
         self._isolation = options.isolation
-        self._losses = Losses(fail=options.fail_on_data_loss)
+        self._losses = DataLossPolicy(fail=options.fail_on_data_loss)
         self._fetch_bytes = options.fetch_bytes
         self._cluster = new_cluster(options.connection, options.connection.retry_timeout_ms, _MEMORY)
         self._loop = LoopThread("barnabas-fetch", uvloop.new_event_loop())

@@ -28,7 +28,7 @@ from barnabas.wire.records.batch import iterate_headers
 from barnabas.wire.records.control import read_end_marker
 from barnabas.wire.records.record import decode_batch
 from pyspark_barnabas.option_values import OptionError
-from pyspark_barnabas.source.data_loss import Losses
+from pyspark_barnabas.source.data_loss import DataLossPolicy
 from pyspark_barnabas.source.fetching import RawBatches
 from pyspark_barnabas.source.offset_range_limits import NO_OFFSET
 from pyspark_barnabas.source.options import Assign, Selection, SourceOptions, Subscribe
@@ -141,7 +141,7 @@ class FileReader:
     def __init__(self, options: SourceOptions, pause: Callable[[float], object] = time.sleep) -> None:
         """`pause` waits for so many seconds."""
         self._isolation = options.isolation
-        self._losses = Losses(fail=options.fail_on_data_loss)
+        self._losses = DataLossPolicy(fail=options.fail_on_data_loss)
         self._directories = find_directories(options.log_dirs)
         self._pause = pause
 
@@ -174,7 +174,7 @@ class _Log:
         place: TopicPartition,
         topic_id: bytes,
         segments: SegmentFiles,
-        losses: Losses,
+        losses: DataLossPolicy,
         pause: Callable[[float], object],
     ) -> None:
         self._place = place

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from barnabas.base.clock import Clock, SystemClock
 from barnabas.base.ids import TopicPartition
 from barnabas.client.admin.offsets import EARLIEST, LATEST
-from pyspark_barnabas.source.data_loss import Losses
+from pyspark_barnabas.source.data_loss import DataLossPolicy
 from pyspark_barnabas.source.offset_range_limits import Logs, Positions, starting_offsets
 from pyspark_barnabas.source.options import SourceOptions
 from pyspark_barnabas.source.range_splitting import OffsetRange, share_limit
@@ -29,7 +29,7 @@ class StreamPlanner:
         self._options = options
         self._clock = clock or SystemClock()
         self._pause = pause
-        self._losses = Losses(fail=options.fail_on_data_loss)
+        self._losses = DataLossPolicy(fail=options.fail_on_data_loss)
         self._planner = Planner(logs, options)
         self._found: dict[TopicPartition, bytes] = {}
         self._reported: set[tuple[str, bytes]] = set()

@@ -11,9 +11,9 @@ from pyspark_barnabas.source.options import (
     LATEST_MARKER,
     Bound,
     Edge,
-    Offsets,
     Selection,
     SourceOptions,
+    SpecificOffsets,
     Time,
     Times,
 )
@@ -94,7 +94,7 @@ def _resolve(
         case Times(times_ms):
             _check_complete(places, times_ms, f"{side}OffsetsByTimestamp")
             return logs.offsets({place: OffsetSpec.at(time_ms) for place, time_ms in times_ms.items()})
-        case Offsets(offsets):
+        case SpecificOffsets(offsets):
             _check_complete(places, offsets, f"{side}Offsets")
             specs = {place: _MARKERS[offset] for place, offset in offsets.items() if offset in _MARKERS}
             return dict(offsets) | logs.offsets(specs)

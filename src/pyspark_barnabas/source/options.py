@@ -90,7 +90,7 @@ class Edge(Enum):
 
 
 @dataclass(frozen=True)
-class Offsets:
+class SpecificOffsets:
     """An offset for each partition, or its marker."""
 
     by_partition: Mapping[TopicPartition, int]
@@ -110,7 +110,7 @@ class Time:
     timestamp_ms: int
 
 
-Bound = Edge | Offsets | Times | Time
+Bound = Edge | SpecificOffsets | Times | Time
 
 
 @dataclass(frozen=True)
@@ -331,16 +331,16 @@ def _bound(given: _Given, side: str, default: Edge) -> Bound:
         return Edge(text.lower())
     if not text.startswith("{"):
         raise refused(name, text, "earliest, latest or JSON of offsets is expected")
-    return Offsets(numbers_by_partition(name, text, minimum=EARLIEST_MARKER))
+    return SpecificOffsets(numbers_by_partition(name, text, minimum=EARLIEST_MARKER))
 
 
 def _has_marker(bound: Bound, marker: int) -> bool:
-    return isinstance(bound, Offsets) and marker in bound.by_partition.values()
+    return isinstance(bound, SpecificOffsets) and marker in bound.by_partition.values()
 
 
 def _check_order(given: _Given, starting: Bound, ending: Bound) -> None:
     """Where both sides speak of partitions, they speak of the same, and no end lies before its start."""
-    if isinstance(starting, Offsets) and isinstance(ending, Offsets):
+    if isinstance(starting, SpecificOffsets) and isinstance(ending, SpecificOffsets):
         name = "endingOffsets"
     elif isinstance(starting, Times) and isinstance(ending, Times):
         name = "endingOffsetsByTimestamp"

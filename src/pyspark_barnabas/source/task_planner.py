@@ -8,7 +8,7 @@ from pyspark_barnabas.source.file_offset_reader import FileLogs
 from pyspark_barnabas.source.offset_range_limits import Logs
 from pyspark_barnabas.source.options import SourceOptions, Transport
 from pyspark_barnabas.source.range_splitting import RECORD_BYTES_DEFAULT, OffsetRange, TaskLimits, plan_tasks
-from pyspark_barnabas.source.tasks import Piece, ReadTask
+from pyspark_barnabas.source.tasks import PlannedRange, ReadTask
 
 
 def open_logs(options: SourceOptions) -> Logs:
@@ -37,9 +37,9 @@ class Planner:
         if unknown:
             self._record_bytes |= self._logs.record_bytes(unknown)
 
-        def piece(each: OffsetRange) -> Piece:
+        def piece(each: OffsetRange) -> PlannedRange:
             record_bytes = self._record_bytes.get(each.place, RECORD_BYTES_DEFAULT)
-            return Piece(each, topic_ids.get(each.place, ZERO_UUID), record_bytes)
+            return PlannedRange(each, topic_ids.get(each.place, ZERO_UUID), record_bytes)
 
         tasks = plan_tasks(wanted, self._record_bytes, self._limits)
         return [ReadTask(tuple(piece(each) for each in task)) for task in tasks]

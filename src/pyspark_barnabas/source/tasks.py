@@ -19,7 +19,7 @@ from pyspark_barnabas.source.rows import read_arrow
 Read = Callable[[InputPartition, SourceOptions, Sequence[str]], Iterator[pa.RecordBatch]]
 
 
-class Piece(NamedTuple):
+class PlannedRange(NamedTuple):
     """A range, the topic that it was planned for, and about how many bytes of the log an offset takes there."""
 
     range: OffsetRange
@@ -31,7 +31,7 @@ class Piece(NamedTuple):
 class ReadTask(InputPartition):
     """Ranges that one task reads one after the other."""
 
-    pieces: tuple[Piece, ...]
+    pieces: tuple[PlannedRange, ...]
 
     def __repr__(self) -> str:
         return ", ".join(f"{place} [{low}, {high})" for (place, low, high), *_ in self.pieces)

@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, expect
 
 from barnabas.client.admin.admin import raise_errors
 from barnabas.client.admin.scram import Upsertion
-from barnabas.client.blocking import Client
+from barnabas.client.blocking import BlockingClient
 from barnabas.wire.scram import ScramMechanism
 from interop import candidate, reference, sasl
 from support.browsers import SIZE, Watched
@@ -39,7 +39,7 @@ class Kafka(NamedTuple):
     """A Kafka, what asks it without a login, and where people log in."""
 
     broker: Broker
-    client: Client
+    client: BlockingClient
     address: str
 
 
@@ -57,7 +57,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
     broker = reference.start(home, settings, listeners=[f"{sasl.LISTENER}://{address}"])
     users = [Upsertion(name, ScramMechanism.SCRAM_SHA_512, password) for name, password in USERS.items()]
     try:
-        with Client(broker.bootstrap) as client:
+        with BlockingClient(broker.bootstrap) as client:
             raise_errors(client.admin.alter_user_scram_credentials(users).values())
             with filled(client, broker.bootstrap):
                 yield Kafka(broker, client, address)

@@ -13,8 +13,8 @@ from pyspark.sql import SparkSession
 from barnabas.base.ids import uuid_to_text
 from barnabas.client.admin.admin import raise_errors
 from barnabas.client.admin.model import NewTopic
-from barnabas.client.blocking import Client
-from barnabas.client.core.metadata import Topic
+from barnabas.client.blocking import BlockingClient
+from barnabas.client.core.metadata import TopicInfo
 from interop import reference
 from support.moved_replicas import (
     ANY_DIRECTORY,
@@ -87,7 +87,7 @@ def test_our_commands_move_replicas_between_brokers_of_kafka_as_planned(
 ) -> None:
     first = reference.start(tmp_path / "first", {"node.id": str(FIRST)})
     try:
-        with second_broker(tmp_path / "second", first), Client(first.bootstrap) as client:
+        with second_broker(tmp_path / "second", first), BlockingClient(first.bootstrap) as client:
             until(lambda: len(client.admin.describe_cluster().nodes) == 2)
             on_first = NewTopic(TOPIC, assignments={index: [FIRST] for index in range(len(RECORDS_COUNTS))})
             raise_errors(client.admin.create_topics([on_first]).values())
@@ -99,7 +99,7 @@ def test_our_commands_move_replicas_between_brokers_of_kafka_as_planned(
             carry_out(first.bootstrap, plan)
             until(lambda: homes(first.bootstrap, TOPIC) == {**before, **plan.targets})
             [topic] = client.admin.describe_topics([TOPIC]).values()
-            assert isinstance(topic, Topic)
+            assert isinstance(topic, TopicInfo)
             replicas = {each.partition_index: list(each.replicas) for each in topic.partitions}
             moved = {row["partition"]: row["replicas"] for row in plan.partitions}
             assert SECOND in {node for row in moved.values() for node in row}

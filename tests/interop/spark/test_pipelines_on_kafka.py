@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from barnabas.client.admin.admin import raise_errors
 from barnabas.client.admin.model import NewTopic
-from barnabas.client.blocking import Client
+from barnabas.client.blocking import BlockingClient
 from pyspark_barnabas.pipelines.state import FlowState
 from support.pipelines import Scene
 from support.transactions_of_others import transact_at
@@ -41,13 +41,13 @@ class Cluster(NamedTuple):
     """What a scene asks of a broker."""
 
     bootstrap: str
-    client: Client
+    client: BlockingClient
 
 
 @pytest.fixture
 def scene(spark: SparkSession, kafka: Broker, tmp_path: Path) -> Iterator[Scene]:
     topics = [f"{tmp_path.name}-{name}".replace("_", "-") for name in ("source", "target", "dead")]
-    with Client(kafka.bootstrap) as client:
+    with BlockingClient(kafka.bootstrap) as client:
         raise_errors(client.admin.create_topics([NewTopic(name, 2) for name in topics]).values())
         yield Scene(spark, Cluster(kafka.bootstrap, client), tmp_path, *topics)
 

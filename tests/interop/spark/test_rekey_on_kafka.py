@@ -11,8 +11,8 @@ from pyspark.sql import SparkSession
 
 from barnabas.client.admin.admin import raise_errors
 from barnabas.client.admin.model import NewTopic
-from barnabas.client.blocking import Client
-from pyspark_barnabas.jobs.rekey.job import Wanted, rekey
+from barnabas.client.blocking import BlockingClient
+from pyspark_barnabas.jobs.rekey.job import RekeyRequest, rekey
 from pyspark_barnabas.jobs.rekey.state import Copying, RekeyDirectory
 from pyspark_barnabas.jobs.usage.job import usage
 from support.rekeyed import check_copy, commit, consume, contents, grow, unread, write
@@ -29,7 +29,7 @@ class Running(NamedTuple):
     """Apache Kafka, and a client of it."""
 
     bootstrap: str
-    client: Client
+    client: BlockingClient
 
 
 class Dead(BaseException):
@@ -39,7 +39,7 @@ class Dead(BaseException):
 @pytest.fixture(scope="module")
 def running(kafka: Broker) -> Iterator[Running]:
     """With a topic that grew from 2 to 3 partitions, which moves keys between old partitions, too."""
-    with Client(kafka.bootstrap) as client:
+    with BlockingClient(kafka.bootstrap) as client:
         found = Running(kafka.bootstrap, client)
         configs = {"retention.bytes": "100000000", "max.message.bytes": "2000000"}
         raise_errors(client.admin.create_topics([NewTopic(SOURCE, 2, 1, configs)]).values())
@@ -72,7 +72,7 @@ def test_a_topic_is_rekeyed_by_runs_that_die_and_its_groups_go_on_without_gap_or
     spark: SparkSession, running: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     options = {"kafka.bootstrap.servers": running.bootstrap}
-    wanted = Wanted(SOURCE, TARGET, was=(2,), partitions=4, groups=GROUPS, step_records=400)
+    wanted = RekeyRequest(SOURCE, TARGET, was=(2,), partitions=4, groups=GROUPS, step_records=400)
     written = RekeyDirectory.write
     calls = 0
 

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from barnabas.base.ids import TopicPartition
 from barnabas.client.admin.admin import raise_errors
 from barnabas.client.admin.model import NewTopic
-from barnabas.client.blocking import Client
+from barnabas.client.blocking import BlockingClient
 from barnabas.wire.errors import KafkaError
 from pyspark_barnabas.jobs.archive.job import archive
 from pyspark_barnabas.jobs.common.client import NotBarnabas
@@ -33,8 +33,8 @@ class Dead(BaseException):
 
 
 @pytest.fixture
-def client(kafka: Broker) -> Iterator[Client]:
-    with Client(kafka.bootstrap) as connected:
+def client(kafka: Broker) -> Iterator[BlockingClient]:
+    with BlockingClient(kafka.bootstrap) as connected:
         yield connected
 
 
@@ -44,7 +44,11 @@ def contents(rows: list[SourceRow]) -> list[tuple[object, ...]]:
 
 
 def test_what_was_archived_is_produced_once_and_groups_go_on_and_offsets_are_kept_by_barnabas_alone(
-    spark: SparkSession, kafka: Broker, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession,
+    kafka: Broker,
+    client: BlockingClient,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     options = {"kafka.bootstrap.servers": kafka.bootstrap}
     raise_errors(client.admin.create_topics([NewTopic(TOPIC, 3)]).values())
@@ -81,7 +85,7 @@ def test_what_was_archived_is_produced_once_and_groups_go_on_and_offsets_are_kep
 
 
 def check_translated(
-    kafka: Broker, client: Client, directory: Path, expected: list[SourceRow], rows: list[SourceRow]
+    kafka: Broker, client: BlockingClient, directory: Path, expected: list[SourceRow], rows: list[SourceRow]
 ) -> None:
     stopped = {TopicPartition(TOPIC, 0): 33, TopicPartition(TOPIC, 1): 49}
     client.groups.commit_offsets(GROUP, stopped)
@@ -96,7 +100,7 @@ def check_translated(
 
 
 def test_compaction_is_refused_before_anything_is_read(
-    spark: SparkSession, kafka: Broker, client: Client
+    spark: SparkSession, kafka: Broker, client: BlockingClient
 ) -> None:
     topic = NewTopic("left-alone", 1, 1, {"cleanup.policy": "compact"})
     raise_errors(client.admin.create_topics([topic]).values())

@@ -6,7 +6,7 @@ import pytest
 from interop.brokers import Broker
 
 from pyspark_barnabas.sink.errors import RowsMoved, SinkError
-from pyspark_barnabas.sink.task_writer import Outcome
+from pyspark_barnabas.sink.task_writer import TaskOutcome
 from support.spark_sink import MOVED, ROWS, TASKS, Calls, Sink, counted_calls, crash, moments
 
 
@@ -23,7 +23,7 @@ def sink(kafka: Broker) -> Sink:
 
 def test_a_batch_is_written_once_however_often_it_comes(sink: Sink) -> None:
     sink.run(TASKS)
-    assert {each.outcome for each in sink.run(TASKS)} == {Outcome.DONE}
+    assert {each.outcome for each in sink.run(TASKS)} == {TaskOutcome.DONE}
     sink.run([["g"], ["h"]], batch=1)
     assert sink.read() == [*ROWS, "g", "h"]
 

@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from barnabas.client.core.cluster import Cluster
+from barnabas.client.core.cluster import ClusterClient
 from barnabas.console import audit_follower, audit_reader
 from barnabas.console.audit_follower import FOLLOWED_MAX, AuditFollower
-from barnabas.console.audit_reader import NO_AUDIT, AuditWish, Found, Look, look_back, read_back
+from barnabas.console.audit_reader import NO_AUDIT, AuditPage, AuditWish, Look, look_back, read_back
 from barnabas.testing import EmbeddedBroker
 from support.audit import AUDITED, events, published
 
@@ -24,9 +24,9 @@ def audited(kafka: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch) -> EmbeddedB
     return kafka
 
 
-def found(broker: EmbeddedBroker, wish: AuditWish, **options: int) -> Found:
-    async def ask() -> Found:
-        async with Cluster(broker.bootstrap) as cluster:
+def found(broker: EmbeddedBroker, wish: AuditWish, **options: int) -> AuditPage:
+    async def ask() -> AuditPage:
+        async with ClusterClient(broker.bootstrap) as cluster:
             return await read_back(cluster, wish, **options)
 
     return asyncio.run(ask())
@@ -67,14 +67,14 @@ def test_who_asks_again_reads_what_has_come_since(
 ) -> None:
     looked: list[tuple[int, int]] = []
 
-    async def noted(cluster: Cluster, wish: AuditWish, first: int, last: int) -> Look:
+    async def noted(cluster: ClusterClient, wish: AuditWish, first: int, last: int) -> Look:
         looked.append((first, last))
         return await look_back(cluster, wish, first, last)
 
     monkeypatch.setattr(audit_follower, "look_back", noted)
 
     async def ask() -> None:
-        async with Cluster(audited.bootstrap) as cluster:
+        async with ClusterClient(audited.bootstrap) as cluster:
             follower, wish = AuditFollower(cluster), AuditWish(resource="topic/later")
             assert (await follower.latest("later", wish)).events == []
             [(first, last)] = looked
@@ -98,7 +98,7 @@ def test_who_asks_again_reads_what_has_come_since(
 
 def test_a_wish_that_ends_in_time_is_looked_for_anew(audited: EmbeddedBroker) -> None:
     async def ask() -> None:
-        async with Cluster(audited.bootstrap) as cluster:
+        async with ClusterClient(audited.bootstrap) as cluster:
             follower, wish = AuditFollower(cluster), AuditWish(resource="topic/t*", until_ms=1)
             assert (await follower.latest("until", wish)).events == []
             later = AuditWish(resource="topic/t*", until_ms=2**62)
@@ -108,8 +108,8 @@ def test_a_wish_that_ends_in_time_is_looked_for_anew(audited: EmbeddedBroker) ->
 
 
 def test_a_follower_without_an_audit_says_so() -> None:
-    async def ask(bootstrap: str) -> Found:
-        async with Cluster(bootstrap) as cluster:
+    async def ask(bootstrap: str) -> AuditPage:
+        async with ClusterClient(bootstrap) as cluster:
             return await AuditFollower(cluster).latest("", AuditWish())
 
     with EmbeddedBroker({"barnabas.audit.enable": "false"}) as kafka:

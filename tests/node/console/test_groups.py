@@ -8,7 +8,7 @@ from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as Position
 
 from barnabas.base.ids import TopicPartition
-from barnabas.client.admin.group_messages import CommittedOffset
+from barnabas.client.admin.group_messages import OffsetAndMetadata
 from barnabas.testing import EmbeddedBroker
 from support.consoles import Visitor
 from support.rich_cluster import ORDERS, PARTITIONS, open_address
@@ -17,7 +17,7 @@ from support.waiting import until
 
 def committed(cluster: EmbeddedBroker, name: str) -> list[int]:
     found = cluster.client.groups.offsets(name)
-    return [each.offset for _, each in sorted(found.items()) if isinstance(each, CommittedOffset)]
+    return [each.offset for _, each in sorted(found.items()) if isinstance(each, OffsetAndMetadata)]
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from barnabas.api.dispatch import (
     REQUEST_BYTES_MAX,
     REQUEST_ELEMENTS_MAX,
     Dispatcher,
-    Refused,
+    RequestRejectedError,
     Response,
     Undecoded,
     encode_response,
@@ -27,7 +27,7 @@ from barnabas.api.dispatch import (
 from barnabas.metadata.audit.records import Difference
 from barnabas.telemetry.requests import RequestStatistics
 from barnabas.wire.barnabas_messages import is_kafka_api
-from barnabas.wire.codec import Malformed
+from barnabas.wire.codec import DecodeError
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from barnabas.wire.messages.create_topics import (
@@ -65,8 +65,8 @@ def undecoded(node: RunningNode, frame: bytes) -> Undecoded:
     return request
 
 
-def refused(node: RunningNode, frame: bytes) -> Refused:
-    with pytest.raises(Refused) as raised:
+def refused(node: RunningNode, frame: bytes) -> RequestRejectedError:
+    with pytest.raises(RequestRejectedError) as raised:
         node.dispatcher.parse(memoryview(bytearray(frame)), node.connection)
     assert str(raised.value)
     return raised.value
@@ -108,7 +108,7 @@ def test_tagged_fields_of_a_flexible_header_are_skipped() -> None:
     ],
 )
 def test_a_header_that_cannot_be_read_closes_without_an_answer(frame: bytes) -> None:
-    with pytest.raises(Refused, match="a request header cannot be read") as raised:
+    with pytest.raises(RequestRejectedError, match="a request header cannot be read") as raised:
         read_header(memoryview(frame), APIS)
     assert raised.value.answer is None
 
@@ -208,7 +208,7 @@ def test_no_bytes_at_all_make_parsing_fail_otherwise_than_by_refusing(data: st.D
     version = data.draw(st.integers(spec.versions.first, spec.versions.last))
     frame = struct.pack(">hhih", api_key, version, 1, -1) + data.draw(st.binary(max_size=60))
     parser = Dispatcher(_Apis(), RequestStatistics())  # type: ignore[arg-type]
-    with suppress(Refused):
+    with suppress(RequestRejectedError):
         parser.parse(memoryview(bytearray(frame)), _Counter())  # type: ignore[arg-type]
 
 
@@ -484,6 +484,6 @@ async def test_a_request_without_records_that_would_hold_everybody_up_is_refused
 async def test_a_request_of_too_many_elements_is_refused_however_short_they_are(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         names = [MetadataRequestTopic(name="")] * (REQUEST_ELEMENTS_MAX + 1)
-        with pytest.raises(Malformed, match=f"more than {REQUEST_ELEMENTS_MAX} elements"):
+        with pytest.raises(DecodeError, match=f"more than {REQUEST_ELEMENTS_MAX} elements"):
             undecoded(node, frame_of(MetadataRequest(topics=names), 4)).decode()
         assert undecoded(node, frame_of(MetadataRequest(topics=names[1:]), 4)).decode()

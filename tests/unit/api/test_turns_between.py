@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.api.data import fetch
-from barnabas.api.dispatch import Refused
+from barnabas.api.dispatch import RequestRejectedError
 from barnabas.base.turns import Share
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
@@ -133,5 +133,5 @@ async def test_a_request_cut_short_before_the_login_is_refused(tmp_path: Path) -
         data = [PartitionProduceData(index=0, records=bytes(batch(b"v")))]
         frame = frame_of(ProduceRequest(topic_data=[TopicProduceData(name="t", partition_data=data)]), 9)
         node.connection.authenticator = Strict()  # type: ignore[assignment]
-        with pytest.raises(Refused):
+        with pytest.raises(RequestRejectedError):
             node.begin(frame[:-20])

@@ -1,6 +1,6 @@
 import pytest
 
-from barnabas.base.yaml_nodes import UNTRUSTED_NODES_MAX, Place, YamlError, read_yaml_text
+from barnabas.base.yaml_nodes import UNTRUSTED_NODES_MAX, YamlError, YamlNode, read_yaml_text
 
 ALIASES = "a: &a [x, x]\nb: *a\n"
 LAUGHS = "a0: &a0 [x, x]\n" + "".join(
@@ -8,7 +8,7 @@ LAUGHS = "a0: &a0 [x, x]\n" + "".join(
 )
 
 
-def keys(place: Place) -> list[str]:
+def keys(place: YamlNode) -> list[str]:
     return list(place.mapping())
 
 

@@ -14,7 +14,6 @@ from typing import Any
 from unittest.mock import ANY
 
 import pytest
-from unit.client.producer.test_producer import refused
 
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.describe_configs import (
@@ -32,6 +31,7 @@ from barnabas.wire.records.compression import Compression
 from barnabas.wire.records.record import Record, encode_batch
 from unit.cli.conftest import Run
 from unit.client.fake_broker import FakeBroker
+from unit.client.producer.test_producer import refused
 
 
 def put(broker: FakeBroker, *values: bytes, partition: int = 0) -> None:

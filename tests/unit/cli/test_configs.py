@@ -2,25 +2,25 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.cli.failures import Failure
+from barnabas.cli.failures import CommandError
 from barnabas.cli.work.configs import deletions, resource, settings
-from barnabas.config.alter_op import Edit, Operation
+from barnabas.config.alter_op import AlterConfigOp, OpType
 from barnabas.config.config_resource import Resource, ResourceKind
 
-SET, DELETE, APPEND, SUBTRACT = Operation
+SET, DELETE, APPEND, SUBTRACT = OpType
 
 
 @pytest.mark.parametrize(
     ("text", "edit"),
     [
-        ("retention.ms=5", Edit("retention.ms", SET, "5")),
-        ("my-key=a=b", Edit("my-key", SET, "a=b")),
-        ("cleanup.policy=", Edit("cleanup.policy", SET, "")),
-        ("cleanup.policy+=compact", Edit("cleanup.policy", APPEND, "compact")),
-        ("cleanup.policy-=delete", Edit("cleanup.policy", SUBTRACT, "delete")),
+        ("retention.ms=5", AlterConfigOp("retention.ms", SET, "5")),
+        ("my-key=a=b", AlterConfigOp("my-key", SET, "a=b")),
+        ("cleanup.policy=", AlterConfigOp("cleanup.policy", SET, "")),
+        ("cleanup.policy+=compact", AlterConfigOp("cleanup.policy", APPEND, "compact")),
+        ("cleanup.policy-=delete", AlterConfigOp("cleanup.policy", SUBTRACT, "delete")),
     ],
 )
-def test_a_setting_is_read_as_it_is_typed(text: str, edit: Edit) -> None:
+def test_a_setting_is_read_as_it_is_typed(text: str, edit: AlterConfigOp) -> None:
     assert settings([text], None) == [edit]
 
 
@@ -28,19 +28,19 @@ def test_settings_of_a_file_come_first(tmp_path: Path) -> None:
     file = tmp_path / "more.properties"
     file.write_text("# secrets\nssl.key.password = a+b\n")
     assert settings(["retention.ms=5"], file) == [
-        Edit("ssl.key.password", SET, "a+b"),
-        Edit("retention.ms", SET, "5"),
+        AlterConfigOp("ssl.key.password", SET, "a+b"),
+        AlterConfigOp("retention.ms", SET, "5"),
     ]
 
 
 @pytest.mark.parametrize("values", [[], ["retention.ms"], ["=5"], ["+=5"]])
 def test_what_sets_nothing_is_wrong_use(values: list[str]) -> None:
-    with pytest.raises(Failure):
+    with pytest.raises(CommandError):
         settings(values, None)
 
 
 def test_keys_are_deleted_without_values() -> None:
-    assert deletions(["a", "b"]) == [Edit("a", DELETE), Edit("b", DELETE)]
+    assert deletions(["a", "b"]) == [AlterConfigOp("a", DELETE), AlterConfigOp("b", DELETE)]
 
 
 def test_resources_go_by_what_people_call_them() -> None:
@@ -48,5 +48,5 @@ def test_resources_go_by_what_people_call_them() -> None:
     assert resource("broker", "default") == Resource(ResourceKind.BROKER, "")
     assert resource("logger", "1") == Resource(ResourceKind.BROKER_LOGGER, "1")
     assert resource("client-metrics", "m") == Resource(ResourceKind.CLIENT_METRICS, "m")
-    with pytest.raises(Failure, match="is a number"):
+    with pytest.raises(CommandError, match="is a number"):
         resource("logger", "default")

@@ -5,9 +5,9 @@ import asyncio
 import pytest
 
 from barnabas.base.ids import TopicPartition
-from barnabas.cli.failures import REFUSED, Failure
-from barnabas.cli.work.deliveries import Deliveries, Range, lines_text
-from barnabas.client.producer.accumulator import Delivery
+from barnabas.cli.failures import REFUSED, CommandError
+from barnabas.cli.work.deliveries import DeliveredRange, Deliveries, lines_text
+from barnabas.client.producer.accumulator import RecordMetadata
 from barnabas.wire.errors import ErrorCode, KafkaError
 from support.loop import on_loop
 
@@ -30,7 +30,7 @@ def test_lines_are_written_as_ranges(lines: list[int], text: str) -> None:
 
 @on_loop
 async def test_lines_that_failed_together_for_one_reason_are_reported_once() -> None:
-    reported: list[Failure] = []
+    reported: list[CommandError] = []
     deliveries = Deliveries(reported.append)
     deliveries.fail(4, NO_KEY)
     deliveries.fail(2, NO_KEY)
@@ -46,7 +46,7 @@ async def test_lines_that_failed_together_for_one_reason_are_reported_once() -> 
 
 @on_loop
 async def test_an_error_that_later_lines_would_meet_is_left_for_the_end() -> None:
-    reported: list[Failure] = []
+    reported: list[CommandError] = []
     deliveries = Deliveries(reported.append)
     deliveries.fail(1, DENIED)
     deliveries.flush()
@@ -58,11 +58,11 @@ async def test_an_error_that_later_lines_would_meet_is_left_for_the_end() -> Non
 async def test_deliveries_are_counted_by_partition() -> None:
     deliveries = Deliveries(pytest.fail)
     for line, offset in enumerate((5, 6), 1):
-        delivered: asyncio.Future[Delivery] = asyncio.Future()
-        delivered.set_result(Delivery(TopicPartition("t", 1), offset, 0))
+        delivered: asyncio.Future[RecordMetadata] = asyncio.Future()
+        delivered.set_result(RecordMetadata(TopicPartition("t", 1), offset, 0))
         deliveries.count(line, delivered)
-    given_up: asyncio.Future[Delivery] = asyncio.Future()
+    given_up: asyncio.Future[RecordMetadata] = asyncio.Future()
     given_up.cancel()
     deliveries.count(3, given_up)
-    assert deliveries.partitions == {1: Range(2, 5, 6)}
+    assert deliveries.partitions == {1: DeliveredRange(2, 5, 6)}
     assert (deliveries.records_count, deliveries.failed_count) == (2, 0)

@@ -5,28 +5,28 @@ from typing import Any
 import pytest
 import typer
 
-from barnabas.cli.failures import NOT_FOUND, Failure, guarded, judge, report, wrong_use
+from barnabas.cli.failures import NOT_FOUND, CommandError, guarded, judge, report, wrong_use
 from barnabas.cli.options import key_value_pairs
-from barnabas.client.core.address import Address
+from barnabas.client.core.address import BrokerAddress
 from barnabas.client.core.errors import BrokerUnreachable, RequestTimedOut
 from barnabas.wire.errors import ErrorCode, KafkaError
 
-UNREACHABLE = BrokerUnreachable(Address("h", 1), "no connection")
+UNREACHABLE = BrokerUnreachable(BrokerAddress("h", 1), "no connection")
 
 
 @pytest.mark.parametrize(
     ("error", "exit_code", "hint"),
     [
-        (Failure("no"), 1, ""),
+        (CommandError("no"), 1, ""),
         (wrong_use("no", "yes"), 2, "yes"),
         (KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), 3, "barnabas topics list"),
         (KafkaError(ErrorCode.POLICY_VIOLATION, "no"), 4, "keep to the policy"),
         (KafkaError(ErrorCode.MESSAGE_TOO_LARGE), 1, "max.message.bytes"),
         (UNREACHABLE, 5, "barnabas serve"),
-        (RequestTimedOut(Address("h", 1), "no answer"), 5, "may have acted"),
+        (RequestTimedOut(BrokerAddress("h", 1), "no answer"), 5, "may have acted"),
         (KafkaError(ErrorCode.INVALID_REQUEST), 1, ""),
         (KafkaError(ErrorCode.SASL_AUTHENTICATION_FAILED), 4, "--command-config"),
-        (Failure("no", exit_code=NOT_FOUND), 3, ""),
+        (CommandError("no", exit_code=NOT_FOUND), 3, ""),
         (FileNotFoundError("x"), 3, ""),
         (PermissionError("x"), 1, ""),
         (ValueError("x"), 2, ""),
@@ -82,5 +82,5 @@ def test_pairs_are_parted_at_the_first_equals_sign() -> None:
 
 @pytest.mark.parametrize("pair", ["a", "=b", ""])
 def test_a_pair_without_key_or_equals_sign_is_refused(pair: str) -> None:
-    with pytest.raises(Failure, match=f"--set {pair}: key=value is expected"):
+    with pytest.raises(CommandError, match=f"--set {pair}: key=value is expected"):
         key_value_pairs([pair], "--set")

@@ -1,26 +1,26 @@
 import pytest
 
-from barnabas.cli.failures import Failure
-from barnabas.cli.partitions import Place, place, target
+from barnabas.cli.failures import CommandError
+from barnabas.cli.partitions import PartitionArg, place, target
 
 
 def test_a_place_is_a_partition_or_a_whole_topic() -> None:
-    assert place("a.b:12") == Place("a.b", 12)
-    assert place("a") == Place("a", None)
+    assert place("a.b:12") == PartitionArg("a.b", 12)
+    assert place("a") == PartitionArg("a", None)
 
 
 def test_a_target_names_its_brokers_in_order() -> None:
-    assert target("a:0=3, 1") == (Place("a", 0), [3, 1])
-    assert target("a=2") == (Place("a", None), [2])
+    assert target("a:0=3, 1") == (PartitionArg("a", 0), [3, 1])
+    assert target("a=2") == (PartitionArg("a", None), [2])
 
 
 @pytest.mark.parametrize("text", ["a:", "a:b", "a:-1"])
 def test_a_partition_is_a_number(text: str) -> None:
-    with pytest.raises(Failure, match="a partition is a number"):
+    with pytest.raises(CommandError, match="a partition is a number"):
         place(text)
 
 
 @pytest.mark.parametrize("text", ["a:0", "a:0=", "a:0=1,", "a:0=x", "a:0=-1"])
 def test_a_target_needs_brokers(text: str) -> None:
-    with pytest.raises(Failure, match="say a partition and its brokers"):
+    with pytest.raises(CommandError, match="say a partition and its brokers"):
         target(text)

@@ -2,7 +2,7 @@ import datetime
 
 import pytest
 
-from barnabas.cli.failures import Failure
+from barnabas.cli.failures import CommandError
 from barnabas.cli.work.times import parse_time_ms
 
 NOW_MS = 1_700_000_000_000
@@ -32,6 +32,6 @@ def test_a_date_without_zone_is_local() -> None:
 
 @pytest.mark.parametrize("text", ["", "yesterday", "10 weeks", "-5m", "2026-13-01"])
 def test_what_is_no_time_is_refused_with_examples(text: str) -> None:
-    with pytest.raises(Failure, match=f"--since '{text}' is no time") as raised:
+    with pytest.raises(CommandError, match=f"--since '{text}' is no time") as raised:
         parse_time_ms(text, NOW_MS)
     assert "10m" in raised.value.hint

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from typer.testing import Result
 
-from barnabas.wire.records.control import EndMarker, encode_end_marker
+from barnabas.wire.records.control import EndTransactionMarker, encode_end_marker
 from barnabas.wire.records.record import Record, encode_batch
 from unit.cli.conftest import Run
 from unit.client.fake_broker import FakeBroker
@@ -25,7 +25,7 @@ def write(broker: FakeBroker, partition: int, *values: str, transactional: bool 
 
 
 def end(broker: FakeBroker, partition: int, *, commit: bool) -> None:
-    marker = EndMarker(PRODUCER_ID, 0, 0, commit, 0)
+    marker = EndTransactionMarker(PRODUCER_ID, 0, 0, commit, 0)
     broker.append("out", partition, encode_end_marker(marker))
 
 

@@ -5,7 +5,7 @@ import pytest
 from barnabas.base.ids import TopicPartition
 from barnabas.client.admin.model import NewTopic
 from barnabas.client.admin.offsets import EARLIEST, LATEST, ListedOffset
-from barnabas.client.blocking import Client
+from barnabas.client.blocking import BlockingClient
 from barnabas.client.core.errors import BrokerUnreachable
 from barnabas.wire.errors import KafkaError
 from barnabas.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
@@ -16,7 +16,7 @@ PLACE = TopicPartition("t", 0)
 
 
 def test_a_round_trip_needs_no_async(threaded_broker: FakeBroker) -> None:
-    with Client(threaded_broker.bootstrap) as client:
+    with BlockingClient(threaded_broker.bootstrap) as client:
         client.admin.create_topics([NewTopic("t")])
         with client.producer() as producer:
             futures = [producer.send("t", b"%d" % number) for number in range(10)]
@@ -33,7 +33,7 @@ def test_a_round_trip_needs_no_async(threaded_broker: FakeBroker) -> None:
 def test_groups_and_transactions_need_no_async_either(threaded_broker: FakeBroker) -> None:
     coordinator = FakeCoordinator(threaded_broker)
     serve_transactions(threaded_broker)
-    with Client(threaded_broker.bootstrap) as client:
+    with BlockingClient(threaded_broker.bootstrap) as client:
         assert [group.group_id for group in client.groups.list()] == [GROUP]
         assert client.groups.commit_offsets(GROUP, {PLACE: 3}) == {PLACE: None}
         assert coordinator.offsets == {PLACE: 3}
@@ -41,7 +41,7 @@ def test_groups_and_transactions_need_no_async_either(threaded_broker: FakeBroke
 
 
 def test_errors_are_raised_where_the_call_was_made(threaded_broker: FakeBroker) -> None:
-    with Client(threaded_broker.bootstrap) as client:
+    with BlockingClient(threaded_broker.bootstrap) as client:
         with pytest.raises(KafkaError, match="topic 'missing' does not exist"):
             client.consumer({TopicPartition("missing", 0): EARLIEST})
         threaded_broker.create("t")
@@ -52,7 +52,7 @@ def test_errors_are_raised_where_the_call_was_made(threaded_broker: FakeBroker) 
 
 def test_what_is_given_up_is_cancelled(threaded_broker: FakeBroker) -> None:
     threaded_broker.create("t")
-    with Client(threaded_broker.bootstrap) as client:
+    with BlockingClient(threaded_broker.bootstrap) as client:
         producer = client.producer(linger_ms=60_000)
         delivery = producer.send("t", b"v")
         producer.close(flush=False)
@@ -62,7 +62,7 @@ def test_what_is_given_up_is_cancelled(threaded_broker: FakeBroker) -> None:
 
 def test_closing_the_client_ends_its_producers(threaded_broker: FakeBroker) -> None:
     threaded_broker.create("t")
-    client = Client(threaded_broker.bootstrap)
+    client = BlockingClient(threaded_broker.bootstrap)
     delivery = client.producer(linger_ms=60_000).send("t", b"v")
     client.close()
     assert delivery.cancelled()
@@ -70,8 +70,8 @@ def test_closing_the_client_ends_its_producers(threaded_broker: FakeBroker) -> N
 
 def test_no_thread_is_left_behind(threaded_broker: FakeBroker) -> None:
     before = threading.active_count()
-    with Client(threaded_broker.bootstrap):
+    with BlockingClient(threaded_broker.bootstrap):
         assert threading.active_count() == before + 1
     with pytest.raises(BrokerUnreachable):
-        Client("127.0.0.1:1")
+        BlockingClient("127.0.0.1:1")
     assert threading.active_count() == before

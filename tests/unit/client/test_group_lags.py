@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager
 import pytest
 
 from barnabas.base.ids import TopicPartition
-from barnabas.client.admin.group_messages import CommittedOffset, GroupDescription, MemberDescription
-from barnabas.client.core.cluster import Cluster
+from barnabas.client.admin.group_messages import GroupDescription, MemberDescription, OffsetAndMetadata
+from barnabas.client.core.cluster import ClusterClient
 from barnabas.client.group_lags import (
     LagTotal,
     PartitionLag,
@@ -27,19 +27,19 @@ T0, T1, T2 = (TopicPartition("t", index) for index in range(3))
 U0 = TopicPartition("u", 0)
 
 
-def at(offset: int) -> CommittedOffset:
-    return CommittedOffset(offset, -1, "")
+def at(offset: int) -> OffsetAndMetadata:
+    return OffsetAndMetadata(offset, -1, "")
 
 
 @asynccontextmanager
-async def cluster() -> AsyncIterator[tuple[Cluster, FakeCoordinator]]:
+async def cluster() -> AsyncIterator[tuple[ClusterClient, FakeCoordinator]]:
     """Ten records in partitions 0 and 1 of "t", none in partition 2; a member that subscribes to "t"."""
     async with FakeBroker() as broker:
         broker.create("t", 3)
         for partition in (0, 1):
             broker.append("t", partition, encode_batch([Record(0, 0, None, b"v") for _ in range(10)]))
         coordinator = FakeCoordinator(broker)
-        async with Cluster(broker.bootstrap) as connected:
+        async with ClusterClient(broker.bootstrap) as connected:
             yield connected, coordinator
 
 

@@ -2,7 +2,7 @@ import pytest
 
 from barnabas.config.broker_config import BrokerConfig, find_broker_key
 from barnabas.config.definition import ConfigError
-from barnabas.config.listeners import Address, SecurityProtocol
+from barnabas.config.listeners import ListenerAddress, SecurityProtocol
 
 
 def test_what_nobody_set_has_its_default() -> None:
@@ -71,7 +71,7 @@ def test_controller_listeners_are_set_apart() -> None:
         }
     )
     assert [listener.name for listener in config.listeners] == ["PLAINTEXT"]
-    assert config.listeners[0].advertised == Address("me", 9092)
+    assert config.listeners[0].advertised == ListenerAddress("me", 9092)
     assert [listener.name for listener in config.controller_listeners] == ["CONTROLLER"]
 
 

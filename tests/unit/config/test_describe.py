@@ -1,8 +1,8 @@
 from barnabas.config.broker_config import BrokerConfig, LayeredConfig
 from barnabas.config.definition import ConfigType
 from barnabas.config.describe import (
-    ConfigEntry,
     ConfigSource,
+    DescribedConfig,
     describe_broker,
     describe_broker_default,
     describe_topic,
@@ -21,7 +21,7 @@ def static(originals: dict[str, str]) -> LayeredConfig:
     return LayeredConfig.of(BrokerConfig(originals))
 
 
-def by_name(entries: list[ConfigEntry]) -> dict[str, ConfigEntry]:
+def by_name(entries: list[DescribedConfig]) -> dict[str, DescribedConfig]:
     names = [entry.name for entry in entries]
     assert names == sorted(set(names))
     return {entry.name: entry for entry in entries}

@@ -1,6 +1,6 @@
 from barnabas.config.broker_config import BrokerConfig, LayeredConfig
 from barnabas.config.definition import ConfigType
-from barnabas.config.describe import ConfigEntry, ConfigSource
+from barnabas.config.describe import ConfigSource, DescribedConfig
 from barnabas.config.describe_groups import describe_client_metrics, describe_group, describe_loggers
 from barnabas.config.keys.group import GROUP_KEYS
 
@@ -8,7 +8,7 @@ GROUP = ConfigSource.GROUP_CONFIG
 KEY = "consumer.session.timeout.ms"
 
 
-def group(overrides: dict[str, str], *names: str) -> list[ConfigEntry]:
+def group(overrides: dict[str, str], *names: str) -> list[DescribedConfig]:
     static = BrokerConfig({f"group.{KEY}": "50000"})
     interval = {"group.consumer.assignment.interval.ms": "7"}
     return describe_group(LayeredConfig.of(static, {}, interval), overrides, names or None)

@@ -2,8 +2,8 @@ import pytest
 
 from barnabas.config.definition import ConfigError
 from barnabas.config.listeners import (
-    Address,
     Listener,
+    ListenerAddress,
     SecurityProtocol,
     advertise,
     check_ports,
@@ -89,13 +89,15 @@ def test_a_port_that_two_listeners_share_is_refused(second: str) -> None:
 
 
 def test_listeners_advertise_their_own_address_unless_told_otherwise() -> None:
-    assert advertise(endpoints("TLS://h:1"), None)[0].advertised == Address("h", 1)
-    assert advertise(endpoints("TLS://0.0.0.0:1"), endpoints("TLS://h:2"))[0].advertised == Address("h", 2)
+    assert advertise(endpoints("TLS://h:1"), None)[0].advertised == ListenerAddress("h", 1)
+    assert advertise(endpoints("TLS://0.0.0.0:1"), endpoints("TLS://h:2"))[0].advertised == ListenerAddress(
+        "h", 2
+    )
 
 
 def test_a_listener_that_is_not_advertised_has_no_address() -> None:
     listeners = advertise(endpoints("TLS://h:1", "PLAINTEXT://h:2"), endpoints("TLS://h:3"))
-    assert [listener.advertised for listener in listeners] == [Address("h", 3), None]
+    assert [listener.advertised for listener in listeners] == [ListenerAddress("h", 3), None]
 
 
 def test_the_address_of_every_interface_cannot_be_advertised() -> None:

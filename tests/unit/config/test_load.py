@@ -4,7 +4,7 @@ import pytest
 
 from barnabas.config.definition import ConfigError
 from barnabas.config.keys.broker import BROKER_KEYS
-from barnabas.config.listeners import Address
+from barnabas.config.listeners import ListenerAddress
 from barnabas.config.load import (
     ConfigWarning,
     environment_name,
@@ -92,7 +92,7 @@ def test_a_stock_server_properties_loads() -> None:
     assert loaded.warnings == ()
     assert loaded.config.log_dirs == ("/tmp/kraft-combined-logs",)
     assert [listener.name for listener in loaded.config.listeners] == ["PLAINTEXT"]
-    assert loaded.config.listeners[0].advertised == Address("localhost", 9092)
+    assert loaded.config.listeners[0].advertised == ListenerAddress("localhost", 9092)
     assert [listener.port for listener in loaded.config.controller_listeners] == [9093]
 
 

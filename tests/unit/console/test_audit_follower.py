@@ -4,7 +4,7 @@ import pytest
 
 from barnabas.console.audit_follower import joined
 from barnabas.console.audit_reader import COUNT, AuditWish, Look
-from barnabas.metadata.audit.events import AuditEvent, Outcome
+from barnabas.metadata.audit.events import AuditEvent, AuditOutcome
 
 ANY = AuditWish()
 
@@ -16,7 +16,7 @@ def events(*offsets: int) -> list[tuple[int, AuditEvent]]:
 
 def event(offset: int) -> AuditEvent:
     return AuditEvent(
-        offset, 0, offset * 1000, "User:a", None, "h", "CreateTopics", Outcome.CHANGED, "topic/t"
+        offset, 0, offset * 1000, "User:a", None, "h", "CreateTopics", AuditOutcome.CHANGED, "topic/t"
     )
 
 

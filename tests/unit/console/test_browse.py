@@ -13,9 +13,9 @@ from barnabas.base.ids import TopicPartition
 from barnabas.client.admin.offsets import Isolation
 from barnabas.client.consumer.completed_fetch import ConsumedRecord
 from barnabas.client.consumer.fetch_messages import FetchLimits
-from barnabas.client.core.cluster import Cluster
+from barnabas.client.core.cluster import ClusterClient
 from barnabas.console import browse
-from barnabas.console.browse import Browser, Found, Share, cursor, parse_cursor, shares
+from barnabas.console.browse import Browser, RecordPage, Share, cursor, parse_cursor, shares
 from barnabas.console.criteria import Criteria
 from barnabas.console.scan import Budget, Scanner, before
 from barnabas.console.topic_view import Reach
@@ -31,7 +31,7 @@ class MemoryScanner(Scanner):
     """Fetches two records at a time from logs in memory; values are the offsets."""
 
     def __init__(self, logs: Logs, value_bytes: int = 0, *, throttles: bool = False) -> None:
-        super().__init__(Cluster("127.0.0.1:1"), asyncio.Semaphore(1), "t", Isolation.READ_UNCOMMITTED)
+        super().__init__(ClusterClient("127.0.0.1:1"), asyncio.Semaphore(1), "t", Isolation.READ_UNCOMMITTED)
         self._logs = logs
         self._value_bytes = value_bytes
         self._throttles = throttles  #: every other answer is empty, as for a client above its quota
@@ -56,13 +56,13 @@ def reach_of(logs: Logs) -> dict[int, Reach]:
 
 def pages_of(
     logs: Logs, wanted: Criteria, limit: int, *, backward: bool, value_bytes: int = 0
-) -> list[Found]:
+) -> list[RecordPage]:
     """Every page, by the links from one to the next."""
 
-    async def look() -> list[Found]:
+    async def look() -> list[RecordPage]:
         browser, reach = Browser(MemoryScanner(logs, value_bytes), ManualClock()), reach_of(logs)
         at = {index: each.end if backward else each.first for index, each in reach.items()}
-        pages: list[Found] = []
+        pages: list[RecordPage] = []
         while at:
             page = browser.backward if backward else browser.forward
             pages.append(await page(reach, at, wanted, limit))
@@ -117,7 +117,7 @@ def test_the_event_loop_goes_on_while_records_are_searched() -> None:
             searching.set()
             return answered.wait(30)
 
-    async def look() -> Found:
+    async def look() -> RecordPage:
         browser = Browser(MemoryScanner({0: [0]}), ManualClock())
         page = asyncio.ensure_future(browser.forward({0: Reach(0, 1)}, {0: 0}, Slow(value="x"), 5))
         await asyncio.to_thread(searching.wait, 30)
@@ -128,7 +128,7 @@ def test_the_event_loop_goes_on_while_records_are_searched() -> None:
 
 
 def test_records_that_a_quota_holds_back_are_waited_for() -> None:
-    async def look() -> Found:
+    async def look() -> RecordPage:
         browser = Browser(MemoryScanner({0: range(20)}, throttles=True), ManualClock())
         return await browser.backward({0: Reach(0, 20)}, {0: 20}, Criteria(value="1"), 50)
 

@@ -1,8 +1,8 @@
 """What a form wants of configs."""
 
 from barnabas.client.admin.model import ConfigEntry, ConfigSource, ConfigSynonym
-from barnabas.config.alter_op import Edit, Operation
-from barnabas.console.config_preview import Change, changes_of, is_stale
+from barnabas.config.alter_op import AlterConfigOp, OpType
+from barnabas.console.config_preview import ConfigPreview, changes_of, is_stale
 from barnabas.console.forms import Form
 
 OWN, DEFAULT = ConfigSource.DYNAMIC_TOPIC_CONFIG, ConfigSource.DEFAULT_CONFIG
@@ -28,7 +28,7 @@ def form(**fields: str) -> Form:
 
 def test_a_new_value_is_set() -> None:
     assert changes_of(form(value__segment_ms=" 7 "), ENTRIES) == [
-        Change(Edit("segment.ms", Operation.SET, "7"), "5", "7")
+        ConfigPreview(AlterConfigOp("segment.ms", OpType.SET, "7"), "5", "7")
     ]
 
 
@@ -38,8 +38,8 @@ def test_the_value_that_holds_is_no_change() -> None:
 
 def test_an_own_value_is_taken_back_to_what_is_behind_it() -> None:
     [change] = changes_of(form(reset__cleanup_policy="1"), ENTRIES)
-    assert change == Change(
-        Edit("cleanup.policy", Operation.DELETE), "compact", "delete (log.cleanup.policy)"
+    assert change == ConfigPreview(
+        AlterConfigOp("cleanup.policy", OpType.DELETE), "compact", "delete (log.cleanup.policy)"
     )
     [change] = changes_of(form(reset__retention_ms="1"), ENTRIES)
     assert change.after == "what the brokers have"
@@ -56,7 +56,7 @@ def test_an_unknown_key_is_refused() -> None:
 
 
 def test_a_difference_is_stale_when_the_value_was_another() -> None:
-    change = Change(Edit("segment.ms", Operation.SET, "7"), "5", "7")
+    change = ConfigPreview(AlterConfigOp("segment.ms", OpType.SET, "7"), "5", "7")
     assert not is_stale(form(was__segment_ms="5"), [change])
     assert is_stale(form(was__segment_ms="6"), [change])
     assert is_stale(form(), [change])

@@ -5,16 +5,16 @@ import pytest
 
 from barnabas.base.clock import ManualClock
 from barnabas.base.ids import TopicPartition
-from barnabas.client.admin.group_messages import CommittedOffset
-from barnabas.client.core.cluster import Cluster
+from barnabas.client.admin.group_messages import OffsetAndMetadata
+from barnabas.client.core.cluster import ClusterClient
 from barnabas.client.group_lags import LagTotal, PartitionLag
 from barnabas.console import lag_sampler
-from barnabas.console.lag_sampler import GROUPS_MAX, SAMPLES_MAX, LagSampler, Sample
+from barnabas.console.lag_sampler import GROUPS_MAX, SAMPLES_MAX, LagSample, LagSampler
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 
 def behind(records_count: int, topic: str = "t") -> list[PartitionLag]:
-    return [PartitionLag(TopicPartition(topic, 0), CommittedOffset(10, -1, ""), 10 + records_count)]
+    return [PartitionLag(TopicPartition(topic, 0), OffsetAndMetadata(10, -1, ""), 10 + records_count)]
 
 
 @pytest.fixture
@@ -26,12 +26,12 @@ def clock() -> ManualClock:
 def sampler(clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> LagSampler:
     """One that nothing drives but the test; every group is three records behind when it asks."""
 
-    async def ask(cluster: Cluster, names: Sequence[str]) -> dict[str, list[PartitionLag]]:
+    async def ask(cluster: ClusterClient, names: Sequence[str]) -> dict[str, list[PartitionLag]]:
         return {name: behind(3) for name in names}
 
     monkeypatch.setattr(lag_sampler, "lags_of", ask)
     monkeypatch.setattr(LagSampler, "_sample_always", lambda self: asyncio.sleep(0))
-    return LagSampler(Cluster("127.0.0.1:1"), clock)
+    return LagSampler(ClusterClient("127.0.0.1:1"), clock)
 
 
 def test_what_somebody_sees_is_a_sample_but_not_too_often(sampler: LagSampler, clock: ManualClock) -> None:
@@ -43,8 +43,8 @@ def test_what_somebody_sees_is_a_sample_but_not_too_often(sampler: LagSampler, c
 
     asyncio.run(look())
     assert sampler.of("g") == [
-        Sample(1_000_000, {"t": LagTotal(5, 0)}),
-        Sample(1_004_000, {"t": LagTotal(7, 0)}),
+        LagSample(1_000_000, {"t": LagTotal(5, 0)}),
+        LagSample(1_004_000, {"t": LagTotal(7, 0)}),
     ]
     assert sampler.of("other") == []
 
@@ -85,6 +85,6 @@ def test_a_group_that_may_not_be_seen_has_no_samples(sampler: LagSampler) -> Non
 
 
 def test_a_sample_is_a_lower_bound_while_the_lag_of_a_partition_is_unknown() -> None:
-    assert not Sample(1, {"t": LagTotal(5, 0)}).is_lower_bound
-    unclear = Sample(1, {"t": LagTotal(5, 0), "u": LagTotal(2, 1)})
+    assert not LagSample(1, {"t": LagTotal(5, 0)}).is_lower_bound
+    unclear = LagSample(1, {"t": LagTotal(5, 0), "u": LagTotal(2, 1)})
     assert (unclear.total, unclear.is_lower_bound) == (7, True)

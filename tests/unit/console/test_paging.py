@@ -2,14 +2,14 @@
 
 import pytest
 
-from barnabas.console.paging import Wish, paged
+from barnabas.console.paging import ListQuery, paged
 
 ROWS = [f"row {index:03}" for index in range(120)]
 COLUMNS = {"name": lambda row: row}
 
 
-def wish(**query: str) -> Wish:
-    return Wish.of("/rows", query, "name", extra=("kind",))
+def wish(**query: str) -> ListQuery:
+    return ListQuery.of("/rows", query, "name", extra=("kind",))
 
 
 def part(**query: str) -> list[str]:

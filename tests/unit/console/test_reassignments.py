@@ -3,14 +3,14 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.client.core.metadata import PartitionInfo, Topic
+from barnabas.client.core.metadata import PartitionInfo, TopicInfo
 from barnabas.console.forms import Form
 from barnabas.console.pages.reassignments import brokers_of, spread
 
 
-def topic(*replicas: tuple[int, ...]) -> Topic:
+def topic(*replicas: tuple[int, ...]) -> TopicInfo:
     infos = [PartitionInfo(index, each[0], 0, each, each, ()) for index, each in enumerate(replicas)]
-    return Topic("t", b"", False, tuple(infos))
+    return TopicInfo("t", b"", False, tuple(infos))
 
 
 def test_what_lies_well_stays() -> None:

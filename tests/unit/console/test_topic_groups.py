@@ -1,7 +1,7 @@
 """Which groups read a topic."""
 
 from barnabas.base.ids import TopicPartition
-from barnabas.client.admin.group_messages import CommittedOffset, GroupListing
+from barnabas.client.admin.group_messages import GroupListing, OffsetAndMetadata
 from barnabas.client.group_lags import LagTotal, PartitionLag
 from barnabas.console.pages.topic_groups import readers
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -12,7 +12,7 @@ def listing(name: str) -> GroupListing:
 
 
 def lag(topic: str, partition: int, committed: int | None) -> PartitionLag:
-    offset = None if committed is None else CommittedOffset(committed, -1, "")
+    offset = None if committed is None else OffsetAndMetadata(committed, -1, "")
     return PartitionLag(TopicPartition(topic, partition), offset, 10, 0)
 
 

@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping
 from barnabas.base.ids import TopicPartition
 from barnabas.client.admin.admin import Admin
 from barnabas.client.admin.log_dirs import LogDirDescription, LogDirReplica
-from barnabas.client.core.address import Address
-from barnabas.client.core.cluster import Cluster
+from barnabas.client.core.address import BrokerAddress
+from barnabas.client.core.cluster import ClusterClient
 from barnabas.client.core.errors import ConnectionLost
 from barnabas.console.topic_list import TopicRow, TopicSize, topic_sizes
 
@@ -20,7 +20,7 @@ class Brokers(Admin):
     """Brokers that tell what they are given, or are lost."""
 
     def __init__(self, told: Mapping[int, list[LogDirDescription] | None]) -> None:
-        super().__init__(Cluster("127.0.0.1:1"))
+        super().__init__(ClusterClient("127.0.0.1:1"))
         self.told = told
         self.asked: list[tuple[int, set[TopicPartition]]] = []
 
@@ -30,7 +30,7 @@ class Brokers(Admin):
         self.asked.append((node_id, set(partitions or ())))
         found = self.told[node_id]
         if found is None:
-            raise ConnectionLost(Address("h", 1), "lost")
+            raise ConnectionLost(BrokerAddress("h", 1), "lost")
         return found
 
 

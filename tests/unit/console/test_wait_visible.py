@@ -7,12 +7,12 @@ from typing import Any, cast
 from barnabas.client.admin.admin import Admin
 from barnabas.client.core.retry import Retry
 from barnabas.console.wait_visible import made, seen
-from barnabas.declared.state import Credential, State
+from barnabas.declared.state import Credential, DeclaredState
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.scram import ScramMechanism
 
 SCRAM = ScramMechanism.SCRAM_SHA_256
-CAROL = State(users={"carol": {SCRAM: Credential()}})
+CAROL = DeclaredState(users={"carol": {SCRAM: Credential()}})
 
 
 class Late:

@@ -8,41 +8,43 @@ import pytest
 
 from barnabas.client.admin.admin import Admin
 from barnabas.declared import apply
-from barnabas.declared.apply import Fate, Outcome
+from barnabas.declared.apply import ChangeResult, ChangeStatus
 from barnabas.declared.diff import differences
-from barnabas.declared.plan import Wish
+from barnabas.declared.plan import PlanRequest
 from barnabas.declared.secrets import Secrets
-from barnabas.declared.state import State, Topic
+from barnabas.declared.state import DeclaredState, DeclaredTopic
 
 COUNT = 40
-DECLARED = State(topics={f"t{number}": Topic(1) for number in range(COUNT)})
+DECLARED = DeclaredState(topics={f"t{number}": DeclaredTopic(1) for number in range(COUNT)})
 
 
-def fates(monkeypatch: pytest.MonkeyPatch, shown_count_max: int) -> list[tuple[Fate, str]]:
+def fates(monkeypatch: pytest.MonkeyPatch, shown_count_max: int) -> list[tuple[ChangeStatus, str]]:
     """What became of topics of which a cluster shows one more each time it is asked, up to so many."""
     looks = 0
 
-    async def look(*_: object) -> State:
+    async def look(*_: object) -> DeclaredState:
         nonlocal looks
         looks += 1
-        return State(topics=dict(list(DECLARED.topics.items())[: min(looks, shown_count_max)]))
+        return DeclaredState(topics=dict(list(DECLARED.topics.items())[: min(looks, shown_count_max)]))
 
     async def pause(attempts: int) -> None:
         assert attempts
 
     monkeypatch.setattr(apply, "state_beside", look)
     admin = cast("Admin", SimpleNamespace(cluster=SimpleNamespace(retry=SimpleNamespace(pause=pause))))
-    made: list[Any] = [Outcome(each, Fate.DONE) for each in differences(DECLARED, State())]
-    wish = Wish(DECLARED, cast("Secrets", None))
+    made: list[Any] = [
+        ChangeResult(each, ChangeStatus.DONE) for each in differences(DECLARED, DeclaredState())
+    ]
+    wish = PlanRequest(DECLARED, cast("Secrets", None))
     return [(each.fate, each.reason) for each in asyncio.run(apply._shown(admin, made, wish))]
 
 
 def test_a_cluster_is_waited_for_as_long_as_it_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert set(fates(monkeypatch, COUNT)) == {(Fate.DONE, "")}
+    assert set(fates(monkeypatch, COUNT)) == {(ChangeStatus.DONE, "")}
 
 
 def test_what_a_cluster_never_shows_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
     found = fates(monkeypatch, COUNT - 1)
-    failed = [reason for fate, reason in found if fate is Fate.FAILED]
+    failed = [reason for fate, reason in found if fate is ChangeStatus.FAILED]
     assert set(failed) == {"accepted, but the cluster does not show it"}
     assert len(failed) == len(found) // COUNT

@@ -7,8 +7,15 @@ import pytest
 
 from barnabas.client.producer.partitioner import partition_for_key
 from barnabas.declared.checks import Applicant, judged, lowered, moved_share, with_lockout, with_own_user
-from barnabas.declared.diff import Action, Change, Level, differences
-from barnabas.declared.state import Broker, Credential, Secret, Section, State, Topic
+from barnabas.declared.diff import ChangeAction, Level, ResourceChange, differences
+from barnabas.declared.state import (
+    Credential,
+    DeclaredBroker,
+    DeclaredState,
+    DeclaredTopic,
+    SecretRef,
+    Section,
+)
 from barnabas.wire.acls import AclBinding, AclOperation, AclPermission, PatternType, ResourceType
 from barnabas.wire.scram import ScramMechanism
 
@@ -21,26 +28,28 @@ def test_as_many_keys_move_as_the_partitioner_moves(before: int, after: int) -> 
     assert math.isclose(moved / len(keys), moved_share(before, after), abs_tol=0.03)
 
 
-def verdicts(before: Topic, after: Topic) -> dict[str, tuple[Level, str]]:
-    live, declared = State(topics={"t": before}), State(topics={"t": after})
+def verdicts(before: DeclaredTopic, after: DeclaredTopic) -> dict[str, tuple[Level, str]]:
+    live, declared = DeclaredState(topics={"t": before}), DeclaredState(topics={"t": after})
     found = judged(differences(declared, live), live)
     return {each.key: (each.level, " ".join(remark.text for remark in each.remarks)) for each in found}
 
 
 def test_growing_tells_how_many_keys_move() -> None:
-    level, text = verdicts(Topic(2), Topic(4))["partitions"]
+    level, text = verdicts(DeclaredTopic(2), DeclaredTopic(4))["partitions"]
     assert (level, text) == (
         Level.NOTE,
         "50% of keys go to another partition from now on, without their earlier records",
     )
-    level, text = verdicts(Topic(2, None, {"cleanup.policy": "delete,compact"}), Topic(3))["partitions"]
+    level, text = verdicts(DeclaredTopic(2, None, {"cleanup.policy": "delete,compact"}), DeclaredTopic(3))[
+        "partitions"
+    ]
     assert level is Level.WARNING
     assert text.startswith("67% of keys")
     assert text.endswith("see 'barnabas jobs rekey'")
 
 
 def test_what_no_request_can_do_is_impossible() -> None:
-    found = verdicts(Topic(4, 1), Topic(2, 3))
+    found = verdicts(DeclaredTopic(4, 1), DeclaredTopic(2, 3))
     assert {level for level, _ in found.values()} == {Level.IMPOSSIBLE}
     assert found["partitions"][1].startswith("a topic cannot lose partitions: it has 4")
 
@@ -50,7 +59,7 @@ def test_what_no_request_can_do_is_impossible() -> None:
     [("delete", "compact", 2), ("compact", "delete", 2), ("delete", "compact,delete", 2), ("a", None, 2)],
 )
 def test_another_cleanup_destroys(before: str, after: str | None, level: int) -> None:
-    topics = (Topic(1, None, {"cleanup.policy": value}) for value in (before, after))
+    topics = (DeclaredTopic(1, None, {"cleanup.policy": value}) for value in (before, after))
     assert verdicts(*topics)["cleanup.policy"][0] == level
 
 
@@ -71,17 +80,22 @@ def test_a_limit_is_lowered_where_there_was_a_higher_one_or_none(
     before: str | None, after: str | None, limit: int | None
 ) -> None:
     for key in ("retention.ms", "retention.bytes"):
-        action = Action.CREATE if before is None else Action.ALTER
-        assert lowered(Change(Section.TOPICS, "t", key, action, before, after)) == limit
-    assert lowered(Change(Section.TOPICS, "t", "segment.ms", Action.ALTER, before, after)) is None
-    assert lowered(Change(Section.GROUPS, "t", "retention.ms", Action.ALTER, before, after)) is None
+        action = ChangeAction.CREATE if before is None else ChangeAction.ALTER
+        assert lowered(ResourceChange(Section.TOPICS, "t", key, action, before, after)) == limit
+    assert (
+        lowered(ResourceChange(Section.TOPICS, "t", "segment.ms", ChangeAction.ALTER, before, after)) is None
+    )
+    assert (
+        lowered(ResourceChange(Section.GROUPS, "t", "retention.ms", ChangeAction.ALTER, before, after))
+        is None
+    )
 
 
 def test_a_new_user_needs_a_password() -> None:
     mechanism = ScramMechanism.SCRAM_SHA_256
-    for password, level in ((None, Level.IMPOSSIBLE), (Secret("env", "X"), Level.NOTE)):
-        declared = State(users={"alice": {mechanism: Credential(None, password)}})
-        [change] = judged(differences(declared, State()), State())
+    for password, level in ((None, Level.IMPOSSIBLE), (SecretRef("env", "X"), Level.NOTE)):
+        declared = DeclaredState(users={"alice": {mechanism: Credential(None, password)}})
+        [change] = judged(differences(declared, DeclaredState()), DeclaredState())
         assert change.level is level
 
 
@@ -112,15 +126,17 @@ READS = AclBinding(*CLUSTER, "User:me", "*", AclOperation.DESCRIBE, AclPermissio
 def test_who_loses_the_right_to_alter_the_cluster_is_told(
     before: set[AclBinding], after: set[AclBinding], applicant: Applicant, locked: bool
 ) -> None:
-    live = State(acls=frozenset(before))
-    changes = differences(State(acls=frozenset(after), prune=frozenset({"acls"})), live)
+    live = DeclaredState(acls=frozenset(before))
+    changes = differences(DeclaredState(acls=frozenset(after), prune=frozenset({"acls"})), live)
     found = with_lockout(changes, live, applicant)
     assert {each.level for each in found if each.level} == ({Level.LOCKOUT} if locked else set())
 
 
 def test_who_takes_from_himself_a_way_to_log_in_is_told() -> None:
-    live = State(users={name: {ScramMechanism.SCRAM_SHA_256: Credential(4096)} for name in ("me", "other")})
-    changes = with_own_user(differences(State(prune=frozenset({"users"})), live), "User:me")
+    live = DeclaredState(
+        users={name: {ScramMechanism.SCRAM_SHA_256: Credential(4096)} for name in ("me", "other")}
+    )
+    changes = with_own_user(differences(DeclaredState(prune=frozenset({"users"})), live), "User:me")
     assert {each.name for each in changes if each.level is Level.LOCKOUT} == {"me"}
 
 
@@ -141,7 +157,7 @@ def test_who_takes_from_himself_a_way_to_log_in_is_told() -> None:
 def test_what_topics_inherit_of_brokers_destroys_like_their_own(
     name: str, key: str, before: str | None, after: str | None, destroys: bool
 ) -> None:
-    live = State(brokers={name: Broker({} if before is None else {key: before})})
-    declared = State(brokers={name: Broker({key: after})})
+    live = DeclaredState(brokers={name: DeclaredBroker({} if before is None else {key: before})})
+    declared = DeclaredState(brokers={name: DeclaredBroker({key: after})})
     [change] = judged(differences(declared, live), live)
     assert change.is_destructive is destroys

@@ -6,16 +6,16 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from barnabas.declared.diff import Action, as_json, differences, same_value
+from barnabas.declared.diff import ChangeAction, as_json, differences, same_value
 from barnabas.declared.state import (
     KEPT_SECRET,
     PRUNABLE,
-    Broker,
     Credential,
-    Secret,
+    DeclaredBroker,
+    DeclaredState,
+    DeclaredTopic,
+    SecretRef,
     Section,
-    State,
-    Topic,
 )
 from barnabas.wire.scram import ScramMechanism
 from support.declared_states import states
@@ -23,7 +23,7 @@ from support.declared_states import states
 SHA_256 = ScramMechanism.SCRAM_SHA_256
 
 
-def found(declared: State, live: State) -> dict[tuple[str, str], tuple[str, Any, Any]]:
+def found(declared: DeclaredState, live: DeclaredState) -> dict[tuple[str, str], tuple[str, Any, Any]]:
     return {
         (each.resource, each.key): (each.action.value, each.before, each.after)
         for each in differences(declared, live)
@@ -31,27 +31,39 @@ def found(declared: State, live: State) -> dict[tuple[str, str], tuple[str, Any,
 
 
 @given(states(frozenset(PRUNABLE)))
-def test_a_state_does_not_differ_from_itself(state: State) -> None:
+def test_a_state_does_not_differ_from_itself(state: DeclaredState) -> None:
     assert differences(state, state) == []
 
 
 @given(states(), states())
-def test_what_is_not_mentioned_is_left_alone(one: State, other: State) -> None:
-    assert differences(State(), one) == []
+def test_what_is_not_mentioned_is_left_alone(one: DeclaredState, other: DeclaredState) -> None:
+    assert differences(DeclaredState(), one) == []
     actions = {each.action for each in differences(one, other) if each.section is not Section.USERS}
-    assert Action.DELETE not in actions
+    assert ChangeAction.DELETE not in actions
 
 
 @given(states(frozenset(PRUNABLE)), states())
-def test_where_everything_is_pruned_each_difference_has_its_opposite(one: State, other: State) -> None:
+def test_where_everything_is_pruned_each_difference_has_its_opposite(
+    one: DeclaredState, other: DeclaredState
+) -> None:
     there = {(each.resource, each.key) for each in differences(one, other)}
     back = {(each.resource, each.key) for each in differences(replace(other, prune=one.prune), one)}
     assert {name for name, key in there} == {name for name, key in back}
 
 
 def test_a_topic_differs_key_by_key() -> None:
-    live = State(topics={"t": Topic(3, 1, {"retention.ms": "5", "segment.ms": "7"}), "gone": Topic(2, 1)})
-    declared = State(topics={"t": Topic(6, None, {"retention.ms": "6", "segment.ms": None}), "new": Topic(1)})
+    live = DeclaredState(
+        topics={
+            "t": DeclaredTopic(3, 1, {"retention.ms": "5", "segment.ms": "7"}),
+            "gone": DeclaredTopic(2, 1),
+        }
+    )
+    declared = DeclaredState(
+        topics={
+            "t": DeclaredTopic(6, None, {"retention.ms": "6", "segment.ms": None}),
+            "new": DeclaredTopic(1),
+        }
+    )
     assert found(declared, live) == {
         ("topic/t", "partitions"): ("alter", 3, 6),
         ("topic/t", "retention.ms"): ("alter", "5", "6"),
@@ -62,8 +74,11 @@ def test_a_topic_differs_key_by_key() -> None:
 
 
 def test_pruning_is_said_section_by_section() -> None:
-    live = State(topics={"t": Topic(1, 1, {"retention.ms": "5"}), "u": Topic(2)}, groups={"g": {"k": "v"}})
-    declared = State(topics={"t": Topic()})
+    live = DeclaredState(
+        topics={"t": DeclaredTopic(1, 1, {"retention.ms": "5"}), "u": DeclaredTopic(2)},
+        groups={"g": {"k": "v"}},
+    )
+    declared = DeclaredState(topics={"t": DeclaredTopic()})
     assert found(declared, live) == {}
     assert found(replace(declared, prune=frozenset({"topics"})), live) == {
         ("topic/u", "partitions"): ("delete", 2, None)
@@ -77,34 +92,37 @@ def test_pruning_is_said_section_by_section() -> None:
 
 
 def test_what_kafka_sets_for_every_broker_itself_is_not_pruned() -> None:
-    live = State(brokers={"": Broker({"min.insync.replicas": "1", "k": "v"})})
-    for brokers in ({}, {"": Broker()}):
-        found_there = found(State(brokers=brokers, prune=frozenset({"brokers"})), live)
+    live = DeclaredState(brokers={"": DeclaredBroker({"min.insync.replicas": "1", "k": "v"})})
+    for brokers in ({}, {"": DeclaredBroker()}):
+        found_there = found(DeclaredState(brokers=brokers, prune=frozenset({"brokers"})), live)
         assert found_there == {("broker/", "k"): ("delete", "v", None)}
-    declared = State(brokers={"": Broker({"min.insync.replicas": "2"})})
+    declared = DeclaredState(brokers={"": DeclaredBroker({"min.insync.replicas": "2"})})
     assert found(declared, live) == {("broker/", "min.insync.replicas"): ("alter", "1", "2")}
 
 
 def test_passwords_are_not_compared_but_iterations_are() -> None:
-    live = State(users={"alice": {SHA_256: Credential(8192)}})
-    secret = Secret("env", "X")
+    live = DeclaredState(users={"alice": {SHA_256: Credential(8192)}})
+    secret = SecretRef("env", "X")
     for iterations, changes in ((None, 0), (8192, 0), (4096, 1)):
-        declared = State(users={"alice": {SHA_256: Credential(iterations, secret)}})
+        declared = DeclaredState(users={"alice": {SHA_256: Credential(iterations, secret)}})
         assert len(differences(declared, live)) == changes
 
 
 def test_what_a_broker_keeps_to_itself_is_as_declared() -> None:
-    declared = State(brokers={"1": Broker({"ssl.keystore.password": Secret("env", "X")})})
-    assert found(declared, State(brokers={"1": Broker({"ssl.keystore.password": KEPT_SECRET})})) == {}
-    [change] = differences(declared, State())
+    declared = DeclaredState(brokers={"1": DeclaredBroker({"ssl.keystore.password": SecretRef("env", "X")})})
+    assert (
+        found(declared, DeclaredState(brokers={"1": DeclaredBroker({"ssl.keystore.password": KEPT_SECRET})}))
+        == {}
+    )
+    [change] = differences(declared, DeclaredState())
     assert as_json(change)["after"] == "(hidden)"
 
 
 def test_what_a_broker_is_expected_to_have_cannot_be_ordered() -> None:
-    declared = State(brokers={"1": Broker({}, {"num.io.threads": "9", "node.id": "1"})})
-    live = State(brokers={"1": Broker({}, {"num.io.threads": "8", "node.id": "1"})})
+    declared = DeclaredState(brokers={"1": DeclaredBroker({}, {"num.io.threads": "9", "node.id": "1"})})
+    live = DeclaredState(brokers={"1": DeclaredBroker({}, {"num.io.threads": "8", "node.id": "1"})})
     [change] = differences(declared, live)
-    assert (change.action, change.before, change.after) == (Action.EXPECT, "8", "9")
+    assert (change.action, change.before, change.after) == (ChangeAction.EXPECT, "8", "9")
     assert not change.is_possible
 
 

@@ -9,13 +9,13 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from barnabas.base.clock import ManualClock
-from barnabas.declared.diff import Change, differences
+from barnabas.declared.diff import ResourceChange, differences
 from barnabas.declared.drift import watched
-from barnabas.declared.state import PRUNABLE, State, Topic
+from barnabas.declared.state import PRUNABLE, DeclaredState, DeclaredTopic
 from support.declared_states import states
 
 
-def leaves(state: State) -> list[tuple[str, Any, str]]:
+def leaves(state: DeclaredState) -> list[tuple[str, Any, str]]:
     """Every key of a state but those of users: section, name, and key, which is empty for an ACL."""
     found: list[tuple[str, Any, str]] = [("acls", acl, "") for acl in state.acls]
     for section in ("topics", "groups", "brokers", "client_metrics", "quotas"):
@@ -25,7 +25,7 @@ def leaves(state: State) -> list[tuple[str, Any, str]]:
     return found
 
 
-def without(state: State, section: str, name: Any, key: str) -> State:
+def without(state: DeclaredState, section: str, name: Any, key: str) -> DeclaredState:
     """The state as somebody leaves it who takes one key away."""
     if section == "acls":
         return replace(state, acls=state.acls - {name})
@@ -37,7 +37,7 @@ def without(state: State, section: str, name: Any, key: str) -> State:
 
 
 @given(states(frozenset(PRUNABLE)), st.data())
-def test_every_single_key_that_is_taken_away_is_found(declared: State, data: st.DataObject) -> None:
+def test_every_single_key_that_is_taken_away_is_found(declared: DeclaredState, data: st.DataObject) -> None:
     keys = leaves(declared)
     assume(keys)
     section, name, key = data.draw(st.sampled_from(sorted(keys, key=str)))
@@ -47,13 +47,13 @@ def test_every_single_key_that_is_taken_away_is_found(declared: State, data: st.
 
 
 @given(states(frozenset(PRUNABLE)), st.data())
-def test_every_single_key_that_is_added_is_found(live: State, data: st.DataObject) -> None:
+def test_every_single_key_that_is_added_is_found(live: DeclaredState, data: st.DataObject) -> None:
     keys = leaves(live)
     assume(keys)
     section, name, key = data.draw(st.sampled_from(sorted(keys, key=str)))
     [change] = differences(without(live, section, name, key), live)
     assert (change.section.value, change.name, change.after) == (section, name, None)
-    assert {each.name for each in fields(State)} >= {section}
+    assert {each.name for each in fields(DeclaredState)} >= {section}
 
 
 class Stop(Exception):
@@ -62,14 +62,16 @@ class Stop(Exception):
 
 def test_a_difference_is_told_when_it_comes_changes_and_goes() -> None:
     clock = ManualClock()
-    declared = State(topics={"t": Topic(None, None, {"retention.ms": "5"})})
+    declared = DeclaredState(topics={"t": DeclaredTopic(None, None, {"retention.ms": "5"})})
 
-    def found(value: str) -> Sequence[Change]:
-        return differences(declared, State(topics={"t": Topic(1, 1, {"retention.ms": value})}))
+    def found(value: str) -> Sequence[ResourceChange]:
+        return differences(
+            declared, DeclaredState(topics={"t": DeclaredTopic(1, 1, {"retention.ms": value})})
+        )
 
     rounds = [found("5"), found("6"), found("6"), found("7"), found("5"), []]
 
-    async def find() -> Sequence[Change]:
+    async def find() -> Sequence[ResourceChange]:
         return rounds.pop(0)
 
     async def pause() -> None:

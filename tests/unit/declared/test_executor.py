@@ -2,7 +2,7 @@
 
 from barnabas.declared.diff import differences
 from barnabas.declared.executor import BATCH_WEIGHT, Order, batches_of, tasks_of
-from barnabas.declared.state import PRUNABLE, Broker, Credential, State, Topic
+from barnabas.declared.state import PRUNABLE, Credential, DeclaredBroker, DeclaredState, DeclaredTopic
 from barnabas.wire.acls import AclBinding, AclOperation, AclPermission, PatternType, ResourceType
 from barnabas.wire.scram import ScramMechanism
 
@@ -12,18 +12,21 @@ DENIED = ALLOWED._replace(permission=AclPermission.DENY)
 OLD = ALLOWED._replace(principal="User:old")
 CREDENTIALS = {ScramMechanism.SCRAM_SHA_256: Credential(4096)}
 
-LIVE = State(
-    topics={"old": Topic(1), "grows": Topic(1, 1, {"retention.ms": "1"})},
+LIVE = DeclaredState(
+    topics={"old": DeclaredTopic(1), "grows": DeclaredTopic(1, 1, {"retention.ms": "1"})},
     acls=frozenset({OLD}),
     users={"old": CREDENTIALS},
 )
-DECLARED = State(
-    topics={"grows": Topic(2, 1, {"retention.ms": "2"}), "new": Topic(1, 1, {"retention.ms": "2"})},
+DECLARED = DeclaredState(
+    topics={
+        "grows": DeclaredTopic(2, 1, {"retention.ms": "2"}),
+        "new": DeclaredTopic(1, 1, {"retention.ms": "2"}),
+    },
     acls=frozenset({ALLOWED, DENIED}),
     quotas={(("user", "alice"),): {"producer_byte_rate": 1.0}},
     users={"alice": CREDENTIALS},
     groups={"g": {"k": "v"}},
-    brokers={"": Broker({"k": "v"})},
+    brokers={"": DeclaredBroker({"k": "v"})},
     client_metrics={"m": {"k": "v"}},
     prune=frozenset(PRUNABLE),
 )
@@ -54,8 +57,10 @@ def test_a_new_topic_is_made_with_its_configs() -> None:
 
 
 def test_requests_are_filled_by_partitions() -> None:
-    declared = State(topics={f"t{index:04}": Topic(100) for index in range(12)} | {"u": Topic(9000)})
-    batches = list(batches_of(tasks_of(differences(declared, State()))))
+    declared = DeclaredState(
+        topics={f"t{index:04}": DeclaredTopic(100) for index in range(12)} | {"u": DeclaredTopic(9000)}
+    )
+    batches = list(batches_of(tasks_of(differences(declared, DeclaredState()))))
     assert [len(batch) for batch in batches] == [5, 5, 2, 1]
     assert BATCH_WEIGHT == 500
 

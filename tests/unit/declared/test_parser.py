@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.declared.parser import DeclarationError, read_state
-from barnabas.declared.state import Broker, Credential, Secret, State, Topic
+from barnabas.declared.parser import StateFileError, read_state
+from barnabas.declared.state import Credential, DeclaredBroker, DeclaredState, DeclaredTopic, SecretRef
 from barnabas.wire.acls import AclBinding, AclOperation, AclPermission, PatternType, ResourceType
 from barnabas.wire.scram import ScramMechanism
 
@@ -33,7 +33,7 @@ client_metrics: {lag: {configs: {interval.ms: 1000}}}
 """
 
 
-def read(tmp_path: Path, text: str) -> State:
+def read(tmp_path: Path, text: str) -> DeclaredState:
     file = tmp_path / "cluster.yaml"
     file.write_text(text)
     return read_state(file)
@@ -43,8 +43,8 @@ def test_everything_that_can_be_declared_is_read(tmp_path: Path) -> None:
     state = read(tmp_path, EVERYTHING)
     configs = {"retention.ms": "1000", "cleanup.policy": "compact,delete", "preallocate": "true"}
     assert state.topics == {
-        "orders": Topic(12, 3, {**configs, "segment.ms": None, "x": "010"}),
-        "bare": Topic(),
+        "orders": DeclaredTopic(12, 3, {**configs, "segment.ms": None, "x": "010"}),
+        "bare": DeclaredTopic(),
     }
     alice = (ResourceType.TOPIC, "ord", PatternType.PREFIXED, "User:alice", "*")
     bob = (ResourceType.CLUSTER, "kafka-cluster", PatternType.LITERAL, "User:bob", "10.0.0.1")
@@ -57,14 +57,14 @@ def test_everything_that_can_be_declared_is_read(tmp_path: Path) -> None:
     assert state.quotas == {entity: {"producer_byte_rate": 5.0, "request_percentage": None}}
     assert state.users == {
         "alice": {
-            ScramMechanism.SCRAM_SHA_256: Credential(8192, Secret("env", "WORD")),
+            ScramMechanism.SCRAM_SHA_256: Credential(8192, SecretRef("env", "WORD")),
             ScramMechanism.SCRAM_SHA_512: Credential(),
         }
     }
     assert state.groups == {"billing": {"consumer.session.timeout.ms": "50000"}}
     assert state.brokers == {
-        "": Broker({"log.retention.ms": "5"}),
-        "1": Broker({"ssl.keystore.password": Secret("file", "word")}, {"num.io.threads": "8"}),
+        "": DeclaredBroker({"log.retention.ms": "5"}),
+        "1": DeclaredBroker({"ssl.keystore.password": SecretRef("file", "word")}, {"num.io.threads": "8"}),
     }
     assert state.client_metrics == {"lag": {"interval.ms": "1000"}}
     assert state.prune == {"topics", "configs"}
@@ -113,7 +113,7 @@ ALICE = "principal: User:alice, "
     ],
 )  # fmt: skip
 def test_an_error_names_file_line_key_value_and_what_is_right(tmp_path: Path, text: str, says: str) -> None:
-    with pytest.raises(DeclarationError) as told:
+    with pytest.raises(StateFileError) as told:
         read(tmp_path, text)
     assert str(told.value).startswith(f"{tmp_path / 'cluster.yaml'}: ")
     assert says in str(told.value)
@@ -130,7 +130,7 @@ def test_an_error_names_file_line_key_value_and_what_is_right(tmp_path: Path, te
     ],
 )  # fmt: skip
 def test_a_secret_in_the_clear_is_refused_and_not_repeated(tmp_path: Path, text: str, says: str) -> None:
-    with pytest.raises(DeclarationError) as told:
+    with pytest.raises(StateFileError) as told:
         read(tmp_path, text)
     assert says in str(told.value)
     assert "hunter2" not in str(told.value)

@@ -11,9 +11,9 @@ import pytest
 import yaml
 from hypothesis import given
 
-from barnabas.declared.parser import DeclarationError, read_state
+from barnabas.declared.parser import StateFileError, read_state
 from barnabas.declared.renderer import to_tree
-from barnabas.declared.state import State
+from barnabas.declared.state import DeclaredState
 from support.declared_states import states
 from support.documents import code_blocks
 
@@ -42,7 +42,7 @@ def test_the_schema_is_up_to_date(generator: ModuleType) -> None:
 
 
 @given(states(frozenset({"topics"})))
-def test_what_is_written_is_valid(state: State) -> None:
+def test_what_is_written_is_valid(state: DeclaredState) -> None:
     VALIDATOR.validate(json.loads(json.dumps(to_tree(state))))
 
 
@@ -85,5 +85,5 @@ def test_the_example_is_valid(tmp_path: Path) -> None:
 def test_what_the_reader_refuses_is_invalid(tmp_path: Path, text: str) -> None:
     assert not VALIDATOR.is_valid(with_names(yaml.safe_load(text)))
     (tmp_path / "cluster.yaml").write_text(text)
-    with pytest.raises(DeclarationError):
+    with pytest.raises(StateFileError):
         read_state(tmp_path / "cluster.yaml")

@@ -1,6 +1,6 @@
 """Names of things, and how some of them are chosen."""
 
-from barnabas.declared.state import Broker, Choice, Section, State, Topic, name_of
+from barnabas.declared.state import Choice, DeclaredBroker, DeclaredState, DeclaredTopic, Section, name_of
 from barnabas.wire.acls import AclBinding, AclOperation, AclPermission, PatternType, ResourceType
 
 ACL = AclBinding(
@@ -12,10 +12,10 @@ ACL = AclBinding(
     AclOperation.WRITE,
     AclPermission.ALLOW,
 )
-STATE = State(
-    topics={"orders": Topic(), "clicks": Topic()},
+STATE = DeclaredState(
+    topics={"orders": DeclaredTopic(), "clicks": DeclaredTopic()},
     acls=frozenset({ACL}),
-    brokers={"1": Broker(), "": Broker()},
+    brokers={"1": DeclaredBroker(), "": DeclaredBroker()},
     prune=frozenset({"topics", "configs"}),
 )
 
@@ -37,11 +37,11 @@ def test_a_choice_takes_what_is_included_and_not_excluded() -> None:
 
 
 def test_what_is_not_chosen_is_not_pruned() -> None:
-    assert Choice(sections=frozenset({Section.ACLS})).of(STATE) == State(
+    assert Choice(sections=frozenset({Section.ACLS})).of(STATE) == DeclaredState(
         acls=STATE.acls, prune=frozenset({"configs"})
     )
 
 
 def test_a_state_is_about_what_it_mentions_or_prunes() -> None:
     assert STATE.sections == {Section.TOPICS, Section.ACLS, Section.BROKERS}
-    assert State(prune=frozenset({"users", "configs"})).sections == {Section.USERS}
+    assert DeclaredState(prune=frozenset({"users", "configs"})).sections == {Section.USERS}

@@ -5,9 +5,9 @@ from random import Random
 import pytest
 
 from barnabas.coordinator.shard import RecordPlace
-from barnabas.groups.context import Surroundings
+from barnabas.groups.context import GroupCoordinatorContext
 from barnabas.groups.shard import GroupShard
-from barnabas.metadata.image import Image
+from barnabas.metadata.image import MetadataImage
 from barnabas.wire.coordinator_records.committed_offset import (
     CommittedOffset,
     encode_group,
@@ -19,28 +19,30 @@ from barnabas.wire.coordinator_records.consumer_group_metadata import (
     ConsumerGroupMetadataValue,
 )
 from barnabas.wire.coordinator_records.group_metadata import GroupMetadataKey, GroupMetadataValue
-from barnabas.wire.coordinator_records.serde import AnyRecord, EncodedRecord, Record
+from barnabas.wire.coordinator_records.serde import AnyRecord, CoordinatorRecord, EncodedRecord
 from support.group_worlds import GroupWorld
 
 OFFSET = EncodedRecord(
     encode_group("g") + encode_partition("t", 0), encode_value(CommittedOffset(5, -1, "", 1_000))
 )
-CONSUMER = Record(ConsumerGroupMetadataKey(group_id="g"), ConsumerGroupMetadataValue(epoch=3))
-CLASSIC = Record(
+CONSUMER = CoordinatorRecord(ConsumerGroupMetadataKey(group_id="g"), ConsumerGroupMetadataValue(epoch=3))
+CLASSIC = CoordinatorRecord(
     GroupMetadataKey(group="g"), GroupMetadataValue(protocol_type="consumer", generation=3, members=[])
 )
 
 
 def loaded(*records: AnyRecord) -> GroupShard:
     config = GroupWorld().config
-    shard = GroupShard(Surroundings(lambda: config, Image, Random(1)))
+    shard = GroupShard(GroupCoordinatorContext(lambda: config, MetadataImage, Random(1)))
     for offset, record in enumerate(records):
         shard.replay(record, RecordPlace(offset, 1_000))
     return shard
 
 
 @pytest.mark.parametrize(("group", "kind"), [(CONSUMER, "consumer"), (CLASSIC, "classic")])
-def test_a_group_is_what_its_record_says_though_an_offset_stands_before_it(group: Record, kind: str) -> None:
+def test_a_group_is_what_its_record_says_though_an_offset_stands_before_it(
+    group: CoordinatorRecord, kind: str
+) -> None:
     for records in ((OFFSET, group), (group, OFFSET)):
         shard = loaded(*records)
         assert shard.groups["g"].group_type == kind

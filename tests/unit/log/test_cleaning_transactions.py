@@ -8,7 +8,7 @@ import pytest
 from barnabas.base.clock import ManualClock
 from barnabas.log.partition_log import PartitionLog
 from barnabas.log.segments.transaction_index import read_entries
-from barnabas.wire.records.control import EndMarker
+from barnabas.wire.records.control import EndTransactionMarker
 from barnabas.wire.records.record import Record, encode_batch
 from support.compaction import batches_of, compact, offsets_of
 
@@ -35,7 +35,7 @@ def put(log: PartitionLog, key: bytes, producer_id: int, sequence: int = 0) -> N
 
 
 def end(log: PartitionLog, producer_id: int, *, commit: bool) -> None:
-    log.append_end_marker(EndMarker(producer_id, 0, 0, commit, log._clock.wall_ms()), 0)
+    log.append_end_marker(EndTransactionMarker(producer_id, 0, 0, commit, log._clock.wall_ms()), 0)
     log.update_high_watermark(log.log_end_offset)
 
 

@@ -19,7 +19,7 @@ from barnabas.log.partition_log import PartitionLog
 from barnabas.log.segments.open_files import OpenFiles
 from barnabas.wire.records.batch import iterate_headers
 from barnabas.wire.records.compression import Compression
-from barnabas.wire.records.control import ControlType, EndMarker, control_type
+from barnabas.wire.records.control import ControlType, EndTransactionMarker, control_type
 from barnabas.wire.records.record import Record, decode_batch, encode_batch
 from support.compaction import compact, records_of
 
@@ -112,7 +112,7 @@ class CompactionMachine(RuleBasedStateMachine):
     def end(self, producer: int, commit: bool) -> None:
         if producer in self.open_transactions:
             self.open_transactions.discard(producer)
-            self.log.append_end_marker(EndMarker(producer, 0, 0, commit, self.clock.now_ms), 0)
+            self.log.append_end_marker(EndTransactionMarker(producer, 0, 0, commit, self.clock.now_ms), 0)
             self.log.update_high_watermark(self.log.log_end_offset)
             for each in self.written:
                 if each.producer_id == producer and each.outcome is None:

@@ -10,11 +10,11 @@ from barnabas.base.clock import ManualClock
 from barnabas.base.ids import TopicPartition
 from barnabas.log.log_config import LogConfig
 from barnabas.log.log_directory import fits_future_directory, future_directory, parse_future
-from barnabas.log.log_manager import LogDirectories
+from barnabas.log.log_manager import LogManager
 from barnabas.log.partition_log import AppendInfo, PartitionLog
 
 Produce = Callable[..., AppendInfo]
-Open = Callable[[], LogDirectories]
+Open = Callable[[], LogManager]
 TOPIC_ID = bytes(range(16))
 T0 = TopicPartition("t", 0)
 
@@ -22,14 +22,14 @@ T0 = TopicPartition("t", 0)
 @pytest.fixture
 def opened(tmp_path: Path, clock: ManualClock) -> Iterator[Open]:
     """Opens directories a and b; t-0 of three records is made in a."""
-    running: list[LogDirectories] = []
+    running: list[LogManager] = []
 
-    def made() -> LogDirectories:
+    def made() -> LogManager:
         for before in running:
             for directory in before.directories:
                 directory.unlock()
         paths = [tmp_path / name for name in "ab"]
-        directories = LogDirectories.open(paths, cluster_id="c", node_id=1, clock=clock, random=Random(0))
+        directories = LogManager.open(paths, cluster_id="c", node_id=1, clock=clock, random=Random(0))
         directories.load(lambda topic: LogConfig(file_delete_delay_ms=0))
         running.append(directories)
         return directories
@@ -40,7 +40,7 @@ def opened(tmp_path: Path, clock: ManualClock) -> Iterator[Open]:
 
 
 @pytest.fixture
-def moving(opened: Open, produce: Produce) -> LogDirectories:
+def moving(opened: Open, produce: Produce) -> LogManager:
     """t-0 lies in a with three records, its future replica in b with two of them."""
     directories = opened()
     log = directories.create("t", 0, TOPIC_ID, LogConfig(file_delete_delay_ms=0))
@@ -60,7 +60,7 @@ def kinds(root: Path) -> dict[str, list[str]]:
     return {name: [kind(path) for path in sorted((root / name).glob("t-0*"))] for name in "ab"}
 
 
-def promote(directories: LogDirectories) -> PartitionLog:
+def promote(directories: LogManager) -> PartitionLog:
     source = directories.logs[T0]
     future = directories.futures[T0]
     future.append_as_follower(source.read(2, 1 << 20, 3).data)
@@ -78,7 +78,7 @@ def test_names_are_kafkas_and_tell_the_partition() -> None:
 
 
 def test_a_future_replica_is_promoted_and_then_the_old_log_goes(
-    moving: LogDirectories, tmp_path: Path, clock: ManualClock
+    moving: LogManager, tmp_path: Path, clock: ManualClock
 ) -> None:
     old = moving.logs[T0]
     new = promote(moving)
@@ -93,7 +93,7 @@ def test_a_future_replica_is_promoted_and_then_the_old_log_goes(
 
 
 def test_what_is_known_of_producers_is_on_the_disk_before_the_old_log_goes(
-    moving: LogDirectories, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    moving: LogManager, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     new = promote(moving)
     synced: list[Path] = []
@@ -105,7 +105,7 @@ def test_what_is_known_of_producers_is_on_the_disk_before_the_old_log_goes(
 
 
 def test_what_is_deleted_between_the_two_steps_leaves_nothing(
-    moving: LogDirectories, tmp_path: Path, clock: ManualClock
+    moving: LogManager, tmp_path: Path, clock: ManualClock
 ) -> None:
     promote(moving)
     moving.delete_async(T0)
@@ -113,7 +113,7 @@ def test_what_is_deleted_between_the_two_steps_leaves_nothing(
     assert kinds(tmp_path) == {"a": [], "b": []}
 
 
-def test_checkpoints_know_of_both(moving: LogDirectories, tmp_path: Path) -> None:
+def test_checkpoints_know_of_both(moving: LogManager, tmp_path: Path) -> None:
     moving.futures[T0].flush()
     moving.checkpoint()
     points = [(tmp_path / name / "recovery-point-offset-checkpoint").read_text() for name in "ab"]
@@ -121,7 +121,7 @@ def test_checkpoints_know_of_both(moving: LogDirectories, tmp_path: Path) -> Non
     assert (tmp_path / "b" / "replication-offset-checkpoint").exists()
 
 
-def test_a_clean_stop_and_a_start_go_on_without_recovery(moving: LogDirectories, opened: Open) -> None:
+def test_a_clean_stop_and_a_start_go_on_without_recovery(moving: LogManager, opened: Open) -> None:
     moving.close()
     again = opened()
     assert again.futures[T0].recovery_point == again.futures[T0].log_end_offset == 2
@@ -130,7 +130,7 @@ def test_a_clean_stop_and_a_start_go_on_without_recovery(moving: LogDirectories,
 
 
 def test_a_future_replica_whose_log_is_gone_is_the_log(
-    moving: LogDirectories, opened: Open, tmp_path: Path
+    moving: LogManager, opened: Open, tmp_path: Path
 ) -> None:
     moving.close()
     (tmp_path / "a" / "t-0").rename(tmp_path / "gone")
@@ -141,7 +141,7 @@ def test_a_future_replica_whose_log_is_gone_is_the_log(
 
 
 def test_a_future_replica_whose_log_may_be_offline_is_left_alone(
-    moving: LogDirectories, opened: Open, tmp_path: Path
+    moving: LogManager, opened: Open, tmp_path: Path
 ) -> None:
     moving.close()
     metadata = tmp_path / "a" / "t-0" / "partition.metadata"
@@ -155,9 +155,7 @@ def test_a_future_replica_whose_log_may_be_offline_is_left_alone(
     assert opened().futures[T0].log_end_offset == 2
 
 
-def test_another_topics_future_replica_is_set_aside(
-    moving: LogDirectories, opened: Open, tmp_path: Path
-) -> None:
+def test_another_topics_future_replica_is_set_aside(moving: LogManager, opened: Open, tmp_path: Path) -> None:
     moving.close()
     [future] = (tmp_path / "b").glob("t-0.*-future")
     other = (tmp_path / "a" / "t-0" / "partition.metadata").read_text().replace("AAECAw", "BBECAw")
@@ -167,7 +165,7 @@ def test_another_topics_future_replica_is_set_aside(
     assert kinds(tmp_path) == {"a": ["log"], "b": ["stray"]}
 
 
-def test_a_failing_disk_takes_what_moves_there_with_it(moving: LogDirectories) -> None:
+def test_a_failing_disk_takes_what_moves_there_with_it(moving: LogManager) -> None:
     moving.fail_future(T0, OSError(5, "Input/output error"))
     assert moving.futures[T0].failure is not None
     assert moving.logs[T0].failure is None

@@ -12,22 +12,22 @@ from barnabas.base.ids import TopicPartition
 from barnabas.log.files import REMOVAL_RETRY_MS
 from barnabas.log.log_config import LogConfig
 from barnabas.log.log_directory import LogDirectoryError
-from barnabas.log.log_manager import LogDirectories
+from barnabas.log.log_manager import LogManager
 from barnabas.log.partition_log import AppendInfo
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 Produce = Callable[..., AppendInfo]
-OpenAll = Callable[..., LogDirectories]
+OpenAll = Callable[..., LogManager]
 TOPIC_ID = bytes(range(16))
 
 
 @pytest.fixture
 def open_all(tmp_path: Path, clock: ManualClock) -> Iterator[OpenAll]:
-    opened: list[LogDirectories] = []
+    opened: list[LogManager] = []
 
-    def made(*names: str, load: bool = True) -> LogDirectories:
+    def made(*names: str, load: bool = True) -> LogManager:
         paths = [tmp_path / name for name in names or ("a", "b")]
-        directories = LogDirectories.open(paths, cluster_id="c", node_id=1, clock=clock, random=Random(0))
+        directories = LogManager.open(paths, cluster_id="c", node_id=1, clock=clock, random=Random(0))
         opened.append(directories)
         if load:
             directories.load(lambda topic: LogConfig())
@@ -37,7 +37,7 @@ def open_all(tmp_path: Path, clock: ManualClock) -> Iterator[OpenAll]:
     kill(*opened)
 
 
-def kill(*opened: LogDirectories) -> None:
+def kill(*opened: LogManager) -> None:
     """What the end of the process does: the locks are gone, nothing is written."""
     for directories in opened:
         for directory in directories.directories:

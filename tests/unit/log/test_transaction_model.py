@@ -18,7 +18,7 @@ from barnabas.log.segments.open_files import OpenFiles
 from barnabas.log.segments.transaction_index import AbortedTransaction
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.batch import iterate_headers
-from barnabas.wire.records.control import EndMarker, read_end_marker
+from barnabas.wire.records.control import EndTransactionMarker, read_end_marker
 from barnabas.wire.records.record import Record, encode_batch
 
 CONFIG = LogConfig(segment_bytes=600, index_interval_bytes=150)
@@ -93,7 +93,7 @@ class TransactionMachine(RuleBasedStateMachine):
     @rule(producer_id=PRODUCERS, commit=st.booleans(), bumps_epoch=st.booleans())
     def end(self, producer_id: int, commit: bool, bumps_epoch: bool) -> None:
         epoch = self.epoch_of(producer_id) + bumps_epoch
-        self.log.append_end_marker(EndMarker(producer_id, epoch, 0, commit, self.clock.now_ms), 0)
+        self.log.append_end_marker(EndTransactionMarker(producer_id, epoch, 0, commit, self.clock.now_ms), 0)
         self.history.append(Batch(producer_id, True, commit, epoch))
         self.log.update_high_watermark(len(self.history))
 
@@ -105,7 +105,7 @@ class TransactionMachine(RuleBasedStateMachine):
             return
         late: list[Callable[[], object]] = [
             lambda: self.append(Batch(producer_id, True, epoch=epoch)),
-            lambda: self.log.append_end_marker(EndMarker(producer_id, epoch, 0, commit, 1), 0),
+            lambda: self.log.append_end_marker(EndTransactionMarker(producer_id, epoch, 0, commit, 1), 0),
         ]
         for act in late:
             with pytest.raises(KafkaError) as refused:

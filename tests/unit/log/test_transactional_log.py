@@ -9,7 +9,7 @@ from barnabas.log.partition_log import AppendInfo, PartitionLog
 from barnabas.log.segments.transaction_index import AbortedTransaction
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.batch import read_header
-from barnabas.wire.records.control import EndMarker, read_end_marker
+from barnabas.wire.records.control import EndTransactionMarker, read_end_marker
 
 OpenLog = Callable[..., PartitionLog]
 MakeBatch = Callable[..., memoryview]
@@ -44,7 +44,7 @@ Write = Callable[..., AppendInfo]
 def end(
     log: PartitionLog, producer_id: int, *, commit: bool, epoch: int = 0, coordinator_epoch: int = 0
 ) -> AppendInfo:
-    marker = EndMarker(producer_id, epoch, coordinator_epoch, commit, 1_000)
+    marker = EndTransactionMarker(producer_id, epoch, coordinator_epoch, commit, 1_000)
     info = log.append_end_marker(marker, 0)
     log.update_high_watermark(log.log_end_offset)
     return info
@@ -81,7 +81,7 @@ def test_a_marker_says_who_ended_what(open_log: OpenLog, write: Write) -> None:
     data = log.read(1, 1000, 2).data
     header = read_header(data)
     assert (header.base_offset, header.partition_leader_epoch) == (1, 0)
-    assert read_end_marker(data, 0, header) == EndMarker(7, 3, 5, False, 1_000)
+    assert read_end_marker(data, 0, header) == EndTransactionMarker(7, 3, 5, False, 1_000)
     (producer,) = log.active_producers
     assert (producer.coordinator_epoch, producer.current_txn_start_offset) == (5, -1)
 
@@ -107,7 +107,7 @@ def test_markers_get_the_brokers_time_where_records_do(open_log: OpenLog, write:
 def test_a_marker_must_be_replicated_before_it_counts(open_log: OpenLog, write: Write) -> None:
     log = open_log()
     write(log, 1, b"a")
-    log.append_end_marker(EndMarker(1, 0, 0, True, 5), 0)
+    log.append_end_marker(EndTransactionMarker(1, 0, 0, True, 5), 0)
     assert log.last_stable_offset == 0
     log.update_high_watermark(2)
     assert log.last_stable_offset == 2

@@ -11,7 +11,7 @@ from barnabas.metadata.acls import (
     decide_delete_acls,
     matching,
 )
-from barnabas.metadata.image import Image
+from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.store import NEVER
 from barnabas.wire.acls import AclBinding, AclFilter, AclOperation, AclPermission, PatternType, ResourceType
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -22,8 +22,8 @@ READ, WRITE, ANY_OPERATION = AclOperation.READ, AclOperation.WRITE, AclOperation
 LITERAL, PREFIXED, MATCH = PatternType.LITERAL, PatternType.PREFIXED, PatternType.MATCH
 
 
-def image_with(*bindings: AclBinding) -> Image:
-    return replayed(Image(), decide_create_acls(Image().acls, bindings))
+def image_with(*bindings: AclBinding) -> MetadataImage:
+    return replayed(MetadataImage(), decide_create_acls(MetadataImage().acls, bindings))
 
 
 def test_an_acl_that_is_made_is_in_the_image_as_it_was_asked_for() -> None:
@@ -55,7 +55,7 @@ def test_an_acl_that_is_there_or_asked_for_twice_is_made_once() -> None:
     ],
 )
 def test_what_is_no_acl_is_refused_for_itself(binding: AclBinding, message: str) -> None:
-    decision = decide_create_acls(Image().acls, [binding, allow(READ)])
+    decision = decide_create_acls(MetadataImage().acls, [binding, allow(READ)])
     error, made = decision.response
     assert isinstance(error, KafkaError)
     assert error.code is ErrorCode.INVALID_REQUEST
@@ -141,9 +141,9 @@ def test_an_acl_to_whose_removal_somebody_objects_stays() -> None:
 def test_a_request_makes_no_more_acls_than_kafka_lets_it() -> None:
     bindings = [allow(READ, name=f"t{number}") for number in range(CREATED_COUNT_MAX + 1)]
     with pytest.raises(KafkaError, match="at most 10000 can be made") as raised:
-        decide_create_acls(Image().acls, bindings)
+        decide_create_acls(MetadataImage().acls, bindings)
     assert raised.value.code is ErrorCode.POLICY_VIOLATION
-    assert len(decide_create_acls(Image().acls, bindings[1:]).changes) == CREATED_COUNT_MAX
+    assert len(decide_create_acls(MetadataImage().acls, bindings[1:]).changes) == CREATED_COUNT_MAX
 
 
 def test_filters_that_name_one_acl_find_it_by_its_key(monkeypatch: pytest.MonkeyPatch) -> None:

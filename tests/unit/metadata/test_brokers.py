@@ -1,16 +1,16 @@
 from dataclasses import replace
 
-from barnabas.metadata.brokers import BROKERS, Broker, Endpoint, decide_register
-from barnabas.metadata.image import Image
+from barnabas.metadata.brokers import BROKERS, BrokerRegistration, Endpoint, decide_register
+from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.store import NEVER
 from support.images import broker, cluster, replayed
 
 
 def test_a_broker_that_comes_is_written_down() -> None:
     joining = broker(4, rack="r1", log_dirs=(bytes(16),))
-    decision = decide_register(Image().brokers, joining)
+    decision = decide_register(MetadataImage().brokers, joining)
     assert decision.reads == {"brokers/4": NEVER}
-    image = replayed(Image(), decision)
+    image = replayed(MetadataImage(), decision)
     assert dict(image.brokers) == {"4": joining}
 
 
@@ -30,22 +30,22 @@ def test_a_broker_that_comes_back_elsewhere_replaces_what_it_said() -> None:
 
 
 def test_an_endpoint_is_found_by_its_listener() -> None:
-    two = Broker(1, (Endpoint("A", "a", 1), Endpoint("B", "b", 2)))
+    two = BrokerRegistration(1, (Endpoint("A", "a", 1), Endpoint("B", "b", 2)))
     assert two.endpoint("B") == Endpoint("B", "b", 2)
     assert two.endpoint("C") is None
 
 
 def test_a_broker_reads_back_from_the_store() -> None:
-    whole = Broker(
+    whole = BrokerRegistration(
         7, (Endpoint("A", "::1", 1), Endpoint("B", "b", 2)), "rack", (b"\xff" * 16, bytes(16)), True, True
     )
-    for each in (whole, Broker(0, ())):
+    for each in (whole, BrokerRegistration(0, ())):
         value = BROKERS.put("k", each).value
         assert value is not None
         assert BROKERS.decode(value) == each
 
 
 def test_a_broker_that_was_written_before_there_were_cordons_has_none() -> None:
-    value = BROKERS.put("k", Broker(0, ())).value
+    value = BROKERS.put("k", BrokerRegistration(0, ())).value
     assert value is not None
     assert not BROKERS.decode(value.replace(b'"cordoned"', b'"other"')).cordoned

@@ -3,23 +3,23 @@ from typing import Any
 
 import pytest
 
-from barnabas.config.alter_op import Edit, Operation
+from barnabas.config.alter_op import AlterConfigOp, OpType
 from barnabas.config.config_resource import Resource, ResourceKind
 from barnabas.metadata.config_alteration import (
-    Alteration,
     AlterationRules,
-    Altered,
+    ConfigAlteration,
+    ConfigAlterationResult,
     _edited_list,
     decide_alter,
 )
 from barnabas.metadata.configs import GROUP_CONFIGS, TOPIC_CONFIGS
-from barnabas.metadata.image import Image
+from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.store import NEVER
 from barnabas.metadata.topics import TOPICS
 from barnabas.wire.errors import ErrorCode, KafkaError
 from support.images import cluster, new_topic, replayed
 
-SET, DELETE, APPEND, SUBTRACT = Operation
+SET, DELETE, APPEND, SUBTRACT = OpType
 TOPIC = Resource(ResourceKind.TOPIC, "t")
 GROUP = Resource(ResourceKind.GROUP, "g")
 BROKER = Resource(ResourceKind.BROKER, "1")
@@ -33,45 +33,50 @@ def check(resource: Resource, existing: Mapping[str, str], wanted: Mapping[str, 
 RULES = AlterationRules(lambda resource, key: "delete" if key == "list" else None, check)
 
 
-def edits(*wanted: Edit, resource: Resource = TOPIC, replaces: bool = False) -> Alteration:
-    return Alteration(resource, wanted, replaces)
+def edits(*wanted: AlterConfigOp, resource: Resource = TOPIC, replaces: bool = False) -> ConfigAlteration:
+    return ConfigAlteration(resource, wanted, replaces)
 
 
-def image_with(**overrides: str) -> Image:
+def image_with(**overrides: str) -> MetadataImage:
     return cluster(1, new_topic("t", configs=overrides))
 
 
 def decided(
-    image: Image, *alterations: Alteration, validate_only: bool = False
-) -> tuple[list[Altered], Image]:
+    image: MetadataImage, *alterations: ConfigAlteration, validate_only: bool = False
+) -> tuple[list[ConfigAlterationResult], MetadataImage]:
     decision = decide_alter(image, alterations, RULES, validate_only=validate_only)
     return decision.response, replayed(image, decision)
 
 
-def altered(image: Image, *wanted: Edit, **fields: Any) -> dict[str, str]:
+def altered(image: MetadataImage, *wanted: AlterConfigOp, **fields: Any) -> dict[str, str]:
     """The topic's configs after edits, which must be fit to be."""
     outcomes, after = decided(image, edits(*wanted, **fields))
     assert [each.error for each in outcomes] == [None]
     return dict(after.configs(TOPIC))
 
 
-def code_of(*wanted: Edit) -> ErrorCode | None:
+def code_of(*wanted: AlterConfigOp) -> ErrorCode | None:
     [outcome], _ = decided(image_with(), edits(*wanted))
     return outcome.error.code if outcome.error else None
 
 
 def test_single_configs_are_set_and_deleted_and_the_others_stay() -> None:
-    after = altered(image_with(a="1", b="2"), Edit("a", SET, "3"), Edit("b", DELETE), Edit("c", SET, "4"))
+    after = altered(
+        image_with(a="1", b="2"),
+        AlterConfigOp("a", SET, "3"),
+        AlterConfigOp("b", DELETE),
+        AlterConfigOp("c", SET, "4"),
+    )
     assert after == {"a": "3", "c": "4"}
 
 
 def test_replacing_takes_away_what_is_not_named() -> None:
-    assert altered(image_with(a="1", b="2"), Edit("b", SET, "5"), replaces=True) == {"b": "5"}
+    assert altered(image_with(a="1", b="2"), AlterConfigOp("b", SET, "5"), replaces=True) == {"b": "5"}
     assert altered(image_with(a="1"), replaces=True) == {}
 
 
 def test_a_resource_without_configs_has_no_row() -> None:
-    _, after = decided(image_with(a="1"), edits(Edit("a", DELETE)))
+    _, after = decided(image_with(a="1"), edits(AlterConfigOp("a", DELETE)))
     assert dict(after.topic_configs) == {}
 
 
@@ -89,38 +94,38 @@ def test_a_resource_without_configs_has_no_row() -> None:
     ],
 )
 def test_lists_are_added_to_and_taken_from(
-    existing: str | None, operation: Operation, value: str, left: str
+    existing: str | None, operation: OpType, value: str, left: str
 ) -> None:
     image = image_with() if existing is None else image_with(list=existing)
-    assert altered(image, Edit("list", operation, value)) == {"list": left}
+    assert altered(image, AlterConfigOp("list", operation, value)) == {"list": left}
 
 
 @pytest.mark.parametrize(
     ("wanted", "code"),
     [
-        ([Edit("a", APPEND, "1")], ErrorCode.INVALID_CONFIG),
-        ([Edit("a", SET, "1"), Edit("a", DELETE)], ErrorCode.INVALID_REQUEST),
-        ([Edit("a", SET, None)], ErrorCode.INVALID_REQUEST),
-        ([Edit("list", SUBTRACT, None)], ErrorCode.INVALID_REQUEST),
-        ([Edit("bad", SET, "1")], ErrorCode.INVALID_CONFIG),
-        ([Edit("a", DELETE, "whatever")], None),
+        ([AlterConfigOp("a", APPEND, "1")], ErrorCode.INVALID_CONFIG),
+        ([AlterConfigOp("a", SET, "1"), AlterConfigOp("a", DELETE)], ErrorCode.INVALID_REQUEST),
+        ([AlterConfigOp("a", SET, None)], ErrorCode.INVALID_REQUEST),
+        ([AlterConfigOp("list", SUBTRACT, None)], ErrorCode.INVALID_REQUEST),
+        ([AlterConfigOp("bad", SET, "1")], ErrorCode.INVALID_CONFIG),
+        ([AlterConfigOp("a", DELETE, "whatever")], None),
         ([], None),
     ],
 )
-def test_what_may_not_be_is_refused(wanted: list[Edit], code: ErrorCode | None) -> None:
+def test_what_may_not_be_is_refused(wanted: list[AlterConfigOp], code: ErrorCode | None) -> None:
     assert code_of(*wanted) is code
 
 
 def test_one_bad_resource_leaves_the_others_alone() -> None:
-    group = edits(Edit("bad", SET, "1"), resource=GROUP)
-    outcomes, after = decided(image_with(), edits(Edit("a", SET, "1")), group)
+    group = edits(AlterConfigOp("bad", SET, "1"), resource=GROUP)
+    outcomes, after = decided(image_with(), edits(AlterConfigOp("a", SET, "1")), group)
     assert [each.error is None for each in outcomes] == [True, False]
     assert dict(after.configs(TOPIC)) == {"a": "1"}
     assert dict(after.configs(GROUP)) == {}
 
 
 def test_validation_changes_nothing_and_says_what_would_have_been() -> None:
-    wanted = edits(Edit("a", SET, "1"), Edit("b", DELETE), replaces=True)
+    wanted = edits(AlterConfigOp("a", SET, "1"), AlterConfigOp("b", DELETE), replaces=True)
     image = image_with(b="1", c="2")
     [outcome], after = decided(image, wanted, validate_only=True)
     assert after is image
@@ -129,10 +134,10 @@ def test_validation_changes_nothing_and_says_what_would_have_been() -> None:
 
 
 def test_what_stays_the_same_is_told_for_brokers_alone() -> None:
-    same = (Edit("a", SET, "1"), Edit("b", DELETE))
+    same = (AlterConfigOp("a", SET, "1"), AlterConfigOp("b", DELETE))
     [of_topic], _ = decided(image_with(a="1"), edits(*same), validate_only=True)
     assert of_topic.edited == {}
-    [of_broker], _ = decided(Image(), edits(*same, resource=BROKER), validate_only=True)
+    [of_broker], _ = decided(MetadataImage(), edits(*same, resource=BROKER), validate_only=True)
     assert of_broker.edited == {"a": "1", "b": None}
 
 
@@ -140,7 +145,7 @@ def test_a_decision_rests_on_the_configs_and_for_a_topic_on_the_topic() -> None:
     image = image_with()
     decision = decide_alter(
         image,
-        [edits(Edit("a", SET, "1")), edits(Edit("a", SET, "1"), resource=GROUP)],
+        [edits(AlterConfigOp("a", SET, "1")), edits(AlterConfigOp("a", SET, "1"), resource=GROUP)],
         RULES,
         validate_only=False,
     )
@@ -152,7 +157,9 @@ def test_a_decision_rests_on_the_configs_and_for_a_topic_on_the_topic() -> None:
 
 
 def test_what_is_so_already_is_not_written_again() -> None:
-    decision = decide_alter(image_with(a="1"), [edits(Edit("a", SET, "1"))], RULES, validate_only=False)
+    decision = decide_alter(
+        image_with(a="1"), [edits(AlterConfigOp("a", SET, "1"))], RULES, validate_only=False
+    )
     assert decision.changes == ()
 
 

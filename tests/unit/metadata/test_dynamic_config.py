@@ -4,7 +4,7 @@ from barnabas.config.broker_config import BrokerConfig
 from barnabas.metadata.configs import BROKER_CONFIGS
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.dynamic_config import DynamicConfig
-from barnabas.metadata.image import Image
+from barnabas.metadata.image import MetadataImage
 from support.images import replayed
 from support.loop import on_loop
 
@@ -12,22 +12,22 @@ KEY = "log.retention.ms"
 STATIC = BrokerConfig({"node.id": "1", KEY: "1000"})
 
 
-def image_with(**of_broker: dict[str, str]) -> Image:
+def image_with(**of_broker: dict[str, str]) -> MetadataImage:
     """An image of broker configs; the broker is `b1`, `b2` ..., or `every`."""
     changes = [
         BROKER_CONFIGS.put("" if name == "every" else name[1:], values) for name, values in of_broker.items()
     ]
-    return replayed(Image(), Decision(None, tuple(changes)))
+    return replayed(MetadataImage(), Decision(None, tuple(changes)))
 
 
-def loaded(image: Image, static: BrokerConfig = STATIC) -> DynamicConfig:
+def loaded(image: MetadataImage, static: BrokerConfig = STATIC) -> DynamicConfig:
     config = DynamicConfig(static)
     config.load(image)
     return config
 
 
 def test_a_brokers_own_value_comes_before_the_clusters_and_that_before_the_static_one() -> None:
-    assert loaded(Image()).current is STATIC
+    assert loaded(MetadataImage()).current is STATIC
     assert loaded(image_with(every={KEY: "2"})).current.integer(KEY) == 2
     assert loaded(image_with(every={KEY: "2"}, b1={KEY: "3"})).current.integer(KEY) == 3
     assert loaded(image_with(b2={KEY: "4"})).current.integer(KEY) == 1000
@@ -35,7 +35,7 @@ def test_a_brokers_own_value_comes_before_the_clusters_and_that_before_the_stati
 
 @on_loop
 async def test_followers_are_told_when_broker_configs_change_and_only_then() -> None:
-    config = loaded(Image())
+    config = loaded(MetadataImage())
     told: list[tuple[int, int]] = []
 
     async def follow(before: BrokerConfig, after: BrokerConfig) -> None:
@@ -43,7 +43,7 @@ async def test_followers_are_told_when_broker_configs_change_and_only_then() -> 
 
     config.follow(follow)
     changed = image_with(b1={KEY: "5"})
-    await config.apply(Image(), changed, ())
+    await config.apply(MetadataImage(), changed, ())
     await config.apply(changed, changed, ())
     assert told == [(1000, 5)]
     assert config.statistics() == {"of_broker_count": 1, "of_every_broker_count": 0, "changes_count": 1}
@@ -53,7 +53,7 @@ async def test_followers_are_told_when_broker_configs_change_and_only_then() -> 
 async def test_a_follower_that_fails_keeps_no_other_from_following(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    config = loaded(Image())
+    config = loaded(MetadataImage())
     told: list[int] = []
 
     async def fail(before: BrokerConfig, after: BrokerConfig) -> None:
@@ -65,7 +65,7 @@ async def test_a_follower_that_fails_keeps_no_other_from_following(
 
     config.follow(fail)
     config.follow(follow)
-    await config.apply(Image(), image_with(b1={KEY: "5"}), ())
+    await config.apply(MetadataImage(), image_with(b1={KEY: "5"}), ())
     assert told == [5]
     assert "no room" in capsys.readouterr().err
 
@@ -74,7 +74,7 @@ async def test_a_follower_that_fails_keeps_no_other_from_following(
 async def test_a_value_that_is_taken_away_gives_way_to_what_is_below() -> None:
     config = loaded(image_with(every={KEY: "2"}, b1={KEY: "3"}))
     after = image_with(every={KEY: "2"})
-    await config.apply(Image(), after, ())
+    await config.apply(MetadataImage(), after, ())
     assert (config.current.integer(KEY), config.layers.of_broker) == (2, {})
 
 

@@ -1,15 +1,15 @@
 import pytest
 
 from barnabas.metadata.elections import decide_elect
-from barnabas.metadata.image import Image
+from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.partition_change_builder import Election
-from barnabas.metadata.topics import NO_LEADER, PartitionState
+from barnabas.metadata.topics import NO_LEADER, PartitionRegistration
 from support.images import by_hand, cluster, replayed, with_state
 
 PREFERRED, UNCLEAN = Election.PREFERRED, Election.UNCLEAN
 
 
-def image_with(state: PartitionState, fenced: tuple[int, ...] = ()) -> Image:
+def image_with(state: PartitionRegistration, fenced: tuple[int, ...] = ()) -> MetadataImage:
     """Three brokers; partition 0 of `t`, made on 1, 2, 3, in this state, and partition 1 as it was made."""
     image = cluster(3, by_hand("t", [1, 2, 3], [2, 1, 3]))
     image = with_state(image, image.topics["t"], 0, state)
@@ -18,14 +18,14 @@ def image_with(state: PartitionState, fenced: tuple[int, ...] = ()) -> Image:
     return image
 
 
-def fenced_later(image: Image, broker_id: int) -> Image:
+def fenced_later(image: MetadataImage, broker_id: int) -> MetadataImage:
     from barnabas.metadata.brokers import decide_register
     from support.images import broker
 
     return replayed(image, decide_register(image.brokers, broker(broker_id, fenced=True)))
 
 
-def elect(image: Image, election: Election, *indexes: int) -> tuple[list[str], Image]:
+def elect(image: MetadataImage, election: Election, *indexes: int) -> tuple[list[str], MetadataImage]:
     """What is answered for partitions of `t`, and what is there then."""
     decision = decide_elect(image, election, [("t", indexes)])
     [outcome] = decision.response
@@ -35,19 +35,19 @@ def elect(image: Image, election: Election, *indexes: int) -> tuple[list[str], I
     return told, replayed(image, decision)
 
 
-def leader_of(image: Image, index: int = 0) -> tuple[int, int, tuple[int, ...]]:
+def leader_of(image: MetadataImage, index: int = 0) -> tuple[int, int, tuple[int, ...]]:
     state = image.partition(image.topics["t"], index)
     return state.leader, state.leader_epoch, state.isr
 
 
 def test_the_preferred_leader_leads_again() -> None:
-    told, image = elect(image_with(PartitionState(2, 7, (2, 1))), PREFERRED, 0)
+    told, image = elect(image_with(PartitionRegistration(2, 7, (2, 1))), PREFERRED, 0)
     assert told == ["NONE"]
     assert leader_of(image) == (1, 8, (2, 1))
 
 
 def test_a_partition_led_by_its_preferred_leader_needs_no_election() -> None:
-    told, image = elect(image_with(PartitionState(1, 7, (1,))), PREFERRED, 0, 1)
+    told, image = elect(image_with(PartitionRegistration(1, 7, (1,))), PREFERRED, 0, 1)
     assert told == ["ELECTION_NOT_NEEDED"] * 2
     assert leader_of(image) == (1, 7, (1,))
 
@@ -56,36 +56,36 @@ def test_a_partition_led_by_its_preferred_leader_needs_no_election() -> None:
 def test_a_preferred_leader_that_is_down_or_not_in_sync_is_not_available(
     isr: tuple[int, ...], fenced: tuple[int, ...]
 ) -> None:
-    told, image = elect(image_with(PartitionState(2, 7, isr), fenced), PREFERRED, 0)
+    told, image = elect(image_with(PartitionRegistration(2, 7, isr), fenced), PREFERRED, 0)
     assert told == ["PREFERRED_LEADER_NOT_AVAILABLE"]
     assert leader_of(image) == (2, 7, isr)
 
 
 def test_a_preferred_election_gives_a_partition_without_leader_another_one_that_is_in_sync() -> None:
-    told, image = elect(image_with(PartitionState(NO_LEADER, 7, (2, 3)), (1,)), PREFERRED, 0)
+    told, image = elect(image_with(PartitionRegistration(NO_LEADER, 7, (2, 3)), (1,)), PREFERRED, 0)
     assert told == ["NONE"]
     assert leader_of(image) == (2, 8, (2, 3))
 
 
 def test_an_unclean_election_is_for_partitions_without_a_leader() -> None:
-    told, _ = elect(image_with(PartitionState(2, 7, (2,))), UNCLEAN, 0, 1)
+    told, _ = elect(image_with(PartitionRegistration(2, 7, (2,))), UNCLEAN, 0, 1)
     assert told == ["ELECTION_NOT_NEEDED"] * 2
 
 
 def test_an_unclean_election_makes_a_replica_lead_that_is_not_in_sync() -> None:
-    told, image = elect(image_with(PartitionState(NO_LEADER, 7, (1,)), (1, 2)), UNCLEAN, 0)
+    told, image = elect(image_with(PartitionRegistration(NO_LEADER, 7, (1,)), (1, 2)), UNCLEAN, 0)
     assert told == ["NONE"]
     assert leader_of(image) == (3, 8, (3,))
 
 
 def test_an_unclean_election_without_anybody_up_finds_no_eligible_leader() -> None:
-    told, image = elect(image_with(PartitionState(NO_LEADER, 7, (1,)), (1, 2, 3)), UNCLEAN, 0)
+    told, image = elect(image_with(PartitionRegistration(NO_LEADER, 7, (1,)), (1, 2, 3)), UNCLEAN, 0)
     assert told == ["ELIGIBLE_LEADERS_NOT_AVAILABLE"]
     assert leader_of(image) == (NO_LEADER, 7, (1,))
 
 
 def test_each_partition_is_answered_for_itself_and_in_the_order_of_the_request() -> None:
-    image = image_with(PartitionState(2, 7, (2, 1)))
+    image = image_with(PartitionRegistration(2, 7, (2, 1)))
     requested = [("t", [5, 0, -1]), ("gone", [0]), ("t", [1, 0])]
     outcomes = decide_elect(image, PREFERRED, requested).response
     told = [
@@ -101,8 +101,8 @@ def test_each_partition_is_answered_for_itself_and_in_the_order_of_the_request()
 
 def test_of_all_partitions_those_are_told_that_needed_an_election() -> None:
     image = cluster(2, by_hand("a", [1, 2], [2, 1]), by_hand("b", [1, 2]))
-    image = with_state(image, image.topics["a"], 1, PartitionState(1, 3, (1, 2)))
-    image = with_state(image, image.topics["b"], 0, PartitionState(2, 3, (2,)))
+    image = with_state(image, image.topics["a"], 1, PartitionRegistration(1, 3, (1, 2)))
+    image = with_state(image, image.topics["b"], 0, PartitionRegistration(2, 3, (2,)))
     decision = decide_elect(image, PREFERRED, None)
     told = {
         outcome.name: [(each.index, each.error and each.error.code.name) for each in outcome.partitions]
@@ -114,7 +114,7 @@ def test_of_all_partitions_those_are_told_that_needed_an_election() -> None:
 
 
 def test_an_error_says_who_could_have_led() -> None:
-    image = image_with(PartitionState(2, 7, (2, 3)))
+    image = image_with(PartitionRegistration(2, 7, (2, 3)))
     [outcome] = decide_elect(image, PREFERRED, [("t", [0])]).response
     assert outcome.partitions[0].error is not None
     assert "t-0 cannot be led by its preferred leader 1" in outcome.partitions[0].error.message

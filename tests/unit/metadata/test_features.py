@@ -9,7 +9,7 @@ from barnabas.metadata.features import (
     decide_update_features,
     supported_features,
 )
-from barnabas.metadata.image import Image
+from barnabas.metadata.image import MetadataImage
 from barnabas.wire.errors import ErrorCode, KafkaError
 from support.images import replayed
 
@@ -25,26 +25,28 @@ DEFAULTS = {
 UP, SAFE, UNSAFE = 1, 2, 3
 
 
-def fresh() -> Image:
+def fresh() -> MetadataImage:
     """A cluster whose features have been finalized."""
-    return replayed(Image(), decide_finalize(Image().finalized_features, SUPPORTED))
+    return replayed(MetadataImage(), decide_finalize(MetadataImage().finalized_features, SUPPORTED))
 
 
-def update(image: Image, *updates: tuple[str, int, int], validate_only: bool = False) -> Decision[None]:
+def update(
+    image: MetadataImage, *updates: tuple[str, int, int], validate_only: bool = False
+) -> Decision[None]:
     wanted = [FeatureUpdate(*each) for each in updates]
     return decide_update_features(
         image.finalized_features, SUPPORTED, wanted, broker_id=1, validate_only=validate_only
     )
 
 
-def refused(image: Image, *updates: tuple[str, int, int]) -> str:
+def refused(image: MetadataImage, *updates: tuple[str, int, int]) -> str:
     with pytest.raises(KafkaError) as caught:
         update(image, *updates)
     assert caught.value.code is ErrorCode.INVALID_UPDATE_VERSION
     return caught.value.message
 
 
-def levels(image: Image) -> dict[str, int]:
+def levels(image: MetadataImage) -> dict[str, int]:
     return dict(image.finalized_features)
 
 

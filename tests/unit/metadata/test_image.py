@@ -13,17 +13,23 @@ from barnabas.metadata.brokers import decide_register
 from barnabas.metadata.cluster import decide_form
 from barnabas.metadata.configs import TOPIC_CONFIGS
 from barnabas.metadata.decision import Decision
-from barnabas.metadata.image import NOUNS, Image
+from barnabas.metadata.image import NOUNS, MetadataImage
 from barnabas.metadata.partition_creation import MorePartitions, decide_create_partitions
 from barnabas.metadata.producer_ids import decide_allocate_block
-from barnabas.metadata.store import NEVER, Change, Commit
+from barnabas.metadata.store import NEVER, Commit, StoreChange
 from barnabas.metadata.topic_creation import decide_create
 from barnabas.metadata.topic_deletion import TopicToDelete, decide_delete, decide_forget
-from barnabas.metadata.topics import PARTITION_STATES, TOPICS, PartitionState, collision_key, partition_key
+from barnabas.metadata.topics import (
+    PARTITION_STATES,
+    TOPICS,
+    PartitionRegistration,
+    collision_key,
+    partition_key,
+)
 from support.images import RULES, broker, cluster, new_topic, with_state, with_topics
 from support.memory_store import MemoryStore
 
-Command = Callable[[Image, random.Random], Decision[Any]]
+Command = Callable[[MetadataImage, random.Random], Decision[Any]]
 NAMES = st.sampled_from(["a", "b", "c.d", "c_d"])
 
 
@@ -41,7 +47,7 @@ def _delete(name: str) -> Command:
     return lambda image, dice: decide_delete(image, [TopicToDelete(name)])
 
 
-def _forget(image: Image, dice: random.Random) -> Decision[Any]:
+def _forget(image: MetadataImage, dice: random.Random) -> Decision[Any]:
     return decide_forget(image, [topic.topic_id for topic in image.deleted_topics.values()][:1])
 
 
@@ -50,11 +56,11 @@ def _register(broker_id: int, fenced: bool) -> Command:
 
 
 def _lead(name: str, leader: int) -> Command:
-    def decide(image: Image, dice: random.Random) -> Decision[Any]:
+    def decide(image: MetadataImage, dice: random.Random) -> Decision[Any]:
         topic = image.topics.get(name)
         if topic is None:
             return Decision(None)
-        state = PartitionState(leader, leader + 1, topic.assignments[0])
+        state = PartitionRegistration(leader, leader + 1, topic.assignments[0])
         return Decision(None, (PARTITION_STATES.put(partition_key(topic.topic_id, 0), state),))
 
     return decide
@@ -72,7 +78,7 @@ COMMANDS = st.one_of(
 )
 
 
-def check(image: Image) -> None:
+def check(image: MetadataImage) -> None:
     """What holds of every image."""
     assert {topic.topic_id: name for name, topic in image.topics.items()} == dict(image.topic_names)
     assert set(image.topic_configs) <= set(image.topics)
@@ -93,20 +99,20 @@ def check(image: Image) -> None:
 @settings(max_examples=150)
 @given(commands=st.lists(COMMANDS, max_size=25), seed=st.integers(0, 1000))
 def test_loading_the_store_equals_replaying_every_commit(commands: list[Command], seed: int) -> None:
-    dice, store, image = random.Random(seed), MemoryStore(), Image()
+    dice, store, image = random.Random(seed), MemoryStore(), MetadataImage()
     for command in commands:
         decision = command(image, dice)
         if decision.changes:
             store.write(decision.reads, decision.changes)
             image = image.replay(store.commits[-1])
         check(image)
-    loaded = Image.load(store.revision, store.items.values())
+    loaded = MetadataImage.load(store.revision, store.items.values())
     assert loaded == image
     for noun in NOUNS:
         table, other = getattr(image, noun), getattr(loaded, noun)
         assert table.revisions == other.revisions
         assert set(table.rows) == set(table.revisions)
-    again = Image()
+    again = MetadataImage()
     for commit in store.commits:
         again = again.replay(commit)
     assert again == image
@@ -146,16 +152,16 @@ def test_gaps_between_revisions_are_no_harm() -> None:
 
 def test_a_key_of_an_unknown_noun_is_a_fault_and_not_ignored() -> None:
     with pytest.raises(KeyError):
-        Image().replay(Commit(1, (Change("riddles/x", b"1"),)))
+        MetadataImage().replay(Commit(1, (StoreChange("riddles/x", b"1"),)))
 
 
 def test_a_partition_is_as_it_was_made_until_its_state_is_written() -> None:
     image = cluster(2, new_topic("a", 2, 2))
     topic = image.topics["a"]
     replicas = topic.assignments[1]
-    assert image.partition(topic, 1) == PartitionState(replicas[0], 0, replicas, replicas=replicas)
+    assert image.partition(topic, 1) == PartitionRegistration(replicas[0], 0, replicas, replicas=replicas)
     assert image.partition_revision(topic, 1) == NEVER
-    state = PartitionState(2, 5, (2,), 9)
+    state = PartitionRegistration(2, 5, (2,), 9)
     image = with_state(image, topic, 1, state)
     assert image.partition(topic, 1) == replace(state, replicas=replicas)
     assert image.partition_revision(topic, 1) == image.revision

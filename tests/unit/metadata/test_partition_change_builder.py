@@ -16,16 +16,19 @@ from barnabas.metadata.partition_change_builder import (
     settle,
 )
 from barnabas.metadata.store import NEVER
-from barnabas.metadata.topics import NO_LEADER, PartitionState, initial_state
+from barnabas.metadata.topics import NO_LEADER, PartitionRegistration, initial_state
 from barnabas.wire.errors import ErrorCode, KafkaError
 from support.images import broker, by_hand, cluster, replayed, with_state
 
-STATE = PartitionState(leader=1, leader_epoch=4, isr=(1, 2), partition_epoch=9, replicas=(1, 2, 3))
+STATE = PartitionRegistration(leader=1, leader_epoch=4, isr=(1, 2), partition_epoch=9, replicas=(1, 2, 3))
 ALL = frozenset({1, 2, 3, 4, 5})
 
 
 def settled(
-    state: PartitionState, up: frozenset[int] = ALL, election: Election = Election.ONLINE, **wanted: object
+    state: PartitionRegistration,
+    up: frozenset[int] = ALL,
+    election: Election = Election.ONLINE,
+    **wanted: object,
 ):
     return settle(state, replace(state, **wanted), up, election)  # type: ignore[arg-type]
 
@@ -88,7 +91,7 @@ def test_a_reassignment_waits_until_all_that_come_are_in_sync() -> None:
 
 def test_a_reassignment_that_is_done_takes_the_old_replicas_out_and_the_lead_from_them() -> None:
     after = settled(MOVING, isr=(1, 2, 4, 5))
-    assert after == PartitionState(4, 5, isr=(4, 5), partition_epoch=10, replicas=(4, 5))
+    assert after == PartitionRegistration(4, 5, isr=(4, 5), partition_epoch=10, replicas=(4, 5))
 
 
 def test_a_replica_that_goes_counts_the_leader_epoch_even_if_it_did_not_lead() -> None:

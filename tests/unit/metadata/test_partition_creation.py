@@ -4,16 +4,16 @@ import pytest
 
 from barnabas.metadata.brokers import decide_register
 from barnabas.metadata.decision import Decision
-from barnabas.metadata.image import Image
+from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.partition_creation import Grown, MorePartitions, decide_create_partitions
-from barnabas.metadata.topics import PartitionState
+from barnabas.metadata.topics import PartitionRegistration
 from barnabas.wire.errors import ErrorCode
 from support.images import broker, by_hand, cluster, new_topic, replayed, with_state
 
 IMAGE = cluster(3, new_topic("t", 2, 1), by_hand("pairs", [1, 2]))
 
 
-def grow(image: Image, *more: MorePartitions, validate_only: bool = False) -> Decision[list[Grown]]:
+def grow(image: MetadataImage, *more: MorePartitions, validate_only: bool = False) -> Decision[list[Grown]]:
     return decide_create_partitions(image, more, random.Random(1), validate_only=validate_only)
 
 
@@ -32,7 +32,7 @@ def test_new_partitions_have_as_many_replicas_as_the_first() -> None:
 
 
 def test_new_partitions_have_as_many_replicas_as_the_first_has_now() -> None:
-    state = PartitionState(1, 3, (1,), replicas=(1,))
+    state = PartitionRegistration(1, 3, (1,), replicas=(1,))
     image = with_state(IMAGE, IMAGE.topics["pairs"], 0, state)
     after = replayed(image, grow(image, MorePartitions("pairs", 2))).topics["pairs"]
     assert [len(replicas) for replicas in after.assignments] == [2, 1]
@@ -44,7 +44,7 @@ def test_replicas_by_hand_are_taken_as_they_are() -> None:
 
 
 def test_the_states_of_old_partitions_are_not_touched() -> None:
-    state = PartitionState(-1, 3, (), replicas=(3,))
+    state = PartitionRegistration(-1, 3, (), replicas=(3,))
     image = with_state(IMAGE, IMAGE.topics["t"], 1, state)
     after = replayed(image, grow(image, MorePartitions("t", 3)))
     assert after.partition(after.topics["t"], 1) == state

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from barnabas.metadata.brokers import decide_register
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.elections import decide_elect
-from barnabas.metadata.image import Image
+from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.partition_change_builder import Election, brokers_up
 from barnabas.metadata.reassignments import (
     ReassignmentRules,
@@ -17,7 +17,7 @@ from barnabas.metadata.reassignments import (
     decide_reassign,
     reassignments,
 )
-from barnabas.metadata.topics import NO_LEADER, PartitionState
+from barnabas.metadata.topics import NO_LEADER, PartitionRegistration
 from barnabas.metadata.unregistration import decide_unregister
 from barnabas.wire.errors import KafkaError
 from support.images import broker, by_hand, cluster, replayed
@@ -26,10 +26,10 @@ IDS = st.integers(1, 5)
 REPLICAS = st.lists(IDS, min_size=1, max_size=4, unique=True)
 RULES = ReassignmentRules(allows_factor_change=True, allows_unclean_election=lambda topic: False)
 
-Event = Callable[[Image], Decision[object]]
+Event = Callable[[MetadataImage], Decision[object]]
 
 
-def state_of(image: Image) -> PartitionState:
+def state_of(image: MetadataImage) -> PartitionRegistration:
     return image.partition(image.topics["t"], 0)
 
 
@@ -52,7 +52,7 @@ def unregister(broker_id: int) -> Event:
 def report(isr: list[int]) -> Event:
     """The leader tells who is in sync, as far as they are replicas; it is so itself."""
 
-    def decide(image: Image) -> Decision[object]:
+    def decide(image: MetadataImage) -> Decision[object]:
         state = state_of(image)
         told = [each for each in state.replicas if each in isr or each == state.leader]
         return decide_progress(image, "t", 0, told)
@@ -69,7 +69,7 @@ EVENTS = st.one_of(
 )
 
 
-def check(before: Image, after: Image) -> None:
+def check(before: MetadataImage, after: MetadataImage) -> None:
     old, new = state_of(before), state_of(after)
     assert new.isr
     assert set(new.isr) <= set(new.replicas)

@@ -1,11 +1,11 @@
-from barnabas.metadata.image import Image
+from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.producer_ids import BLOCK_COUNT, KEY, PRODUCER_IDS, decide_allocate_block
 from barnabas.metadata.store import NEVER
 from support.images import replayed
 
 
 def test_blocks_follow_one_another_from_zero() -> None:
-    image, blocks = Image(), []
+    image, blocks = MetadataImage(), []
     for _ in range(3):
         decision = decide_allocate_block(image.producer_ids)
         blocks.append(decision.response)
@@ -15,7 +15,7 @@ def test_blocks_follow_one_another_from_zero() -> None:
 
 
 def test_a_block_rests_on_the_last_one_so_that_nobody_else_has_taken_it() -> None:
-    first = decide_allocate_block(Image().producer_ids)
+    first = decide_allocate_block(MetadataImage().producer_ids)
     assert first.reads == {PRODUCER_IDS.key(KEY): NEVER}
-    image = replayed(Image(), first)
+    image = replayed(MetadataImage(), first)
     assert decide_allocate_block(image.producer_ids).reads == {PRODUCER_IDS.key(KEY): image.revision}

@@ -2,12 +2,12 @@ import math
 
 import pytest
 
-from barnabas.metadata.image import Image
+from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.quotas import (
     QUOTAS,
-    Alteration,
     ClientQuota,
     Match,
+    QuotaAlteration,
     decide_alter,
     entity_key,
     entity_of,
@@ -26,15 +26,19 @@ ADDRESS = entity_of({"ip": "10.0.0.1"})
 Operations = list[tuple[str, float | None]]
 
 
-def altered(image: Image, *alterations: tuple[dict[str, str | None], Operations]) -> Image:
+def altered(image: MetadataImage, *alterations: tuple[dict[str, str | None], Operations]) -> MetadataImage:
     """The image after alterations that must all pass."""
-    decision = decide_alter(image.quotas, [Alteration(entity_of(parts), ops) for parts, ops in alterations])
+    decision = decide_alter(
+        image.quotas, [QuotaAlteration(entity_of(parts), ops) for parts, ops in alterations]
+    )
     assert not [outcome.error for outcome in decision.response if outcome.error]
     return replayed(image, decision)
 
 
 def test_quotas_are_set_changed_and_removed_key_by_key() -> None:
-    image = altered(Image(), ({"user": "alice"}, [("producer_byte_rate", 10.0), ("request_percentage", 0.5)]))
+    image = altered(
+        MetadataImage(), ({"user": "alice"}, [("producer_byte_rate", 10.0), ("request_percentage", 0.5)])
+    )
     image = altered(image, ({"user": "alice"}, [("producer_byte_rate", 20.0), ("request_percentage", None)]))
     assert image.quotas[entity_key(ALICE)] == ClientQuota(ALICE, {"producer_byte_rate": 20.0})
     image = altered(image, ({"user": "alice"}, [("producer_byte_rate", None)]))
@@ -47,7 +51,7 @@ def test_the_parts_of_an_entity_have_no_order() -> None:
 
 def test_default_and_named_entities_are_apart() -> None:
     image = altered(
-        Image(),
+        MetadataImage(),
         ({"user": None}, [("producer_byte_rate", 1.0)]),
         ({"user": "alice"}, [("producer_byte_rate", 2.0)]),
         ({"user": "alice", "client-id": None}, [("producer_byte_rate", 3.0)]),
@@ -62,24 +66,27 @@ def test_default_and_named_entities_are_apart() -> None:
 
 
 def test_what_is_so_already_changes_nothing() -> None:
-    image = altered(Image(), ({"user": "alice"}, [("producer_byte_rate", 10.0)]))
-    same = Alteration(ALICE, [("producer_byte_rate", 10.0), ("consumer_byte_rate", None)])
+    image = altered(MetadataImage(), ({"user": "alice"}, [("producer_byte_rate", 10.0)]))
+    same = QuotaAlteration(ALICE, [("producer_byte_rate", 10.0), ("consumer_byte_rate", None)])
     decision = decide_alter(image.quotas, [same])
     assert decision.changes == ()
     assert decision.response[0].error is None
 
 
 def test_validating_changes_nothing_and_tells_the_same() -> None:
-    good, bad = Alteration(ALICE, [("producer_byte_rate", 1.0)]), Alteration(APP, [("no.such", 1.0)])
-    real = decide_alter(Image().quotas, [good, bad])
-    tried = decide_alter(Image().quotas, [good, bad], validate_only=True)
+    good, bad = (
+        QuotaAlteration(ALICE, [("producer_byte_rate", 1.0)]),
+        QuotaAlteration(APP, [("no.such", 1.0)]),
+    )
+    real = decide_alter(MetadataImage().quotas, [good, bad])
+    tried = decide_alter(MetadataImage().quotas, [good, bad], validate_only=True)
     assert [each.error and each.error.code for each in tried.response] == [None, ErrorCode.INVALID_REQUEST]
     assert [str(each) for each in tried.response] == [str(each) for each in real.response]
     assert (tried.changes, len(real.changes)) == ((), 1)
 
 
 def test_a_decision_rests_on_the_rows_that_it_changes() -> None:
-    decision = decide_alter(Image().quotas, [Alteration(ALICE, [("producer_byte_rate", 1.0)])])
+    decision = decide_alter(MetadataImage().quotas, [QuotaAlteration(ALICE, [("producer_byte_rate", 1.0)])])
     assert decision.reads == {QUOTAS.key(entity_key(ALICE)): NEVER}
 
 
@@ -105,35 +112,36 @@ def test_a_decision_rests_on_the_rows_that_it_changes() -> None:
 def test_a_bad_alteration_is_refused_whole_and_its_neighbour_holds(
     parts: dict[str, str | None], operations: Operations, message: str
 ) -> None:
-    bad = Alteration(entity_of(parts), [("consumer_byte_rate", None), *operations])
-    good = Alteration(APP, [("producer_byte_rate", 5.0)])
-    decision = decide_alter(Image().quotas, [bad, good])
+    bad = QuotaAlteration(entity_of(parts), [("consumer_byte_rate", None), *operations])
+    good = QuotaAlteration(APP, [("producer_byte_rate", 5.0)])
+    decision = decide_alter(MetadataImage().quotas, [bad, good])
     refused, passed = decision.response
     assert refused.error is not None
     assert refused.error.code is ErrorCode.INVALID_REQUEST
     assert message in refused.error.message
     assert passed.error is None
-    assert list(replayed(Image(), decision).quotas) == [entity_key(APP)]
+    assert list(replayed(MetadataImage(), decision).quotas) == [entity_key(APP)]
 
 
 def test_of_an_entity_named_twice_the_first_holds_and_the_answer_says_so() -> None:
-    twice = [Alteration(ALICE, [("producer_byte_rate", value)]) for value in (1.0, 2.0)]
-    decision = decide_alter(Image().quotas, twice)
+    twice = [QuotaAlteration(ALICE, [("producer_byte_rate", value)]) for value in (1.0, 2.0)]
+    decision = decide_alter(MetadataImage().quotas, twice)
     (outcome,) = decision.response
     assert outcome.error is not None
     assert "only the first" in outcome.error.message
-    assert replayed(Image(), decision).quotas[entity_key(ALICE)].values == {"producer_byte_rate": 1.0}
+    assert replayed(MetadataImage(), decision).quotas[entity_key(ALICE)].values == {"producer_byte_rate": 1.0}
 
 
 @pytest.mark.parametrize("value", [1.0, 1e-3, 1e300])
 def test_shares_and_rates_of_changes_may_be_fractions(value: float) -> None:
     altered(
-        Image(), ({"user": "alice"}, [("request_percentage", value), ("controller_mutation_rate", value)])
+        MetadataImage(),
+        ({"user": "alice"}, [("request_percentage", value), ("controller_mutation_rate", value)]),
     )
 
 
 IMAGE = altered(
-    Image(),
+    MetadataImage(),
     ({"user": "alice"}, [("producer_byte_rate", 1.0)]),
     ({"user": None}, [("producer_byte_rate", 2.0)]),
     ({"client-id": "app"}, [("producer_byte_rate", 3.0)]),

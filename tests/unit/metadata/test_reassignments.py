@@ -2,7 +2,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from barnabas.metadata.image import Image
+from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.reassignments import (
     ReassignmentRules,
     Target,
@@ -10,7 +10,7 @@ from barnabas.metadata.reassignments import (
     decide_reassign,
     reassignments,
 )
-from barnabas.metadata.topics import NO_LEADER, PartitionState
+from barnabas.metadata.topics import NO_LEADER, PartitionRegistration
 from barnabas.wire.errors import KafkaError
 from support.images import by_hand, cluster, replayed, with_state
 
@@ -20,12 +20,12 @@ RULES = ReassignmentRules(allows_factor_change=True, allows_unclean_election=lam
 
 
 def reassign(
-    image: Image,
+    image: MetadataImage,
     replicas: Sequence[int] | None,
     rules: ReassignmentRules = RULES,
     topic: str = "t",
     index: int = 0,
-) -> tuple[KafkaError | None, Image]:
+) -> tuple[KafkaError | None, MetadataImage]:
     """What is answered for one partition, and what is there then."""
     decision = decide_reassign(image, [(topic, [Target(index, replicas)])], rules)
     [outcome] = decision.response
@@ -33,17 +33,17 @@ def reassign(
     return outcome.partitions[0].error, replayed(image, decision)
 
 
-def state_of(image: Image, topic: str = "t", index: int = 0) -> PartitionState:
+def state_of(image: MetadataImage, topic: str = "t", index: int = 0) -> PartitionRegistration:
     return image.partition(image.topics[topic], index)
 
 
-def moved(image: Image, *replicas: int) -> Image:
+def moved(image: MetadataImage, *replicas: int) -> MetadataImage:
     error, after = reassign(image, replicas)
     assert error is None
     return after
 
 
-def progressed(image: Image, *isr: int) -> Image:
+def progressed(image: MetadataImage, *isr: int) -> MetadataImage:
     decision = decide_progress(image, "t", 0, isr)
     after = replayed(image, decision)
     assert state_of(after) == decision.response
@@ -60,7 +60,7 @@ def test_a_reassignment_is_done_when_those_that_come_are_in_sync() -> None:
     image = progressed(moved(IMAGE, 3, 4), 1, 2, 3)
     assert state_of(image).is_reassigning
     image = progressed(image, 1, 2, 3, 4)
-    assert state_of(image) == PartitionState(3, 1, (3, 4), 3, replicas=(3, 4))
+    assert state_of(image) == PartitionRegistration(3, 1, (3, 4), 3, replicas=(3, 4))
     assert IMAGE.topics["t"] == image.topics["t"]
 
 
@@ -71,12 +71,12 @@ def test_the_same_replicas_are_no_reassignment() -> None:
 
 def test_another_order_has_another_preferred_leader_and_is_done_at_once() -> None:
     state = state_of(moved(IMAGE, 2, 1))
-    assert state == PartitionState(1, 0, (1, 2), 1, replicas=(2, 1))
+    assert state == PartitionRegistration(1, 0, (1, 2), 1, replicas=(2, 1))
 
 
 def test_fewer_replicas_that_are_in_sync_are_done_at_once() -> None:
     state = state_of(moved(IMAGE, 2))
-    assert state == PartitionState(2, 1, (2,), 1, replicas=(2,))
+    assert state == PartitionRegistration(2, 1, (2,), 1, replicas=(2,))
 
 
 def test_a_fenced_broker_may_be_a_target() -> None:
@@ -109,22 +109,22 @@ def test_a_reassignment_is_called_off_by_null() -> None:
 
 
 def test_calling_off_takes_the_lead_from_who_was_being_added() -> None:
-    moving = PartitionState(3, 7, (3, 1), 9, replicas=(3, 4, 1, 2), adding=(3, 4), removing=(1, 2))
+    moving = PartitionRegistration(3, 7, (3, 1), 9, replicas=(3, 4, 1, 2), adding=(3, 4), removing=(1, 2))
     image = with_state(IMAGE, IMAGE.topics["t"], 0, moving)
     error, after = reassign(image, None)
     assert error is None
-    assert state_of(after) == PartitionState(1, 8, (1,), 10, replicas=(1, 2))
+    assert state_of(after) == PartitionRegistration(1, 8, (1,), 10, replicas=(1, 2))
 
 
 @pytest.mark.parametrize("allowed", [False, True])
 def test_calling_off_to_replicas_out_of_sync_takes_an_unclean_election(allowed: bool) -> None:
-    moving = PartitionState(3, 7, (3,), 9, replicas=(3, 4, 1, 2), adding=(3, 4), removing=(1, 2))
+    moving = PartitionRegistration(3, 7, (3,), 9, replicas=(3, 4, 1, 2), adding=(3, 4), removing=(1, 2))
     image = with_state(IMAGE, IMAGE.topics["t"], 0, moving)
     rules = replace_rules(allows_unclean_election=lambda topic: allowed)
     error, after = reassign(image, None, rules)
     if allowed:
         assert error is None
-        assert state_of(after) == PartitionState(1, 8, (1,), 10, replicas=(1, 2))
+        assert state_of(after) == PartitionRegistration(1, 8, (1,), 10, replicas=(1, 2))
     else:
         assert error is not None
         assert error.code.name == "INVALID_REPLICA_ASSIGNMENT"
@@ -137,7 +137,7 @@ def replace_rules(**fields: object) -> ReassignmentRules:
 
 
 def test_calling_off_needs_somewhere_to_go_back_to() -> None:
-    moving = PartitionState(3, 7, (3,), 9, replicas=(3, 4), adding=(3, 4))
+    moving = PartitionRegistration(3, 7, (3,), 9, replicas=(3, 4), adding=(3, 4))
     error, _ = reassign(with_state(IMAGE, IMAGE.topics["t"], 0, moving), None)
     assert error is not None
     assert error.code.name == "INVALID_REPLICA_ASSIGNMENT"
@@ -204,12 +204,14 @@ def test_each_partition_is_answered_for_itself() -> None:
 
 def test_progress_keeps_what_is_known_of_leaders() -> None:
     image = progressed(IMAGE, 1)
-    assert state_of(image) == PartitionState(1, 0, (1,), 1, replicas=(1, 2))
+    assert state_of(image) == PartitionRegistration(1, 0, (1,), 1, replicas=(1, 2))
     assert decide_progress(image, "t", 0, [1]).changes == ()
 
 
 def test_a_partition_without_leader_gets_one_when_its_in_sync_replicas_change() -> None:
-    image = with_state(IMAGE, IMAGE.topics["t"], 0, PartitionState(NO_LEADER, 3, (5,), replicas=(1, 5)))
+    image = with_state(
+        IMAGE, IMAGE.topics["t"], 0, PartitionRegistration(NO_LEADER, 3, (5,), replicas=(1, 5))
+    )
     assert state_of(progressed(image, 5, 1)).leader == 1
 
 

@@ -2,11 +2,11 @@ import json
 
 import pytest
 
-from barnabas.metadata.record_type import Noun, Table
+from barnabas.metadata.record_type import RecordType, Table
 from barnabas.metadata.store import NEVER
 
-NUMBERS: Noun[int] = Noun("numbers", int, int)
-SETS: Noun[frozenset[str]] = Noun("sets", sorted, frozenset)
+NUMBERS: RecordType[int] = RecordType("numbers", int, int)
+SETS: RecordType[frozenset[str]] = RecordType("sets", sorted, frozenset)
 
 
 def test_a_put_is_compact_json_under_the_nouns_name() -> None:
@@ -16,7 +16,7 @@ def test_a_put_is_compact_json_under_the_nouns_name() -> None:
 
 
 def test_equal_values_have_equal_bytes() -> None:
-    plain: Noun[dict[str, int]] = Noun("plain", dict, dict)
+    plain: RecordType[dict[str, int]] = RecordType("plain", dict, dict)
     assert plain.put("k", {"a": 1, "b": 2}) == plain.put("k", {"b": 2, "a": 1})
 
 

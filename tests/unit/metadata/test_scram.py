@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.metadata.image import Image
+from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.scram import (
     SCRAM_CREDENTIALS,
     AlteredUser,
@@ -28,20 +28,20 @@ def upsertion(user: str = "alice", **fields: Any) -> ScramUpsertion:
     return ScramUpsertion(user, **values)
 
 
-def altered(image: Image, *alterations: ScramAlteration) -> Image:
+def altered(image: MetadataImage, *alterations: ScramAlteration) -> MetadataImage:
     """The image after alterations that must all pass."""
     decision = decide_alter_credentials(image.scram_credentials, alterations)
     assert not [outcome for outcome in decision.response if outcome.error]
     return replayed(image, decision)
 
 
-def codes(image: Image, *alterations: ScramAlteration) -> dict[str, ErrorCode]:
+def codes(image: MetadataImage, *alterations: ScramAlteration) -> dict[str, ErrorCode]:
     outcomes = decide_alter_credentials(image.scram_credentials, alterations).response
     return {each.user: each.error.code if each.error else ErrorCode.NONE for each in outcomes}
 
 
 def test_a_credential_comes_back_from_the_store_as_it_was_made() -> None:
-    image = altered(Image(), upsertion(), upsertion("a/b", mechanism=2, iterations=16_384))
+    image = altered(MetadataImage(), upsertion(), upsertion("a/b", mechanism=2, iterations=16_384))
     assert image.scram_credentials["alice"] == {
         SHA_256: ScramCredential.of_salted(SHA_256, b"salted", b"salt", 4096)
     }
@@ -49,7 +49,7 @@ def test_a_credential_comes_back_from_the_store_as_it_was_made() -> None:
 
 
 def test_a_user_has_a_credential_by_each_mechanism_and_sets_them_anew() -> None:
-    image = altered(altered(Image(), upsertion()), upsertion(mechanism=2))
+    image = altered(altered(MetadataImage(), upsertion()), upsertion(mechanism=2))
     before = image.scram_credentials["alice"]
     image = altered(image, upsertion(salted_password=b"new"))
     after = image.scram_credentials["alice"]
@@ -58,7 +58,7 @@ def test_a_user_has_a_credential_by_each_mechanism_and_sets_them_anew() -> None:
 
 
 def test_a_user_whose_last_credential_goes_is_gone() -> None:
-    image = altered(altered(Image(), upsertion()), upsertion(mechanism=2))
+    image = altered(altered(MetadataImage(), upsertion()), upsertion(mechanism=2))
     image = altered(image, ScramDeletion("alice", 1))
     assert set(image.scram_credentials["alice"]) == {SHA_512}
     image = altered(image, ScramDeletion("alice", 2))
@@ -68,7 +68,7 @@ def test_a_user_whose_last_credential_goes_is_gone() -> None:
 @pytest.mark.parametrize("iterations", [4095, 16_385, 0, -1])
 def test_iterations_are_bounded(iterations: int) -> None:
     [outcome] = decide_alter_credentials(
-        Image().scram_credentials, [upsertion(iterations=iterations)]
+        MetadataImage().scram_credentials, [upsertion(iterations=iterations)]
     ).response
     assert outcome.error is not None
     assert outcome.error.code is ErrorCode.UNACCEPTABLE_CREDENTIAL
@@ -89,14 +89,14 @@ def test_iterations_are_bounded(iterations: int) -> None:
     ],
 )
 def test_what_cannot_be_is_refused(alteration: ScramAlteration, code: ErrorCode) -> None:
-    image = altered(Image(), upsertion())
+    image = altered(MetadataImage(), upsertion())
     decision = decide_alter_credentials(image.scram_credentials, [alteration])
     assert [each.error.code for each in decision.response if each.error] == [code]
     assert decision.changes == ()
 
 
 def test_one_users_fault_does_not_fail_another() -> None:
-    assert codes(Image(), upsertion("bad", iterations=1), upsertion("good")) == {
+    assert codes(MetadataImage(), upsertion("bad", iterations=1), upsertion("good")) == {
         "bad": ErrorCode.UNACCEPTABLE_CREDENTIAL,
         "good": ErrorCode.NONE,
     }
@@ -104,24 +104,26 @@ def test_one_users_fault_does_not_fail_another() -> None:
 
 def test_a_user_named_twice_is_changed_not_at_all_even_by_two_mechanisms() -> None:
     twice = (upsertion(), upsertion(mechanism=2))
-    assert codes(Image(), *twice) == {"alice": ErrorCode.DUPLICATE_RESOURCE}
-    assert decide_alter_credentials(Image().scram_credentials, twice).changes == ()
-    image = altered(Image(), upsertion())
+    assert codes(MetadataImage(), *twice) == {"alice": ErrorCode.DUPLICATE_RESOURCE}
+    assert decide_alter_credentials(MetadataImage().scram_credentials, twice).changes == ()
+    image = altered(MetadataImage(), upsertion())
     assert codes(image, ScramDeletion("alice", 1), upsertion()) == {"alice": ErrorCode.DUPLICATE_RESOURCE}
 
 
 def test_of_several_faults_of_a_user_the_first_is_told() -> None:
-    assert codes(Image(), ScramDeletion("alice", 1), upsertion()) == {"alice": ErrorCode.RESOURCE_NOT_FOUND}
-    assert codes(Image(), upsertion(), upsertion(), upsertion(iterations=1)) == {
+    assert codes(MetadataImage(), ScramDeletion("alice", 1), upsertion()) == {
+        "alice": ErrorCode.RESOURCE_NOT_FOUND
+    }
+    assert codes(MetadataImage(), upsertion(), upsertion(), upsertion(iterations=1)) == {
         "alice": ErrorCode.DUPLICATE_RESOURCE
     }
 
 
 def test_a_change_rests_on_what_was_there() -> None:
-    first = decide_alter_credentials(Image().scram_credentials, [upsertion()])
+    first = decide_alter_credentials(MetadataImage().scram_credentials, [upsertion()])
     assert first.reads == {SCRAM_CREDENTIALS.key("alice"): NEVER}
     assert first.response == [AlteredUser("alice")]
-    image = replayed(Image(), first)
+    image = replayed(MetadataImage(), first)
     again = decide_alter_credentials(image.scram_credentials, [upsertion()])
     assert again.reads == {SCRAM_CREDENTIALS.key("alice"): image.revision}
 
@@ -129,8 +131,8 @@ def test_a_change_rests_on_what_was_there() -> None:
 # First users
 
 
-def with_user(password: str, image: Image | None = None) -> Image:
-    before = image or Image()
+def with_user(password: str, image: MetadataImage | None = None) -> MetadataImage:
+    before = image or MetadataImage()
     decision = decide_add_user(before.scram_credentials, "alice", password, random.Random(1))
     assert decision.response is bool(decision.changes)
     return replayed(before, decision) if decision.changes else before
@@ -158,7 +160,7 @@ def test_no_secret_is_printed() -> None:
 
 
 def test_users_are_described_all_or_by_name_without_their_secrets() -> None:
-    image = altered(Image(), upsertion(), upsertion("bob", mechanism=2, iterations=5000))
+    image = altered(MetadataImage(), upsertion(), upsertion("bob", mechanism=2, iterations=5000))
     for users in (None, [], ["alice", "bob"]):
         described = describe_credentials(image.scram_credentials, users)
         assert [(each.user, each.iterations, each.error) for each in described] == [
@@ -168,7 +170,7 @@ def test_users_are_described_all_or_by_name_without_their_secrets() -> None:
 
 
 def test_users_that_there_are_not_or_that_are_named_twice_are_described_as_such() -> None:
-    image = altered(Image(), upsertion())
+    image = altered(MetadataImage(), upsertion())
     described = describe_credentials(image.scram_credentials, ["nobody", "alice", "twice", "twice"])
     assert [(each.user, each.error and each.error.code) for each in described] == [
         ("nobody", ErrorCode.RESOURCE_NOT_FOUND),

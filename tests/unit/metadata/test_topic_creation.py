@@ -10,18 +10,18 @@ from hypothesis import strategies as st
 from barnabas.base.ids import METADATA_TOPIC_UUID, ZERO_UUID, uuid_to_text
 from barnabas.metadata.brokers import decide_register
 from barnabas.metadata.decision import Decision
-from barnabas.metadata.image import Image
+from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.store import NEVER
 from barnabas.metadata.topic_creation import (
     DEFAULT,
     PARTITIONS_PER_REQUEST_MAX,
     Created,
-    NewTopic,
+    TopicToCreate,
     decide_create,
     random_topic_id,
     usable_brokers,
 )
-from barnabas.metadata.topics import Topic
+from barnabas.metadata.topics import TopicImage
 from barnabas.wire.errors import ErrorCode, KafkaError
 from support.images import RULES, broker, by_hand, cluster, new_topic, replayed
 
@@ -30,13 +30,13 @@ THREE = cluster(3)
 
 
 def create(
-    image: Image, *topics: NewTopic, validate_only: bool = False, **rules: Any
+    image: MetadataImage, *topics: TopicToCreate, validate_only: bool = False, **rules: Any
 ) -> Decision[list[Created]]:
     dice = random.Random(1)
     return decide_create(image, topics, replace(RULES, **rules), dice, validate_only=validate_only)
 
 
-def refusal(image: Image, topic: NewTopic, **rules: Any) -> KafkaError:
+def refusal(image: MetadataImage, topic: TopicToCreate, **rules: Any) -> KafkaError:
     """Why a single topic is refused."""
     decision = create(image, topic, **rules)
     assert decision.changes == ()
@@ -46,7 +46,7 @@ def refusal(image: Image, topic: NewTopic, **rules: Any) -> KafkaError:
     return outcome.error
 
 
-def made(decision: Decision[list[Created]], name: str) -> Topic:
+def made(decision: Decision[list[Created]], name: str) -> TopicImage:
     [outcome] = [outcome for outcome in decision.response if outcome.name == name]
     assert outcome.error is None, outcome.error
     assert outcome.topic is not None
@@ -63,7 +63,7 @@ def test_a_topic_is_made_with_the_counts_asked_for() -> None:
 
 def test_minus_one_stands_for_the_brokers_defaults() -> None:
     decision = create(
-        THREE, NewTopic("t", DEFAULT, DEFAULT), partition_count_default=5, replication_factor_default=3
+        THREE, TopicToCreate("t", DEFAULT, DEFAULT), partition_count_default=5, replication_factor_default=3
     )
     topic = made(decision, "t")
     assert (topic.partition_count, topic.replication_factor) == (5, 3)
@@ -112,12 +112,12 @@ COUNTS_BY_HAND = "A manual partition assignment excludes a"
         (by_hand("t", [1, 1]), "INVALID_REPLICA_ASSIGNMENT", "[1, 1] names a broker twice"),
         (by_hand("t", [1, 8]), "INVALID_REPLICA_ASSIGNMENT", "broker 8, which is not registered"),
         (by_hand("t", [1, 2], [3]), "INVALID_REPLICA_ASSIGNMENT", "[3] has 1 replicas where the other"),
-        (NewTopic("t", assignments={1: [1]}), "INVALID_REPLICA_ASSIGNMENT", "must be 0 to 0, not [1]"),
-        (NewTopic("t", assignments={0: [1], 2: [1]}), "INVALID_REPLICA_ASSIGNMENT", "0 to 1, not [0, 2]"),
-        (NewTopic("t", assignments={-1: [1], 0: [1]}), "INVALID_REPLICA_ASSIGNMENT", "not [-1, 0]"),
+        (TopicToCreate("t", assignments={1: [1]}), "INVALID_REPLICA_ASSIGNMENT", "must be 0 to 0, not [1]"),
+        (TopicToCreate("t", assignments={0: [1], 2: [1]}), "INVALID_REPLICA_ASSIGNMENT", "0 to 1, not [0, 2]"),
+        (TopicToCreate("t", assignments={-1: [1], 0: [1]}), "INVALID_REPLICA_ASSIGNMENT", "not [-1, 0]"),
     ],
 )  # fmt: skip
-def test_a_topic_that_cannot_be_is_refused_saying_why(topic: NewTopic, code: str, message: str) -> None:
+def test_a_topic_that_cannot_be_is_refused_saying_why(topic: TopicToCreate, code: str, message: str) -> None:
     image = cluster(3, new_topic("here"), new_topic("dotted.name"))
     error = refusal(image, topic)
     assert error.code.name == code
@@ -133,7 +133,7 @@ def test_configs_are_checked_by_the_rules_given() -> None:
 
 
 def test_a_default_replication_factor_that_cannot_be_reached_is_refused_too() -> None:
-    error = refusal(ONE, NewTopic("t"), replication_factor_default=3)
+    error = refusal(ONE, TopicToCreate("t"), replication_factor_default=3)
     assert error.code is ErrorCode.INVALID_REPLICATION_FACTOR
 
 
@@ -208,7 +208,7 @@ def test_a_request_makes_only_so_many_partitions() -> None:
         [new_topic("second", 2), new_topic("twice"), new_topic("twice")],
     ],
 )
-def test_a_request_for_too_many_partitions_is_refused_as_a_whole(others: list[NewTopic]) -> None:
+def test_a_request_for_too_many_partitions_is_refused_as_a_whole(others: list[TopicToCreate]) -> None:
     with pytest.raises(KafkaError) as refused:
         create(ONE, new_topic("first", PARTITIONS_PER_REQUEST_MAX - 1), *others)
     assert refused.value.code is ErrorCode.POLICY_VIOLATION

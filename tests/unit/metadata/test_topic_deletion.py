@@ -1,9 +1,9 @@
 import pytest
 
 from barnabas.base.ids import ZERO_UUID, uuid_to_text
-from barnabas.metadata.image import Image
+from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.topic_deletion import Deleted, TopicToDelete, decide_delete, decide_forget
-from barnabas.metadata.topics import DeletedTopic, PartitionState
+from barnabas.metadata.topics import DeletedTopic, PartitionRegistration
 from barnabas.wire.errors import ErrorCode
 from support.images import cluster, new_topic, replayed, with_state, with_topics
 
@@ -23,18 +23,18 @@ def test_a_topic_is_deleted_by_name_or_by_id(asked: TopicToDelete) -> None:
 
 
 def test_a_deleted_topic_takes_its_configs_and_states_with_it() -> None:
-    image = with_state(IMAGE, A, 1, PartitionState(1, 4, (1,)))
-    image = with_state(image, B, 0, PartitionState(1, 2, (1,)))
+    image = with_state(IMAGE, A, 1, PartitionRegistration(1, 4, (1,)))
+    image = with_state(image, B, 0, PartitionRegistration(1, 2, (1,)))
     after = replayed(image, decide_delete(image, [TopicToDelete("a")]))
     assert dict(after.topic_configs) == {}
     assert set(after.partition_states) == {f"{B.topic_id.hex()}/0"}
 
 
 def test_a_topic_made_anew_after_deletion_starts_afresh() -> None:
-    image = with_state(IMAGE, A, 0, PartitionState(-1, 9, ()))
+    image = with_state(IMAGE, A, 0, PartitionRegistration(-1, 9, ()))
     image = replayed(image, decide_delete(image, [TopicToDelete("a")]))
     image = with_topics(image, new_topic("a"))
-    assert image.partition(image.topics["a"], 0) == PartitionState(1, 0, (1,), replicas=(1,))
+    assert image.partition(image.topics["a"], 0) == PartitionRegistration(1, 0, (1,), replicas=(1,))
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_deleting_everything_leaves_an_empty_cluster() -> None:
     image = replayed(IMAGE, decide_delete(IMAGE, [TopicToDelete("a"), TopicToDelete("b")]))
     image = replayed(image, decide_forget(image, [A.topic_id, B.topic_id]))
     empty = cluster(1)
-    assert image == Image(revision=image.revision, cluster=image.cluster, brokers=image.brokers)
+    assert image == MetadataImage(revision=image.revision, cluster=image.cluster, brokers=image.brokers)
     assert dict(image.brokers) == dict(empty.brokers)
 
 

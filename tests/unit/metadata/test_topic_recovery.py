@@ -2,18 +2,18 @@ from collections.abc import Iterable
 
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.metadata.decision import Decision
-from barnabas.metadata.image import Image
+from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.producer_ids import decide_allocate_block
 from barnabas.metadata.store import NEVER
 from barnabas.metadata.topic_deletion import TopicToDelete, decide_delete
 from barnabas.metadata.topic_recovery import FoundLog, decide_adopt
-from barnabas.metadata.topics import Topic
+from barnabas.metadata.topics import TopicImage
 from support.images import cluster, new_topic, replayed
 
 A, B = b"a" * 16, b"b" * 16
 
 
-def adopt(image: Image, broker_id: int, found: Iterable[FoundLog]) -> Decision[list[str]]:
+def adopt(image: MetadataImage, broker_id: int, found: Iterable[FoundLog]) -> Decision[list[str]]:
     return decide_adopt(image, broker_id, found, BrokerConfig({}))
 
 
@@ -23,7 +23,7 @@ def test_logs_become_topics_on_this_broker_alone() -> None:
     assert decision.response == ["t", "u"]
     assert decision.reads == {"topics/t": NEVER, "topics/u": NEVER}
     after = replayed(cluster(1), decision)
-    assert dict(after.topics) == {"t": Topic("t", A, ((7,), (7,))), "u": Topic("u", B, ((7,),))}
+    assert dict(after.topics) == {"t": TopicImage("t", A, ((7,), (7,))), "u": TopicImage("u", B, ((7,),))}
 
 
 def test_a_topic_with_a_gap_among_its_partitions_is_left_alone() -> None:
@@ -60,7 +60,7 @@ def test_nothing_is_adopted_once_the_cluster_has_or_had_topics() -> None:
 
 
 def test_an_empty_disk_changes_nothing() -> None:
-    decision = adopt(Image(), 1, [])
+    decision = adopt(MetadataImage(), 1, [])
     assert (decision.response, decision.changes) == ([], ())
 
 

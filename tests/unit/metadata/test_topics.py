@@ -9,8 +9,8 @@ from barnabas.metadata.topics import (
     PARTITION_STATES,
     TOPICS,
     DeletedTopic,
-    PartitionState,
-    Topic,
+    PartitionRegistration,
+    TopicImage,
     check_name,
     collision_key,
     initial_state,
@@ -68,18 +68,18 @@ def test_a_name_with_neither_collides_with_no_other() -> None:
 
 @pytest.mark.parametrize(("name", "keys"), [("a", ["topics/a"]), ("a.b", ["topics/a.b", "taken_names/a_b"])])
 def test_a_topic_is_made_where_neither_it_nor_its_twin_is(name: str, keys: list[str]) -> None:
-    changes, absent = topic_put(Topic(name, TOPIC_ID, ((1,),)))
+    changes, absent = topic_put(TopicImage(name, TOPIC_ID, ((1,),)))
     assert [change.key for change in changes] == keys
     assert absent == dict.fromkeys(keys, NEVER)
 
 
 def test_a_topic_counts_its_partitions_and_replicas() -> None:
-    topic = Topic("t", TOPIC_ID, ((1, 2), (2, 3), (3, 1)))
+    topic = TopicImage("t", TOPIC_ID, ((1, 2), (2, 3), (3, 1)))
     assert (topic.partition_count, topic.replication_factor) == (3, 2)
 
 
 def test_a_new_partition_is_led_by_its_preferred_replica_with_all_in_sync() -> None:
-    assert initial_state((3, 1, 2)) == PartitionState(3, 0, isr=(3, 1, 2), replicas=(3, 1, 2))
+    assert initial_state((3, 1, 2)) == PartitionRegistration(3, 0, isr=(3, 1, 2), replicas=(3, 1, 2))
 
 
 def test_a_partitions_key_goes_by_topic_id() -> None:
@@ -88,7 +88,7 @@ def test_a_partitions_key_goes_by_topic_id() -> None:
 
 @given(st.binary(min_size=16, max_size=16), st.lists(REPLICAS, min_size=1, max_size=5).map(tuple))
 def test_a_topic_reads_back_from_the_store(topic_id: bytes, assignments: tuple[tuple[int, ...], ...]) -> None:
-    topic = Topic("t.x-1", topic_id, assignments)
+    topic = TopicImage("t.x-1", topic_id, assignments)
     change = TOPICS.put(topic.name, topic)
     assert change.key == "topics/t.x-1"
     assert change.value is not None
@@ -105,7 +105,7 @@ def test_a_topic_reads_back_from_the_store(topic_id: bytes, assignments: tuple[t
 def test_a_partitions_state_reads_back_from_the_store(
     leader: int, leader_epoch: int, isr: tuple[int, ...], partition_epoch: int, places: list[tuple[int, ...]]
 ) -> None:
-    state = PartitionState(leader, leader_epoch, isr, partition_epoch, *places)
+    state = PartitionRegistration(leader, leader_epoch, isr, partition_epoch, *places)
     value = PARTITION_STATES.put("k/0", state).value
     assert value is not None
     assert PARTITION_STATES.decode(value) == state

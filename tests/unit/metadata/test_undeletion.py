@@ -6,13 +6,13 @@ import pytest
 
 from barnabas.base.ids import ZERO_UUID, uuid_to_text
 from barnabas.metadata.audit.changes import differences
-from barnabas.metadata.image import Image
+from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.store import Item
 from barnabas.metadata.topic_deletion import TopicToDelete, decide_delete
-from barnabas.metadata.topics import PartitionState
-from barnabas.metadata.trash import Deletion
+from barnabas.metadata.topics import PartitionRegistration
+from barnabas.metadata.trash import TrashEntry
 from barnabas.metadata.undeletion import (
-    TrashedWish,
+    TrashedTopicRequest,
     TrashSizes,
     decide_expire_trash,
     decide_purge,
@@ -23,21 +23,21 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 from support.images import cluster, new_topic, replayed, with_state, with_topics
 
 NOW_MS = 1_700_000_000_000
-ALICE = Deletion(NOW_MS, "User:alice")
-MOVED = PartitionState(1, 7, (1,), 9, (1,))
+ALICE = TrashEntry(NOW_MS, "User:alice")
+MOVED = PartitionRegistration(1, 7, (1,), 9, (1,))
 
 
-def with_orders() -> Image:
+def with_orders() -> MetadataImage:
     """A cluster with topic orders, something of which is configured and something has happened to."""
     image = cluster(1, new_topic("or.ders", 2, configs={"retention.ms": "5"}))
     return with_state(image, image.topics["or.ders"], 1, MOVED)
 
 
-def deleted(image: Image, deletion: Deletion = ALICE) -> Image:
+def deleted(image: MetadataImage, deletion: TrashEntry = ALICE) -> MetadataImage:
     return replayed(image, decide_delete(image, [TopicToDelete("or.ders")], trash=deletion))
 
 
-def refused(image: Image, wish: TrashedWish, new_name: str | None = None) -> KafkaError:
+def refused(image: MetadataImage, wish: TrashedTopicRequest, new_name: str | None = None) -> KafkaError:
     with pytest.raises(KafkaError) as caught:
         decide_undelete(image, wish, new_name)
     return caught.value
@@ -56,7 +56,7 @@ def test_the_trash_is_in_the_store_as_it_is_in_the_image() -> None:
     image = with_orders()
     decision = decide_delete(image, [TopicToDelete("or.ders")], trash=ALICE)
     items = [Item(change.key, change.value, 1) for change in decision.changes if change.value is not None]
-    assert Image.load(1, items).trashed_topics.rows == deleted(image).trashed_topics.rows
+    assert MetadataImage.load(1, items).trashed_topics.rows == deleted(image).trashed_topics.rows
 
 
 def test_offsets_are_kept_but_for_those_of_an_earlier_topic_of_the_name() -> None:
@@ -69,7 +69,7 @@ def test_offsets_are_kept_but_for_those_of_an_earlier_topic_of_the_name() -> Non
         image, [TopicToDelete("or.ders")], trash=replace(ALICE, offsets={"or.ders": offsets})
     )
     items = [Item(change.key, change.value, 1) for change in decision.changes if change.value is not None]
-    for after in (replayed(image, decision), Image.load(1, items)):
+    for after in (replayed(image, decision), MetadataImage.load(1, items)):
         [trashed] = after.trashed_topics.values()
         assert {group: dict(each) for group, each in trashed.offsets.items()} == {
             "g": {0: by_id._replace(topic_id=ZERO_UUID)},
@@ -80,7 +80,7 @@ def test_offsets_are_kept_but_for_those_of_an_earlier_topic_of_the_name() -> Non
 def test_what_comes_back_is_what_was_deleted() -> None:
     before = with_orders()
     image = deleted(before)
-    after = replayed(image, decide_undelete(image, TrashedWish("or.ders")))
+    after = replayed(image, decide_undelete(image, TrashedTopicRequest("or.ders")))
     for noun in ("topics", "topic_configs", "taken_names", "partition_states", "topic_names"):
         assert dict(getattr(after, noun)) == dict(getattr(before, noun)), noun
     assert not after.trashed_topics
@@ -89,7 +89,7 @@ def test_what_comes_back_is_what_was_deleted() -> None:
 def test_a_topic_comes_back_under_another_name_with_its_id() -> None:
     before = with_orders()
     image = deleted(before)
-    after = replayed(image, decide_undelete(image, TrashedWish("or.ders"), "other"))
+    after = replayed(image, decide_undelete(image, TrashedTopicRequest("or.ders"), "other"))
     assert after.topics["other"].topic_id == before.topics["or.ders"].topic_id
     assert after.topic_configs["other"] == {"retention.ms": "5"}
     assert after.partition(after.topics["other"], 1) == MOVED
@@ -102,17 +102,17 @@ def test_a_topic_comes_back_under_another_name_with_its_id() -> None:
 )
 def test_a_name_that_is_taken_is_refused(name: str, code: ErrorCode) -> None:
     image = with_topics(deleted(with_orders()), new_topic(name))
-    assert refused(image, TrashedWish("or.ders")).code is code
+    assert refused(image, TrashedTopicRequest("or.ders")).code is code
 
 
 def test_a_name_that_cannot_be_is_refused() -> None:
-    error = refused(deleted(with_orders()), TrashedWish("or.ders"), "no spaces")
+    error = refused(deleted(with_orders()), TrashedTopicRequest("or.ders"), "no spaces")
     assert error.code is ErrorCode.INVALID_TOPIC_EXCEPTION
 
 
 @pytest.mark.parametrize("name", ["__consumer_offsets", "__barnabas_audit", "__cluster_metadata"])
 def test_no_topic_comes_back_as_one_in_which_brokers_keep_what_they_know(name: str) -> None:
-    error = refused(deleted(with_orders()), TrashedWish("or.ders"), name)
+    error = refused(deleted(with_orders()), TrashedTopicRequest("or.ders"), name)
     assert error.code is ErrorCode.INVALID_REQUEST
     assert name in error.message
 
@@ -120,31 +120,31 @@ def test_no_topic_comes_back_as_one_in_which_brokers_keep_what_they_know(name: s
 def test_a_topic_of_brokers_comes_back_under_its_own_name() -> None:
     before = cluster(1, new_topic("__consumer_offsets"))
     image = replayed(before, decide_delete(before, [TopicToDelete("__consumer_offsets")], trash=ALICE))
-    after = replayed(image, decide_undelete(image, TrashedWish("__consumer_offsets")))
+    after = replayed(image, decide_undelete(image, TrashedTopicRequest("__consumer_offsets")))
     assert dict(after.topics) == dict(before.topics)
 
 
 def test_what_is_not_in_the_trash_does_not_come_back() -> None:
     image = deleted(with_orders())
     [trashed] = image.trashed_topics.values()
-    assert refused(image, TrashedWish("other")).code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    assert refused(image, TrashedWish("other", trashed.topic_id)).code is ErrorCode.UNKNOWN_TOPIC_ID
-    assert refused(image, TrashedWish("or.ders", bytes(15) + b"1")).code is ErrorCode.UNKNOWN_TOPIC_ID
+    assert refused(image, TrashedTopicRequest("other")).code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert refused(image, TrashedTopicRequest("other", trashed.topic_id)).code is ErrorCode.UNKNOWN_TOPIC_ID
+    assert refused(image, TrashedTopicRequest("or.ders", bytes(15) + b"1")).code is ErrorCode.UNKNOWN_TOPIC_ID
 
 
-def twice_deleted() -> Image:
+def twice_deleted() -> MetadataImage:
     image = deleted(with_orders())
     image = with_topics(image, new_topic("another"), new_topic("or.ders"))
-    return deleted(image, Deletion(NOW_MS + 1, "User:bob"))
+    return deleted(image, TrashEntry(NOW_MS + 1, "User:bob"))
 
 
 def test_of_several_of_one_name_the_id_says_which() -> None:
     image = twice_deleted()
-    error = refused(image, TrashedWish("or.ders"))
+    error = refused(image, TrashedTopicRequest("or.ders"))
     assert error.code is ErrorCode.INVALID_REQUEST
     for trashed in image.trashed_topics.values():
         assert uuid_to_text(trashed.topic_id) in error.message
-        after = replayed(image, decide_undelete(image, TrashedWish("or.ders", trashed.topic_id)))
+        after = replayed(image, decide_undelete(image, TrashedTopicRequest("or.ders", trashed.topic_id)))
         assert after.topics["or.ders"] == trashed.topic
 
 
@@ -153,13 +153,15 @@ def test_no_more_partitions_come_back_than_are_let_in() -> None:
         raise KafkaError(ErrorCode.THROTTLING_QUOTA_EXCEEDED, f"{count} are too many")
 
     with pytest.raises(KafkaError, match="2 are too many"):
-        decide_undelete(deleted(with_orders()), TrashedWish("or.ders"), admit=admit)
+        decide_undelete(deleted(with_orders()), TrashedTopicRequest("or.ders"), admit=admit)
 
 
 def test_a_purged_topic_is_deleted_like_any_other_and_others_stay() -> None:
     image = twice_deleted()
     first, second = sorted(image.trashed_topics.values(), key=lambda each: each.deleted_ms)
-    decision = decide_purge(image, [TrashedWish("nope"), TrashedWish("or.ders", first.topic_id)])
+    decision = decide_purge(
+        image, [TrashedTopicRequest("nope"), TrashedTopicRequest("or.ders", first.topic_id)]
+    )
     unknown, purged = decision.response
     assert unknown.error is not None
     assert (purged.topic, purged.error) == (first.topic, None)
@@ -170,12 +172,12 @@ def test_a_purged_topic_is_deleted_like_any_other_and_others_stay() -> None:
 
 def test_a_name_purges_one_topic_and_none_if_several_have_it() -> None:
     image = twice_deleted()
-    [refused] = decide_purge(image, [TrashedWish("or.ders")]).response
+    [refused] = decide_purge(image, [TrashedTopicRequest("or.ders")]).response
     assert refused.error is not None
     assert refused.error.code == ErrorCode.INVALID_REQUEST
     first = min(image.trashed_topics.values(), key=lambda each: each.deleted_ms)
-    image = replayed(image, decide_purge(image, [TrashedWish("or.ders", first.topic_id)]))
-    decision = decide_purge(image, [TrashedWish("or.ders")])
+    image = replayed(image, decide_purge(image, [TrashedTopicRequest("or.ders", first.topic_id)]))
+    decision = decide_purge(image, [TrashedTopicRequest("or.ders")])
     assert [each.error for each in decision.response] == [None]
     assert not replayed(image, decision).trashed_topics
 
@@ -224,7 +226,7 @@ def test_people_see_that_a_topic_goes_to_the_trash_and_comes_back() -> None:
     image = with_orders()
     row = image.topics["or.ders"].topic_id.hex()
 
-    def seen(of: Image, changes: object) -> list[tuple[object, object]]:
+    def seen(of: MetadataImage, changes: object) -> list[tuple[object, object]]:
         found = differences(of, changes)  # type: ignore[arg-type]
         return [
             (each.before, each.after)
@@ -234,5 +236,5 @@ def test_people_see_that_a_topic_goes_to_the_trash_and_comes_back() -> None:
 
     assert seen(image, decide_delete(image, [TopicToDelete("or.ders")], trash=ALICE).changes) == [(None, row)]
     image = deleted(image)
-    assert seen(image, decide_undelete(image, TrashedWish("or.ders")).changes) == [(row, None)]
-    assert seen(image, decide_purge(image, [TrashedWish("or.ders")]).changes) == [(row, None)]
+    assert seen(image, decide_undelete(image, TrashedTopicRequest("or.ders")).changes) == [(row, None)]
+    assert seen(image, decide_purge(image, [TrashedTopicRequest("or.ders")]).changes) == [(row, None)]

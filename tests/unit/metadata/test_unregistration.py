@@ -1,21 +1,21 @@
 import pytest
 
 from barnabas.metadata.brokers import decide_register
-from barnabas.metadata.image import Image
-from barnabas.metadata.topics import NO_LEADER, PartitionState
+from barnabas.metadata.image import MetadataImage
+from barnabas.metadata.topics import NO_LEADER, PartitionRegistration
 from barnabas.metadata.unregistration import decide_unregister
 from barnabas.wire.errors import ErrorCode, KafkaError
 from support.images import broker, by_hand, cluster, replayed
 
 
-def fenced(image: Image, broker_id: int) -> Image:
+def fenced(image: MetadataImage, broker_id: int) -> MetadataImage:
     return replayed(image, decide_register(image.brokers, broker(broker_id, fenced=True)))
 
 
 IMAGE = fenced(cluster(3, by_hand("t", [1, 2], [2, 3], [1, 3]), by_hand("lonely", [2])), 2)
 
 
-def states(image: Image, topic: str = "t") -> list[PartitionState]:
+def states(image: MetadataImage, topic: str = "t") -> list[PartitionRegistration]:
     found = image.topics[topic]
     return [image.partition(found, index) for index in range(found.partition_count)]
 

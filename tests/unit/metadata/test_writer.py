@@ -12,9 +12,9 @@ from barnabas.base.worker import Worker
 from barnabas.metadata.brokers import decide_register
 from barnabas.metadata.configs import CLIENT_METRICS_CONFIGS
 from barnabas.metadata.decision import Decision
-from barnabas.metadata.image import Image
+from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.producer_ids import KEY, decide_allocate_block
-from barnabas.metadata.store import Change, Conflict, StoreError
+from barnabas.metadata.store import Conflict, StoreChange, StoreError
 from barnabas.metadata.topic_creation import Created, decide_create
 from barnabas.metadata.topic_deletion import TopicToDelete, decide_delete
 from barnabas.metadata.writer import REPLAYED_BYTES_MAX, Listener, MetadataWriter
@@ -40,7 +40,7 @@ async def writers(store: MemoryStore, count: int = 1) -> AsyncIterator[list[Meta
             await writer.stop()
 
 
-def creating(*names: str, seed: int = 0) -> Callable[[Image], Decision[list[Created]]]:
+def creating(*names: str, seed: int = 0) -> Callable[[MetadataImage], Decision[list[Created]]]:
     dice = random.Random(seed)
     return lambda image: decide_create(
         image, [new_topic(name) for name in names], RULES, dice, validate_only=False
@@ -120,7 +120,7 @@ async def test_producer_ids_are_never_given_twice() -> None:
 async def test_a_conflict_is_decided_again_on_the_image_that_caused_it() -> None:
     seen: list[int] = []
 
-    def decide(image: Image) -> Decision[range]:
+    def decide(image: MetadataImage) -> Decision[range]:
         seen.append(image.revision)
         return decide_allocate_block(image.producer_ids)
 
@@ -172,7 +172,7 @@ def test_a_write_that_has_no_time_is_not_begun(timeout_ms: int) -> None:
 
 @on_loop
 async def test_what_a_decision_raises_in_time_is_raised() -> None:
-    def decide(image: Image) -> Decision[None]:
+    def decide(image: MetadataImage) -> Decision[None]:
         raise KafkaError(ErrorCode.POLICY_VIOLATION, "not that")
 
     async with writers(MemoryStore()) as [writer]:
@@ -202,7 +202,7 @@ async def test_a_decision_without_changes_is_answered_without_a_commit() -> None
 
 @on_loop
 async def test_what_a_decision_raises_reaches_the_caller_and_nothing_is_written() -> None:
-    def decide(image: Image) -> Decision[None]:
+    def decide(image: MetadataImage) -> Decision[None]:
         raise LookupError("nothing fits")
 
     store = MemoryStore()
@@ -234,7 +234,7 @@ async def test_listeners_see_every_change_in_order_before_the_write_returns() ->
     told: list[tuple[str, int, int, list[str]]] = []
 
     def listener(name: str) -> Listener:
-        async def tell(before: Image, after: Image, changes: tuple[Change, ...]) -> None:
+        async def tell(before: MetadataImage, after: MetadataImage, changes: tuple[StoreChange, ...]) -> None:
             await turns(3)
             told.append((name, before.revision, after.revision, [change.key for change in changes]))
 
@@ -259,7 +259,7 @@ async def test_listeners_see_every_change_in_order_before_the_write_returns() ->
 async def test_a_listener_finds_the_writers_image_to_be_the_new_one() -> None:
     found: list[bool] = []
 
-    async def listener(before: Image, after: Image, changes: tuple[Change, ...]) -> None:
+    async def listener(before: MetadataImage, after: MetadataImage, changes: tuple[StoreChange, ...]) -> None:
         found.append(writer.image is after)
 
     async with writers(MemoryStore()) as [writer]:
@@ -327,7 +327,7 @@ async def test_a_full_disk_is_told_to_who_wants_to_change_something_and_is_none_
     class Full(MemoryStore):
         is_full = True
 
-        async def commit(self, reads: Mapping[str, int], changes: tuple[Change, ...]) -> int:
+        async def commit(self, reads: Mapping[str, int], changes: tuple[StoreChange, ...]) -> int:
             if self.is_full:
                 raise StoreError("the disk is full")
             return await super().commit(reads, changes)
@@ -387,7 +387,7 @@ def test_any_interleaving_of_writers_is_as_if_they_had_come_one_after_another(
 
 @on_loop
 async def test_when_a_listener_fails_everyone_who_waits_hears_of_it_and_nobody_hangs() -> None:
-    async def listener(before: Image, after: Image, changes: tuple[Change, ...]) -> None:
+    async def listener(before: MetadataImage, after: MetadataImage, changes: tuple[StoreChange, ...]) -> None:
         raise LookupError("a fault of ours")
 
     async with writers(MemoryStore()) as [writer]:

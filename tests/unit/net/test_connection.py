@@ -10,7 +10,7 @@ from barnabas.net.connection import (
     HELD_BYTES_MAX,
     QUEUED_BYTES_MAX,
     QUEUED_COUNT_MAX,
-    Connection,
+    ServerConnection,
 )
 from barnabas.net.connections import ConnectionLimits
 from support.connections import FRAME_BYTES_MAX, PART_BYTES, Client, Transport
@@ -432,7 +432,7 @@ async def test_a_peer_without_a_name_is_served_all_the_same() -> None:
     client.transport = Transport()
     client.transport._extra.clear()
     duck: Any = client.dispatcher
-    client.connection = Connection(duck, "PLAINTEXT", client.connections)
+    client.connection = ServerConnection(duck, "PLAINTEXT", client.connections)
     client.connection.connection_made(client.transport)
     client.send("now:a")
     assert client.received == ["a"]

@@ -2,7 +2,7 @@
 
 import struct
 
-from barnabas.security.sasl.authenticator import LoginEnded, State
+from barnabas.security.sasl.authenticator import SaslAuthenticationError, SaslState
 from support.connections import FRAME_BYTES_MAX, Client
 from support.loop import on_loop, turns
 
@@ -13,7 +13,7 @@ class Login:
     """An authenticator that goes by the frames: `in` logs in, `no` fails, `out` ends it, `bare` is a token."""
 
     def __init__(self, *, for_good: bool = True) -> None:
-        self.state = State.BEGIN
+        self.state = SaslState.BEGIN
         self.user: str | None = None
         self.failure = "so it is"
         self.is_expired = False
@@ -22,21 +22,21 @@ class Login:
     def receive(self, frame: memoryview) -> bytes | None:
         text = bytes(frame).decode()
         if text.startswith("now:in"):
-            self.state, self.user = State.COMPLETE, "alice"
+            self.state, self.user = SaslState.COMPLETE, "alice"
         elif text.startswith("now:no"):
-            self.state = State.FAILED
+            self.state = SaslState.FAILED
         elif text == "out":
-            raise LoginEnded("so it is", at_once=True)
+            raise SaslAuthenticationError("so it is", at_once=True)
         elif text == "out later":
-            self.state = State.FAILED
-            raise LoginEnded("so it is", at_once=False)
+            self.state = SaslState.FAILED
+            raise SaslAuthenticationError("so it is", at_once=False)
         elif text == "bare":
             return b"token;"
         return None
 
     @property
     def is_complete(self) -> bool:
-        return self.state is State.COMPLETE
+        return self.state is SaslState.COMPLETE
 
     @property
     def is_in_session(self) -> bool:

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.base.yaml_nodes import YamlError
-from barnabas.policy.cases import Case, Counts, Outcome, Trial, Verdict, read_cases
+from barnabas.policy.cases import Case, CaseResult, CaseStatus, Counts, Trial, read_cases
 from barnabas.policy.policies import PolicySettings
 from support.loop import on_loop
 from support.policies import HEAD, policy_module
@@ -36,7 +36,7 @@ def cases_of(directory: Path, text: str) -> list[Case]:
     return read_cases(path, Counts(partitions=3, replication_factor=2))
 
 
-async def outcomes(settings: PolicySettings, cases: list[Case]) -> list[Outcome]:
+async def outcomes(settings: PolicySettings, cases: list[Case]) -> list[CaseResult]:
     async with Trial(settings) as trial:
         return [await trial.outcome(case.ask) for case in cases]
 
@@ -48,7 +48,11 @@ async def test_the_example_s_cases_come_out_as_they_say() -> None:
     assert [
         case.line for case, outcome in zip(cases, found, strict=True) if not outcome.is_as_expected(case)
     ] == []
-    assert {outcome.verdict for outcome in found} == {Verdict.ALLOWED, Verdict.WARNED, Verdict.REFUSED}
+    assert {outcome.verdict for outcome in found} == {
+        CaseStatus.ALLOWED,
+        CaseStatus.WARNED,
+        CaseStatus.REFUSED,
+    }
 
 
 @pytest.mark.parametrize(
@@ -90,7 +94,7 @@ def test_a_class_is_told_of_altered_configs_as_a_broker_would(tmp_path: Path, be
             )
             settings = PolicySettings(alter_config_class=module.named("EchoConfigs"))
             [outcome] = await outcomes(settings, cases_of(tmp_path, text))
-            assert outcome == Outcome(Verdict.REFUSED, f"{told} {{'a': '1', 'b': None}}")
+            assert outcome == CaseResult(CaseStatus.REFUSED, f"{told} {{'a': '1', 'b': None}}")
 
     scenario()
 
@@ -101,16 +105,16 @@ def test_a_policy_that_fails_is_never_as_expected(tmp_path: Path) -> None:
         with policy_module(tmp_path, ECHO) as module:
             cases = cases_of(tmp_path, "- create_topic: {topic: error}\n  expect: refused")
             [outcome] = await outcomes(PolicySettings(module.named("Echo")), cases)
-            assert outcome.verdict is Verdict.FAILED
+            assert outcome.verdict is CaseStatus.FAILED
             assert not outcome.is_as_expected(cases[0])
 
     scenario()
 
 
 def test_a_refusal_for_another_reason_is_not_as_expected() -> None:
-    case = Case(1, "", lambda policies: policies.close(), Verdict.REFUSED, "too many")
-    assert Outcome(Verdict.REFUSED, "there are too many").is_as_expected(case)
-    assert not Outcome(Verdict.REFUSED, "bad name").is_as_expected(case)
+    case = Case(1, "", lambda policies: policies.close(), CaseStatus.REFUSED, "too many")
+    assert CaseResult(CaseStatus.REFUSED, "there are too many").is_as_expected(case)
+    assert not CaseResult(CaseStatus.REFUSED, "bad name").is_as_expected(case)
 
 
 @pytest.mark.parametrize(

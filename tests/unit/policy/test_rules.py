@@ -4,7 +4,16 @@ from collections.abc import Iterable
 import pytest
 
 from barnabas.policy import ConfigResourceType, CreateTopicPolicy
-from barnabas.policy.rules import AclAction, AclRule, Action, Bounds, ConfigRule, Rule, Rules, Violation
+from barnabas.policy.rules import (
+    AclAction,
+    AclRule,
+    Bounds,
+    ConfigRule,
+    ProtectedAction,
+    Rule,
+    Rules,
+    Violation,
+)
 from barnabas.wire.acls import AclBinding, AclOperation, AclPermission, PatternType, ResourceType
 from support.policies import altered_topic, new_topic
 
@@ -118,7 +127,7 @@ def test_a_forbidden_config_may_be_removed() -> None:
 
 
 PROTECTED = topic_rules(
-    Rule("pay.", protected=frozenset(Action), because="ask finance"),
+    Rule("pay.", protected=frozenset(ProtectedAction), because="ask finance"),
     Rule("pay.tests.", protected=frozenset()),
 )
 

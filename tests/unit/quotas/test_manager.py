@@ -3,8 +3,8 @@ from pathlib import Path
 import pytest
 
 from barnabas.base.clock import ManualClock
-from barnabas.metadata.image import Image
-from barnabas.metadata.quotas import Alteration, decide_alter, entity_of
+from barnabas.metadata.image import MetadataImage
+from barnabas.metadata.quotas import QuotaAlteration, decide_alter, entity_of
 from barnabas.quotas import manager as manager_module
 from barnabas.quotas.manager import INACTIVE_MS_MAX, QuotaManager
 from support.images import replayed
@@ -19,10 +19,10 @@ class Quotas:
     def __init__(self, directory: Path) -> None:
         self.clock = ManualClock(0)
         self.manager = QuotaManager(config_of(directory), self.clock)
-        self.image = Image()
+        self.image = MetadataImage()
 
     def set(self, parts: dict[str, str | None], operations: Operations) -> None:
-        alteration = Alteration(entity_of(parts), list(operations.items()))
+        alteration = QuotaAlteration(entity_of(parts), list(operations.items()))
         self.image = replayed(self.image, decide_alter(self.image.quotas, [alteration]))
         self.manager.load(self.image)
 

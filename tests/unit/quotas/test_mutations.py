@@ -1,6 +1,6 @@
 import pytest
 
-from barnabas.quotas.mutations import MutationQuota
+from barnabas.quotas.mutations import ControllerMutationQuota
 from barnabas.quotas.rate import Windows
 from barnabas.quotas.token_bucket import TokenBucket
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -12,7 +12,7 @@ def bucket() -> TokenBucket:
 
 
 def test_the_change_that_empties_the_bucket_is_let_in_and_the_next_is_refused() -> None:
-    quota = MutationQuota(bucket(), 0, is_strict=True)
+    quota = ControllerMutationQuota(bucket(), 0, is_strict=True)
     admit = quota.admit()
     admit(15)
     with pytest.raises(KafkaError) as caught:
@@ -23,13 +23,13 @@ def test_the_change_that_empties_the_bucket_is_let_in_and_the_next_is_refused() 
 
 
 def test_who_was_not_refused_need_not_wait() -> None:
-    quota = MutationQuota(bucket(), 0, is_strict=True)
+    quota = ControllerMutationQuota(bucket(), 0, is_strict=True)
     quota.admit()(15)
     assert quota.settle() == 0
 
 
 def test_versions_that_do_not_know_the_error_only_wait() -> None:
-    quota = MutationQuota(bucket(), 0, is_strict=False)
+    quota = ControllerMutationQuota(bucket(), 0, is_strict=False)
     admit = quota.admit()
     admit(15)
     admit(5)
@@ -38,7 +38,7 @@ def test_versions_that_do_not_know_the_error_only_wait() -> None:
 
 def test_a_decision_that_is_made_again_counts_once() -> None:
     tokens = bucket()
-    quota = MutationQuota(tokens, 0, is_strict=True)
+    quota = ControllerMutationQuota(tokens, 0, is_strict=True)
     quota.admit()(6)
     quota.admit()(6)
     quota.settle()
@@ -46,6 +46,6 @@ def test_a_decision_that_is_made_again_counts_once() -> None:
 
 
 def test_without_a_quota_nothing_is_counted() -> None:
-    quota = MutationQuota(None, 0, is_strict=True)
+    quota = ControllerMutationQuota(None, 0, is_strict=True)
     quota.admit()(10**9)
     assert quota.settle() == 0

@@ -10,7 +10,7 @@ from barnabas.base.ids import TopicPartition
 from barnabas.log.log_config import LogConfig
 from barnabas.log.partition_log import PartitionLog
 from barnabas.log.segments.open_files import OpenFiles
-from barnabas.metadata.topics import PartitionState, Topic, initial_state
+from barnabas.metadata.topics import PartitionRegistration, TopicImage, initial_state
 from barnabas.replication.partition import Partition
 
 
@@ -19,7 +19,7 @@ def make_partition(tmp_path: Path) -> Callable[..., Partition]:
     """Makes t-0 on broker 1; keywords are fields of LogConfig."""
 
     def made(
-        replicas: tuple[int, ...] = (1,), state: PartitionState | None = None, **config: Any
+        replicas: tuple[int, ...] = (1,), state: PartitionRegistration | None = None, **config: Any
     ) -> Partition:
         log = PartitionLog.open(
             tmp_path / "t-0",
@@ -29,7 +29,7 @@ def make_partition(tmp_path: Path) -> Callable[..., Partition]:
             random=random.Random(0),
             open_files=OpenFiles(4),
         )
-        topic = Topic("t", b"t" * 16, (replicas,))
+        topic = TopicImage("t", b"t" * 16, (replicas,))
         return Partition(1, topic, 0, log, state or initial_state(replicas))
 
     return made

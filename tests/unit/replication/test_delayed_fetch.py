@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from barnabas.replication.delayed_fetch import WaitingFetch
+from barnabas.replication.delayed_fetch import DelayedFetch
 from support.loop import in_virtual_time, turns
 
 
@@ -10,26 +10,26 @@ class Source:
     """Remembers who waits."""
 
     def __init__(self) -> None:
-        self.waiting: list[WaitingFetch] = []
+        self.waiting: list[DelayedFetch] = []
 
-    def add_waiting_fetch(self, waiting: WaitingFetch) -> None:
+    def add_waiting_fetch(self, waiting: DelayedFetch) -> None:
         self.waiting.append(waiting)
 
-    def remove_waiting_fetch(self, waiting: WaitingFetch) -> None:
+    def remove_waiting_fetch(self, waiting: DelayedFetch) -> None:
         self.waiting.remove(waiting)
 
 
 @in_virtual_time
 async def test_a_fetch_waits_no_longer_than_it_said() -> None:
     started = asyncio.get_running_loop().time()
-    await WaitingFetch(1).wait([Source()], 500)
+    await DelayedFetch(1).wait([Source()], 500)
     assert asyncio.get_running_loop().time() - started == pytest.approx(0.5)
 
 
 @in_virtual_time
 async def test_a_fetch_ends_once_enough_has_become_readable_in_all_sources_together() -> None:
     one, two = Source(), Source()
-    waiting = WaitingFetch(100)
+    waiting = DelayedFetch(100)
     task = asyncio.create_task(waiting.wait([one, two], 1_000_000))
     await turns()
     assert one.waiting == two.waiting == [waiting]
@@ -43,7 +43,7 @@ async def test_a_fetch_ends_once_enough_has_become_readable_in_all_sources_toget
 
 @in_virtual_time
 async def test_what_completes_a_fetch_twice_does_no_harm() -> None:
-    waiting = WaitingFetch(1)
+    waiting = DelayedFetch(1)
     waiting.complete()
     waiting.readable(5)
     await waiting.wait([], 1000)
@@ -52,7 +52,7 @@ async def test_what_completes_a_fetch_twice_does_no_harm() -> None:
 @in_virtual_time
 async def test_a_cancelled_fetch_leaves_no_trace() -> None:
     source = Source()
-    task = asyncio.create_task(WaitingFetch(1).wait([source], 1000))
+    task = asyncio.create_task(DelayedFetch(1).wait([source], 1000))
     await turns()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -63,5 +63,5 @@ async def test_a_cancelled_fetch_leaves_no_trace() -> None:
 @in_virtual_time
 async def test_sources_may_be_given_one_by_one() -> None:
     source = Source()
-    await WaitingFetch(1).wait((each for each in [source]), 10)
+    await DelayedFetch(1).wait((each for each in [source]), 10)
     assert source.waiting == []

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.metadata.topics import PARTITION_STATES, PartitionState, partition_key
+from barnabas.metadata.topics import PARTITION_STATES, PartitionRegistration, partition_key
 from barnabas.replication.fetch_data import FetchTarget, Key
 from barnabas.replication.fetching import Reads, read_all, refusal
 from barnabas.wire.errors import ErrorCode
@@ -163,7 +163,7 @@ async def test_a_partition_led_elsewhere_is_refused(tmp_path: Path) -> None:
 async def lead(node: RunningNode, topic: str, leader: int, epoch: int) -> None:
     """Write down who leads partition 0 from now on."""
     key = partition_key(node.topic_id(topic), 0)
-    change = PARTITION_STATES.put(key, PartitionState(leader, epoch, (leader,)))
+    change = PARTITION_STATES.put(key, PartitionRegistration(leader, epoch, (leader,)))
     await node.node.metadata.reached(await node.store.commit({}, (change,)))
 
 

@@ -11,7 +11,7 @@ from barnabas.base.ids import TopicPartition
 from barnabas.log.log_directory import LogDirectory, has_move_mark
 from barnabas.metadata.topic_deletion import TopicToDelete, decide_delete
 from barnabas.replication import log_dir_moves
-from barnabas.replication.delayed_fetch import WaitingFetch
+from barnabas.replication.delayed_fetch import DelayedFetch
 from barnabas.replication.log_dir_move import MoveState, ReplicaMove
 from barnabas.replication.partition import Partition
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -201,7 +201,7 @@ async def test_what_was_read_stays_valid_and_who_waits_is_woken(tmp_path: Path) 
         partition = node.partition("t")
         view = partition.log.read(0, 1 << 20, 20, may_copy=False).data
         before = bytes(view)
-        waiting = WaitingFetch(1)
+        waiting = DelayedFetch(1)
         waited = asyncio.create_task(waiting.wait([partition], 60_000))
         await turns()
         start(node, "b")

@@ -2,11 +2,11 @@ from collections.abc import Callable
 
 import pytest
 
-from barnabas.metadata.topics import PartitionState
-from barnabas.replication.delayed_fetch import WaitingFetch
+from barnabas.metadata.topics import PartitionRegistration
+from barnabas.replication.delayed_fetch import DelayedFetch
 from barnabas.replication.partition import UNKNOWN_GROWTH_BYTES, Partition
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.records.control import EndMarker
+from barnabas.wire.records.control import EndTransactionMarker
 from support.batches import batch, values_of
 from support.loop import in_virtual_time
 from support.transactions import transactional
@@ -24,7 +24,7 @@ def append(partition: Partition, *values: bytes, acks: int = ALL) -> int:
 def followed(partition: Partition, broker_id: int, end_offset: int) -> None:
     """Follower `broker_id` is known to have everything below `end_offset`."""
     partition.follower_end_offsets[broker_id] = end_offset
-    partition.update_state(PartitionState(partition.leader, partition.leader_epoch, partition.isr))
+    partition.update_state(PartitionRegistration(partition.leader, partition.leader_epoch, partition.isr))
 
 
 def refused(partition: Partition, act: Callable[[], object]) -> KafkaError:
@@ -43,7 +43,7 @@ def refused(partition: Partition, act: Callable[[], object]) -> KafkaError:
 def test_a_leader_epoch_is_compared_before_leadership(
     make_partition: Make, asked: int, code: ErrorCode | None, leader: int
 ) -> None:
-    partition = make_partition(THREE, PartitionState(leader, 5, THREE))
+    partition = make_partition(THREE, PartitionRegistration(leader, 5, THREE))
     if code is None and leader == 1:
         partition.check_leader(asked)
         return
@@ -63,7 +63,7 @@ def test_a_partition_alone_is_readable_as_soon_as_it_is_appended(make_partition:
 
 
 def test_appended_batches_carry_the_leaders_epoch(make_partition: Make) -> None:
-    partition = make_partition((1,), PartitionState(1, 7, (1,)))
+    partition = make_partition((1,), PartitionRegistration(1, 7, (1,)))
     append(partition, b"a")
     assert partition.log.latest_epoch == 7
 
@@ -79,7 +79,7 @@ def test_the_high_watermark_is_what_every_in_sync_replica_has(make_partition: Ma
 
 
 def test_a_follower_out_of_sync_holds_nobody_back(make_partition: Make) -> None:
-    partition = make_partition(THREE, PartitionState(1, 0, (1, 2)))
+    partition = make_partition(THREE, PartitionRegistration(1, 0, (1, 2)))
     append(partition, b"a")
     followed(partition, 2, 1)
     assert partition.log.high_watermark == 1
@@ -90,14 +90,14 @@ def test_the_high_watermark_rises_when_a_laggard_leaves_the_in_sync_replicas(mak
     append(partition, b"a", b"b")
     followed(partition, 2, 2)
     assert partition.log.high_watermark == 0
-    partition.update_state(PartitionState(1, 0, (1, 2)))
+    partition.update_state(PartitionRegistration(1, 0, (1, 2)))
     assert partition.log.high_watermark == 2
 
 
 def test_the_high_watermark_never_falls_when_a_laggard_joins(make_partition: Make) -> None:
-    partition = make_partition(THREE, PartitionState(1, 0, (1,)))
+    partition = make_partition(THREE, PartitionRegistration(1, 0, (1,)))
     append(partition, b"a", b"b")
-    partition.update_state(PartitionState(1, 1, (1, 3)))
+    partition.update_state(PartitionRegistration(1, 1, (1, 3)))
     followed(partition, 3, 1)
     assert partition.log.high_watermark == 2
 
@@ -106,21 +106,21 @@ def test_what_followers_told_an_earlier_leader_counts_no_longer(make_partition: 
     partition = make_partition((1, 2))
     append(partition, b"a")
     followed(partition, 2, 1)
-    partition.update_state(PartitionState(2, 1, (1, 2)))
+    partition.update_state(PartitionRegistration(2, 1, (1, 2)))
     partition.log.append_as_follower(batch(b"b", base_offset=1, leader_epoch=1))
     partition.follower_end_offsets[2] = 2  # a fetch of the second epoch, answered late
-    partition.update_state(PartitionState(1, 2, (1, 2)))
+    partition.update_state(PartitionRegistration(1, 2, (1, 2)))
     assert (partition.log.high_watermark, partition.log.log_end_offset) == (1, 2)
     followed(partition, 2, 2)
     assert partition.log.high_watermark == 2
 
 
 def test_a_follower_does_not_move_its_own_high_watermark(make_partition: Make) -> None:
-    partition = make_partition(THREE, PartitionState(1, 0, (1,)))
+    partition = make_partition(THREE, PartitionRegistration(1, 0, (1,)))
     append(partition, b"a")
-    partition.update_state(PartitionState(2, 1, (2,)))
+    partition.update_state(PartitionRegistration(2, 1, (2,)))
     partition.log.append_as_follower(batch(b"b", base_offset=1, leader_epoch=1))
-    partition.update_state(PartitionState(2, 1, (2, 1)))
+    partition.update_state(PartitionRegistration(2, 1, (2, 1)))
     assert (partition.log.high_watermark, partition.log.log_end_offset) == (1, 2)
     assert not partition.is_leader
 
@@ -141,7 +141,7 @@ def test_what_is_not_replicated_cannot_be_read(make_partition: Make) -> None:
 def test_acks_of_all_want_enough_replicas_in_sync(
     make_partition: Make, isr: tuple[int, ...], acks: int, fits: bool
 ) -> None:
-    partition = make_partition(THREE, PartitionState(1, 0, isr, replicas=THREE), min_insync_replicas=2)
+    partition = make_partition(THREE, PartitionRegistration(1, 0, isr, replicas=THREE), min_insync_replicas=2)
     if fits:
         assert append(partition, b"a", acks=acks) == 1
         return
@@ -209,20 +209,20 @@ async def test_whoever_gave_up_waiting_is_passed_over(make_partition: Make) -> N
 
 @in_virtual_time
 async def test_waiting_fetches_are_told_how_much_became_readable(make_partition: Make) -> None:
-    class Counting(WaitingFetch):
+    class Counting(DelayedFetch):
         told: list[int]
 
         def readable(self, size_bytes: int) -> None:
             self.told.append(size_bytes)
 
-    partition = make_partition((1, 2), PartitionState(1, 0, (1,)))
+    partition = make_partition((1, 2), PartitionRegistration(1, 0, (1,)))
     waiting = Counting(1000)
     waiting.told = []
     partition.add_waiting_fetch(waiting)
     records = batch(b"a")
     partition.append_as_leader(records, ALL)
     assert waiting.told == [len(records)]
-    partition.update_state(PartitionState(1, 0, (1, 2)))
+    partition.update_state(PartitionRegistration(1, 0, (1, 2)))
     append(partition, b"b")
     assert waiting.told == [len(records)]
     followed(partition, 2, 2)
@@ -239,7 +239,7 @@ async def test_a_closed_partition_lets_go_of_everyone(make_partition: Make) -> N
     assert produce is not None
     assert given_up is not None
     given_up.cancel()
-    fetch = WaitingFetch(1000)
+    fetch = DelayedFetch(1000)
     partition.add_waiting_fetch(fetch)
     partition.close()
     with pytest.raises(KafkaError) as raised:
@@ -255,9 +255,9 @@ async def test_a_leader_that_loses_its_partition_lets_go_of_everyone(make_partit
     partition = make_partition((1, 2))
     produce = partition.replicated(append(partition, b"a"))
     assert produce is not None
-    fetch = WaitingFetch(1000)
+    fetch = DelayedFetch(1000)
     partition.add_waiting_fetch(fetch)
-    partition.update_state(PartitionState(2, 1, (2, 1)))
+    partition.update_state(PartitionRegistration(2, 1, (2, 1)))
     with pytest.raises(KafkaError, match="Broker 1 does not lead t-0 any longer"):
         await produce
     await fetch.wait([], 1_000_000)
@@ -265,8 +265,8 @@ async def test_a_leader_that_loses_its_partition_lets_go_of_everyone(make_partit
 
 @in_virtual_time
 async def test_statistics_say_who_leads_and_who_waits(make_partition: Make) -> None:
-    partition = make_partition((1, 2), PartitionState(1, 3, (1, 2)))
-    partition.add_waiting_fetch(WaitingFetch(1))
+    partition = make_partition((1, 2), PartitionRegistration(1, 3, (1, 2)))
+    partition.add_waiting_fetch(DelayedFetch(1))
     found = partition.statistics()
     assert (found["leader"], found["leader_epoch"], found["isr"]) == (1, 3, (1, 2))
     assert (found["waiting_fetches_count"], found["log_end_offset"]) == (1, 0)
@@ -283,13 +283,13 @@ async def test_readers_of_committed_records_are_woken_by_the_end_of_a_transactio
     make_partition: Make,
 ) -> None:
     partition = make_partition()
-    committed, uncommitted = WaitingFetch(1, committed=True), WaitingFetch(1)
+    committed, uncommitted = DelayedFetch(1, committed=True), DelayedFetch(1)
     partition.add_waiting_fetch(committed)
     partition.add_waiting_fetch(uncommitted)
     begin_transaction(partition, 9, b"a")
     append(partition, b"b")
     assert (committed._future.done(), uncommitted._future.done()) == (False, True)
-    partition.append_end_marker(EndMarker(9, 0, 0, True, 1_000), 0)
+    partition.append_end_marker(EndTransactionMarker(9, 0, 0, True, 1_000), 0)
     assert committed._future.done()
 
 
@@ -299,17 +299,17 @@ async def test_readers_of_committed_records_count_only_what_has_become_stable(ma
     begin_transaction(partition, 9, b"x" * 100)
     first_bytes = partition.log.size_bytes
     begin_transaction(partition, 10, b"x" * 1000)
-    waiting = WaitingFetch(first_bytes + 1, committed=True)
+    waiting = DelayedFetch(first_bytes + 1, committed=True)
     partition.add_waiting_fetch(waiting)
-    partition.append_end_marker(EndMarker(9, 0, 0, True, 1_000), 0)
+    partition.append_end_marker(EndTransactionMarker(9, 0, 0, True, 1_000), 0)
     assert partition.log.last_stable_offset == 1
     assert not waiting._future.done()
-    partition.append_end_marker(EndMarker(10, 0, 0, False, 1_000), 0)
+    partition.append_end_marker(EndTransactionMarker(10, 0, 0, False, 1_000), 0)
     assert waiting._future.done()
 
 
 def test_a_marker_needs_the_leader_and_enough_replicas(make_partition: Make) -> None:
-    ended = EndMarker(9, 0, 0, True, 1_000)
-    other = make_partition(THREE, PartitionState(2, 0, THREE))
+    ended = EndTransactionMarker(9, 0, 0, True, 1_000)
+    other = make_partition(THREE, PartitionRegistration(2, 0, THREE))
     error = refused(other, lambda: other.append_end_marker(ended, 0))
     assert error.code is ErrorCode.NOT_LEADER_OR_FOLLOWER

@@ -12,15 +12,21 @@ from barnabas.base.clock import ManualClock
 from barnabas.base.ids import TopicPartition
 from barnabas.log import leader_epoch_cache as leader_epochs
 from barnabas.log.log_config import LogConfig
-from barnabas.log.log_manager import LogDirectories
+from barnabas.log.log_manager import LogManager
 from barnabas.metadata.configs import TOPIC_CONFIGS
-from barnabas.metadata.image import Image
+from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.partition_creation import MorePartitions, decide_create_partitions
 from barnabas.metadata.producer_ids import PRODUCER_IDS
-from barnabas.metadata.store import Change, Commit
-from barnabas.metadata.topic_creation import NewTopic, decide_create
+from barnabas.metadata.store import Commit, StoreChange
+from barnabas.metadata.topic_creation import TopicToCreate, decide_create
 from barnabas.metadata.topic_deletion import TopicToDelete, decide_delete, decide_forget
-from barnabas.metadata.topics import PARTITION_STATES, TOPICS, PartitionState, Topic, partition_key
+from barnabas.metadata.topics import (
+    PARTITION_STATES,
+    TOPICS,
+    PartitionRegistration,
+    TopicImage,
+    partition_key,
+)
 from barnabas.replication.replica_manager import OPENED_AT_ONCE_COUNT, ReplicaManager
 from barnabas.wire.errors import ErrorCode, KafkaError
 from support.batches import batch
@@ -35,8 +41,8 @@ class Broker:
         self.max_message_bytes = 1000
         self.deleted: list[bytes] = []
 
-    def start(self, image: Image) -> list[bytes]:
-        self.directories = LogDirectories.open(
+    def start(self, image: MetadataImage) -> list[bytes]:
+        self.directories = LogManager.open(
             self.paths, cluster_id="c", node_id=1, clock=ManualClock(), random=random.Random(0)
         )
         self.directories.load(lambda topic: LogConfig())
@@ -53,20 +59,20 @@ class Broker:
         retention_ms = int(overrides.get("retention.ms", 5000))
         return LogConfig(retention_ms=retention_ms, max_message_bytes=self.max_message_bytes)
 
-    def commit(self, *changes: Change) -> None:
+    def commit(self, *changes: StoreChange) -> None:
         before = self.image
         self.image = before.replay(Commit(before.revision + 1, changes))
         for _ in self.replicas.apply(before, self.image, changes).__await__():
             pass
 
-    def create(self, *topics: NewTopic) -> None:
+    def create(self, *topics: TopicToCreate) -> None:
         dice = random.Random(self.image.revision)
         self.commit(*decide_create(self.image, topics, RULES, dice, validate_only=False).changes)
 
     def delete(self, *names: str) -> None:
         self.commit(*decide_delete(self.image, [TopicToDelete(name) for name in names]).changes)
 
-    def topic(self, name: str) -> Topic:
+    def topic(self, name: str) -> TopicImage:
         return self.image.topics[name]
 
     @property
@@ -176,7 +182,7 @@ def test_a_topic_replaced_by_one_change_is_deleted_and_made(broker: Broker) -> N
     broker.start(cluster(1))
     broker.create(new_topic("t", 2))
     old = broker.topic("t")
-    broker.commit(TOPICS.put("t", Topic("t", b"n" * 16, ((1,),))))
+    broker.commit(TOPICS.put("t", TopicImage("t", b"n" * 16, ((1,),))))
     assert broker.deleted == [old.topic_id]
     assert broker.held == {"t-0"}
     assert broker.replicas.partition("t", 0).topic_id == b"n" * 16
@@ -217,7 +223,7 @@ def test_a_log_found_on_disk_gets_its_topics_configs(broker: Broker) -> None:
 def test_a_changed_state_reaches_its_partition(broker: Broker) -> None:
     broker.start(cluster(2, by_hand("t", [1, 2], [1, 2])))
     key = partition_key(broker.topic("t").topic_id, 1)
-    broker.commit(PARTITION_STATES.put(key, PartitionState(2, 4, (2,))))
+    broker.commit(PARTITION_STATES.put(key, PartitionRegistration(2, 4, (2,))))
     changed, other = (broker.replicas.partition("t", index) for index in (1, 0))
     assert (changed.leader, changed.leader_epoch, changed.isr) == (2, 4, (2,))
     assert other.is_leader
@@ -227,7 +233,7 @@ def test_a_changed_state_reaches_its_partition(broker: Broker) -> None:
 def test_states_of_partitions_elsewhere_are_passed_over(broker: Broker) -> None:
     broker.start(cluster(2, by_hand("t", [2])))
     key = partition_key(broker.topic("t").topic_id, 0)
-    broker.commit(PARTITION_STATES.put(key, PartitionState(2, 4, (2,))))
+    broker.commit(PARTITION_STATES.put(key, PartitionRegistration(2, 4, (2,))))
     broker.commit(PARTITION_STATES.remove(partition_key(b"?" * 16, 0)))
     assert broker.held == set()
 
@@ -237,10 +243,12 @@ def test_a_replica_that_a_reassignment_brings_is_opened_and_one_that_it_takes_is
 ) -> None:
     broker.start(cluster(3, by_hand("t", [1, 2], [2, 3])))
     coming, going = (partition_key(broker.topic("t").topic_id, index) for index in (1, 0))
-    broker.commit(PARTITION_STATES.put(coming, PartitionState(2, 1, (2,), replicas=(1, 2, 3), adding=(1,))))
+    broker.commit(
+        PARTITION_STATES.put(coming, PartitionRegistration(2, 1, (2,), replicas=(1, 2, 3), adding=(1,)))
+    )
     assert broker.held == {"t-0", "t-1"}
     assert broker.replicas.partition("t", 1).replicas == (1, 2, 3)
-    broker.commit(PARTITION_STATES.put(going, PartitionState(2, 1, (2,), replicas=(2,))))
+    broker.commit(PARTITION_STATES.put(going, PartitionRegistration(2, 1, (2,), replicas=(2,))))
     assert broker.held == {"t-1"}
     assert broker.on_disk == {"t-0-delete", "t-1"}
     assert code_of(lambda: broker.replicas.partition("t", 0)) is ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -248,7 +256,7 @@ def test_a_replica_that_a_reassignment_brings_is_opened_and_one_that_it_takes_is
 
 def test_a_replica_that_was_taken_while_the_broker_was_down_is_put_aside(broker: Broker) -> None:
     broker.start(cluster(2, by_hand("t", [1, 2])))
-    state = PartitionState(2, 1, (2,), replicas=(2,))
+    state = PartitionRegistration(2, 1, (2,), replicas=(2,))
     broker.image = with_state(broker.image, broker.topic("t"), 0, state)
     broker.restart()
     assert (broker.held, broker.on_disk) == (set(), {"t-0-stray"})
@@ -276,7 +284,7 @@ def test_logs_of_another_topic_of_the_same_name_are_put_aside(broker: Broker) ->
     broker.create(new_topic("t"))
     broker.replicas.partition("t", 0).append_as_leader(batch(b"a"), 1)
     broker.image = broker.image.replay(
-        Commit(broker.image.revision + 1, (TOPICS.put("t", Topic("t", b"n" * 16, ((1,),))),))
+        Commit(broker.image.revision + 1, (TOPICS.put("t", TopicImage("t", b"n" * 16, ((1,),))),))
     )
     broker.restart()
     assert broker.on_disk == {"t-0", "t-0-stray"}
@@ -348,7 +356,7 @@ def test_an_election_of_a_replica_on_a_failed_disk_touches_it_no_more(
     topic = broker.topic("t")
     broker.replicas.partition("t", 0).log.take_offline(OSError(5, "Input/output error"))
     fail_checkpoints(monkeypatch)
-    broker.commit(PARTITION_STATES.put(partition_key(topic.topic_id, 0), PartitionState(1, 1, (1,))))
+    broker.commit(PARTITION_STATES.put(partition_key(topic.topic_id, 0), PartitionRegistration(1, 1, (1,))))
     assert broker.replicas.partition("t", 0).leader_epoch == 1
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from barnabas.metadata.configs import TOPIC_CONFIGS
 from barnabas.metadata.topic_deletion import TopicToDelete, decide_delete
-from barnabas.metadata.topics import PartitionState
+from barnabas.metadata.topics import PartitionRegistration
 from barnabas.replication.partition import Partition
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.fetch import (
@@ -77,7 +77,7 @@ class Watermark:
         partition = self._partition
         partition.follower_end_offsets[broker_id] = end_offset
         epoch, isr = partition.leader_epoch, partition.isr
-        partition.update_state(PartitionState(partition.leader, epoch, isr, replicas=self._replicas))
+        partition.update_state(PartitionRegistration(partition.leader, epoch, isr, replicas=self._replicas))
         return self._offsets()
 
     def read(self, words: list[str], options: dict[str, str]) -> list[str]:
@@ -110,9 +110,9 @@ def numbers(text: str) -> tuple[int, ...]:
     return tuple(int(each) for each in text.split(","))
 
 
-def state_of(options: dict[str, str], replicas: tuple[int, ...]) -> PartitionState:
+def state_of(options: dict[str, str], replicas: tuple[int, ...]) -> PartitionRegistration:
     leader, epoch = int(options.get("leader", 1)), int(options.get("epoch", 0))
-    return PartitionState(leader, epoch, numbers(options["isr"]), replicas=replicas)
+    return PartitionRegistration(leader, epoch, numbers(options["isr"]), replicas=replicas)
 
 
 @pytest.mark.parametrize("path", files_of("replication/watermark"), ids=ids)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 import pytest
 
 from barnabas.base.ids import TopicPartition
-from barnabas.metadata.topics import PartitionState
+from barnabas.metadata.topics import PartitionRegistration
 from barnabas.replication.partition import Partition
 from barnabas.replication.transaction_verification import (
     TransactionalWrite,
@@ -81,7 +81,7 @@ def test_what_the_coordinator_refuses_is_raised(
 @on_loop
 async def test_what_the_partition_refuses_is_raised_without_asking(make_partition: Make) -> None:
     coordinator = Coordinator(ErrorCode.NONE)
-    elsewhere = make_partition((1, 2), PartitionState(2, 0, (1, 2)))
+    elsewhere = make_partition((1, 2), PartitionRegistration(2, 0, (1, 2)))
     with pytest.raises(KafkaError) as error:
         await verify_partition(coordinator, write(elsewhere), TransactionSupport.PLAIN)
     assert error.value.code is ErrorCode.NOT_LEADER_OR_FOLLOWER

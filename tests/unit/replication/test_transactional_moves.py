@@ -8,7 +8,7 @@ import pytest
 from barnabas.log.partition_log import PartitionLog
 from barnabas.log.segments.transaction_index import AbortedTransaction
 from barnabas.replication import log_dir_moves
-from barnabas.wire.records.control import EndMarker
+from barnabas.wire.records.control import EndTransactionMarker
 from support.images import new_topic
 from support.loop import on_loop
 from support.nodes import RunningNode, running_node
@@ -25,7 +25,7 @@ def write(node: RunningNode, producer_id: int, sequence: int, *values: bytes) ->
 
 
 def end(node: RunningNode, producer_id: int, *, commit: bool) -> None:
-    node.partition("t").append_end_marker(EndMarker(producer_id, 0, 0, commit, 1_000), 0)
+    node.partition("t").append_end_marker(EndTransactionMarker(producer_id, 0, 0, commit, 1_000), 0)
 
 
 def known(log: PartitionLog) -> tuple[object, ...]:

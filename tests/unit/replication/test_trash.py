@@ -12,21 +12,21 @@ from barnabas.base.clock import ManualClock
 from barnabas.base.ids import TopicPartition
 from barnabas.log.log_config import LogConfig
 from barnabas.log.log_directory import LogDirectory
-from barnabas.log.log_manager import LogDirectories
+from barnabas.log.log_manager import LogManager
 from barnabas.log.trash import trash as module
 from barnabas.log.trash.state import STATE_FILE
 from barnabas.log.trash.trash import settle_trash
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.topic_creation import decide_create
 from barnabas.metadata.topic_deletion import TopicToDelete, decide_delete, decide_forget
-from barnabas.metadata.trash import Deletion
-from barnabas.metadata.undeletion import TrashedWish, decide_purge, decide_undelete
+from barnabas.metadata.trash import TrashEntry
+from barnabas.metadata.undeletion import TrashedTopicRequest, decide_purge, decide_undelete
 from barnabas.replication.replica_manager import ReplicaManager
 from support.batches import batch, values_of
 from support.images import RULES, cluster, new_topic, replayed
 
 PARTITIONS = 3
-ALICE = Deletion(1_700_000_000_000, "User:alice")
+ALICE = TrashEntry(1_700_000_000_000, "User:alice")
 
 
 class Killed(BaseException):
@@ -43,7 +43,7 @@ class Broker:
         self.start()
 
     def start(self) -> None:
-        self.directories = LogDirectories.open(
+        self.directories = LogManager.open(
             self.paths, cluster_id="c", node_id=1, clock=self.clock, random=random.Random(0)
         )
         gone = {topic.topic_id for topic in self.image.deleted_topics.values()}
@@ -88,10 +88,10 @@ class Broker:
         self.commit(decide_delete(self.image, [TopicToDelete(name)], trash=ALICE))
 
     def undelete(self, name: str, new_name: str | None = None) -> None:
-        self.commit(decide_undelete(self.image, TrashedWish(name), new_name))
+        self.commit(decide_undelete(self.image, TrashedTopicRequest(name), new_name))
 
     def purge(self, name: str) -> None:
-        self.commit(decide_purge(self.image, [TrashedWish(name)]))
+        self.commit(decide_purge(self.image, [TrashedTopicRequest(name)]))
 
     def values(self, name: str) -> list[list[bytes]]:
         logs = [self.replicas.partition(name, index).log for index in range(PARTITIONS)]
@@ -194,7 +194,7 @@ def test_a_checkpoint_of_a_topic_that_is_gone_does_not_count_for_one_that_takes_
     broker.directories.checkpoint()
     broker.delete("x")
     broker.delete("t")
-    before, decision = broker.image, decide_undelete(broker.image, TrashedWish("t"), "x")
+    before, decision = broker.image, decide_undelete(broker.image, TrashedTopicRequest("t"), "x")
     broker.image = replayed(before, decision)  # and killed before the broker follows
     broker.restart()
     assert broker.values("x") == ABC
@@ -459,7 +459,7 @@ def test_a_log_that_lies_under_the_name_of_one_that_comes_back_makes_room(broker
     broker.append("t", 0, b"d")
     for decide in (
         lambda image: decide_delete(image, [TopicToDelete("t")], trash=ALICE),
-        lambda image: decide_undelete(image, TrashedWish("t", first)),
+        lambda image: decide_undelete(image, TrashedTopicRequest("t", first)),
     ):
         broker.image = replayed(broker.image, decide(broker.image))  # and killed before the broker follows
     broker.restart()

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.metadata.acls import acl_key, decide_create_acls, decide_delete_acls
-from barnabas.metadata.image import Image
+from barnabas.metadata.image import MetadataImage
 from barnabas.security import authorizer as module
 from barnabas.security.authorizer import StandardAuthorizer
 from barnabas.wire.acls import AclBinding, AclFilter, AclOperation, ResourceType
@@ -44,7 +44,7 @@ def test_acls_on_one_resource_type_say_nothing_of_another() -> None:
 
 def test_decisions_follow_the_clusters_state() -> None:
     authorizer = authorizer_of()
-    image = Image()
+    image = MetadataImage()
     assert not authorizer.allows(ALICE, "h", READ, TOPIC, "t")
     for decide, expected in (
         (lambda table: decide_create_acls(table, [allow(READ)]), True),
@@ -64,7 +64,7 @@ def test_decisions_follow_the_clusters_state() -> None:
 def test_changes_of_other_things_change_no_decision() -> None:
     authorizer = authorizer_of(allow(READ))
     assert authorizer.allows(ALICE, "h", READ, TOPIC, "t")
-    asyncio.run(authorizer.apply(Image(), Image(), ()))
+    asyncio.run(authorizer.apply(MetadataImage(), MetadataImage(), ()))
     assert authorizer.version == 0
     assert authorizer.statistics() == {"acls_count": 1, "acls_used_count": 1, "decisions_count": 1}
 
@@ -104,7 +104,7 @@ def test_acls_are_used_from_their_first_decision_until_they_are_removed() -> Non
     reading, writing = allow(READ, host="0:0:0:0:0:0:0:1"), allow(AclOperation.WRITE)
     forbidding = deny(AclOperation.DELETE, name="*")
     authorizer = authorizer_of()
-    image = Image()
+    image = MetadataImage()
     for decide, expected in (
         (lambda table: decide_create_acls(table, [reading, writing, forbidding]), []),
         (lambda table: decide_delete_acls(table, [AclFilter(operation=READ)]), [forbidding]),

@@ -7,7 +7,7 @@ import pytest
 from barnabas.base.clock import ManualClock
 from barnabas.metadata.acls import decide_create_acls
 from barnabas.security import security_log as module
-from barnabas.security.sasl.authenticator import LoginEvent, Outcome
+from barnabas.security.sasl.authenticator import LoginEvent, LoginOutcome
 from barnabas.security.security_log import (
     ADDRESS_LINES_MAX,
     LINES_MAX,
@@ -72,8 +72,8 @@ def test_a_denial_names_principal_address_operation_and_resource(lines: list[Lin
 
 def test_a_login_names_user_mechanism_address_and_result(lines: list[Line]) -> None:
     log = SecurityLog(ManualClock())
-    log.login(LoginEvent("PLAIN", Outcome.SUCCEEDED, "alice", "", "10.0.0.1", "CLIENTS"))
-    log.login(LoginEvent("PLAIN", Outcome.FAILED, "bob", "wrong", "10.0.0.1", "CLIENTS"))
+    log.login(LoginEvent("PLAIN", LoginOutcome.SUCCEEDED, "alice", "", "10.0.0.1", "CLIENTS"))
+    log.login(LoginEvent("PLAIN", LoginOutcome.FAILED, "bob", "wrong", "10.0.0.1", "CLIENTS"))
     common = {"mechanism": "PLAIN", "address": "10.0.0.1", "listener": "CLIENTS"}
     assert lines == [
         {"event": "login succeeded", "user": "alice", **common},

@@ -8,7 +8,7 @@ import pytest
 
 from barnabas.log.partition_log import PartitionLog
 from barnabas.metadata import writer
-from barnabas.metadata.audit.events import AuditEvent, Outcome
+from barnabas.metadata.audit.events import AuditEvent, AuditOutcome
 from barnabas.metadata.audit.records import Actor, Refusal
 from barnabas.metadata.configs import TOPIC_CONFIGS
 from barnabas.metadata.decision import Decision
@@ -171,7 +171,9 @@ def test_what_else_the_topic_ends_in_holds_nothing_up(tmp_path: Path, found: str
     async def scenario() -> None:
         async with running_node(tmp_path, audited=True) as running:
             publisher = AuditPublisher(running.node)
-            other = AuditEvent(10**6, 0, 1, "User:eve", None, "", "CreateTopics", Outcome.CHANGED, "topic/x")
+            other = AuditEvent(
+                10**6, 0, 1, "User:eve", None, "", "CreateTopics", AuditOutcome.CHANGED, "topic/x"
+            )
             value = other.to_json() if found != "no event" else b"[1]"
             partition = await publisher._partition()
             partition.append_as_coordinator(memoryview(encode_pairs([(b"topic/x", value)], 1)))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.metadata.store import NEVER, Change, Commit, Conflict, Item, Store
+from barnabas.metadata.store import NEVER, Commit, Conflict, Item, Store, StoreChange
 from support.loop import on_loop
 
 
@@ -30,23 +30,23 @@ class StoreContract:
     async def test_what_is_committed_is_loaded_with_the_revision_that_wrote_it(self, tmp_path: Path) -> None:
         async with self.opened(tmp_path) as store:
             await store.load()
-            assert await store.commit({}, (Change("b", b"1"), Change("a", b"\0\xff"))) == 1
-            assert await store.commit({}, (Change("b", b"2"),)) == 2
+            assert await store.commit({}, (StoreChange("b", b"1"), StoreChange("a", b"\0\xff"))) == 1
+            assert await store.commit({}, (StoreChange("b", b"2"),)) == 2
             assert await store.load() == (2, [Item("a", b"\0\xff", 1), Item("b", b"2", 2)])
 
     @on_loop
     async def test_a_removed_key_is_gone_and_may_come_back(self, tmp_path: Path) -> None:
         async with self.opened(tmp_path) as store:
-            await store.commit({}, (Change("a", b"1"), Change("b", b"1")))
-            await store.commit({}, (Change("a", None), Change("never", None)))
+            await store.commit({}, (StoreChange("a", b"1"), StoreChange("b", b"1")))
+            await store.commit({}, (StoreChange("a", None), StoreChange("never", None)))
             assert (await store.load())[1] == [Item("b", b"1", 1)]
-            await store.commit({"a": NEVER}, (Change("a", b"3"),))
+            await store.commit({"a": NEVER}, (StoreChange("a", b"3"),))
             assert (await store.load())[1] == [Item("a", b"3", 3), Item("b", b"1", 1)]
 
     @on_loop
     async def test_the_last_change_of_a_key_within_a_commit_counts(self, tmp_path: Path) -> None:
         async with self.opened(tmp_path) as store:
-            await store.commit({}, (Change("a", b"1"), Change("a", b"2")))
+            await store.commit({}, (StoreChange("a", b"1"), StoreChange("a", b"2")))
             assert (await store.load())[1] == [Item("a", b"2", 1)]
 
     @pytest.mark.parametrize(
@@ -70,13 +70,13 @@ class StoreContract:
         @on_loop
         async def scenario() -> None:
             async with self.opened(tmp_path) as store:
-                await store.commit({}, (Change("a", b"1"), Change("removed", b"1")))
-                await store.commit({}, (Change("b", b"1"), Change("removed", None)))
+                await store.commit({}, (StoreChange("a", b"1"), StoreChange("removed", b"1")))
+                await store.commit({}, (StoreChange("b", b"1"), StoreChange("removed", None)))
                 if not conflicts:
-                    assert await store.commit(reads, (Change("c", b"3"),)) == 3
+                    assert await store.commit(reads, (StoreChange("c", b"3"),)) == 3
                     return
                 with pytest.raises(Conflict) as raised:
-                    await store.commit(reads, (Change("c", b"3"), Change("a", None)))
+                    await store.commit(reads, (StoreChange("c", b"3"), StoreChange("a", None)))
                 assert raised.value.revision == 2
                 assert await store.load() == (2, [Item("a", b"1", 1), Item("b", b"1", 2)])
 
@@ -86,8 +86,8 @@ class StoreContract:
     async def test_a_store_goes_on_after_a_conflict(self, tmp_path: Path) -> None:
         async with self.opened(tmp_path) as store:
             with pytest.raises(Conflict):
-                await store.commit({"a": 5}, (Change("a", b"1"),))
-            assert await store.commit({"a": NEVER}, (Change("a", b"1"),)) == 1
+                await store.commit({"a": 5}, (StoreChange("a", b"1"),))
+            assert await store.commit({"a": NEVER}, (StoreChange("a", b"1"),)) == 1
 
     @on_loop
     async def test_of_many_commits_on_one_key_at_a_time_one_wins_each_round(self, tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ class StoreContract:
                     _, items = await store.load()
                     seen, number = (items[0].revision, int(items[0].value)) if items else (NEVER, 0)
                     try:
-                        await store.commit({"n": seen}, (Change("n", b"%d" % (number + 1)),))
+                        await store.commit({"n": seen}, (StoreChange("n", b"%d" % (number + 1)),))
                     except Conflict:
                         continue
                     return
@@ -109,29 +109,35 @@ class StoreContract:
     @on_loop
     async def test_a_watch_gives_every_later_commit_in_order(self, tmp_path: Path) -> None:
         async with self.opened(tmp_path) as store:
-            await store.commit({}, (Change("before", b"x"),))
+            await store.commit({}, (StoreChange("before", b"x"),))
             commits = store.watch(1)
             count = 50
             revisions = await asyncio.gather(
-                *(store.commit({}, (Change(f"k{at}", b"v"), Change("gone", None))) for at in range(count))
+                *(
+                    store.commit({}, (StoreChange(f"k{at}", b"v"), StoreChange("gone", None)))
+                    for at in range(count)
+                )
             )
             assert sorted(revisions) == list(range(2, count + 2))
             seen = await take(commits, count)
             assert [commit.revision for commit in seen] == list(range(2, count + 2))
             by_revision = {revision: f"k{at}" for at, revision in enumerate(revisions)}
             for commit in seen:
-                assert commit.changes == (Change(by_revision[commit.revision], b"v"), Change("gone", None))
+                assert commit.changes == (
+                    StoreChange(by_revision[commit.revision], b"v"),
+                    StoreChange("gone", None),
+                )
             await commits.aclose()  # type: ignore[attr-defined]
 
     @on_loop
     async def test_every_watcher_sees_every_commit_and_none_that_failed(self, tmp_path: Path) -> None:
         async with self.opened(tmp_path) as store:
             one, two = store.watch(0), store.watch(0)
-            await store.commit({}, (Change("a", b"1"),))
+            await store.commit({}, (StoreChange("a", b"1"),))
             with pytest.raises(Conflict):
-                await store.commit({"a": NEVER}, (Change("a", b"2"),))
-            await store.commit({}, (Change("a", b"3"),))
-            expected = [Commit(1, (Change("a", b"1"),)), Commit(2, (Change("a", b"3"),))]
+                await store.commit({"a": NEVER}, (StoreChange("a", b"2"),))
+            await store.commit({}, (StoreChange("a", b"3"),))
+            expected = [Commit(1, (StoreChange("a", b"1"),)), Commit(2, (StoreChange("a", b"3"),))]
             assert await take(one, 2) == expected
             assert await take(two, 2) == expected
             await one.aclose()  # type: ignore[attr-defined]
@@ -142,7 +148,7 @@ class StoreContract:
         async with self.opened(tmp_path) as store:
             commits = store.watch(2)
             for at in range(3):
-                await store.commit({}, (Change("a", b"%d" % at),))
+                await store.commit({}, (StoreChange("a", b"%d" % at),))
             assert [commit.revision for commit in await take(commits, 1)] == [3]
             await commits.aclose()  # type: ignore[attr-defined]
 
@@ -151,12 +157,12 @@ class StoreContract:
         async with self.opened(tmp_path) as store:
             await store.load()
             commits = store.watch(0)
-            asking = asyncio.create_task(store.commit({}, (Change("a", b"1"), Change("b", b"1"))))
+            asking = asyncio.create_task(store.commit({}, (StoreChange("a", b"1"), StoreChange("b", b"1"))))
             await asyncio.sleep(0)
             asking.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await asking
-            last = await store.commit({}, (Change("c", b"1"),))
+            last = await store.commit({}, (StoreChange("c", b"1"),))
             revision, items = await store.load()
             assert revision == last
             assert [item.key for item in items] in (["c"], ["a", "b", "c"])
@@ -170,8 +176,8 @@ class StoreContract:
     async def test_what_was_committed_is_there_when_the_store_is_opened_again(self, tmp_path: Path) -> None:
         async with self.opened(tmp_path) as store:
             for at in range(10):
-                await store.commit({}, (Change(f"k{at % 3}", b"%d" % at), Change("k1", None)))
+                await store.commit({}, (StoreChange(f"k{at % 3}", b"%d" % at), StoreChange("k1", None)))
             expected = await store.load()
         async with self.opened(tmp_path) as store:
             assert await store.load() == expected
-            assert await store.commit({}, (Change("next", b""),)) == 11
+            assert await store.commit({}, (StoreChange("next", b""),)) == 11

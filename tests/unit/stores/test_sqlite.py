@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.metadata.store import Change, Item, Store, StoreError
+from barnabas.metadata.store import Item, Store, StoreChange, StoreError
 from barnabas.stores.sqlite import SqliteStore
 from support.loop import on_loop
 from unit.stores.store_contract import StoreContract
@@ -42,7 +42,7 @@ async def test_every_commit_is_forced_to_the_disk(tmp_path: Path) -> None:
 @on_loop
 async def test_what_was_committed_is_there_though_nobody_closed_the_store(tmp_path: Path) -> None:
     left = SqliteStore(tmp_path / "s")
-    await left.commit({}, (Change("a", b"1"),))
+    await left.commit({}, (StoreChange("a", b"1"),))
     async with opened(tmp_path / "s") as store:
         assert await store.load() == (1, [Item("a", b"1", 1)])
     await left.close()
@@ -51,11 +51,11 @@ async def test_what_was_committed_is_there_though_nobody_closed_the_store(tmp_pa
 @on_loop
 async def test_what_fails_half_way_leaves_nothing_and_the_store_goes_on(tmp_path: Path) -> None:
     async with opened(tmp_path / "s") as store:
-        unfit = Change("b", object())  # type: ignore[arg-type]
+        unfit = StoreChange("b", object())  # type: ignore[arg-type]
         with pytest.raises(sqlite3.Error):
-            await store.commit({}, (Change("a", b"1"), unfit))
+            await store.commit({}, (StoreChange("a", b"1"), unfit))
         assert await store.load() == (0, [])
-        assert await store.commit({}, (Change("a", b"1"),)) == 1
+        assert await store.commit({}, (StoreChange("a", b"1"),)) == 1
 
 
 class FullDisk:
@@ -81,10 +81,10 @@ async def test_a_commit_that_the_disk_refuses_leaves_nothing_and_the_store_goes_
         assert database is not None
         store._database = FullDisk(database)  # type: ignore[assignment]
         with pytest.raises(StoreError, match="disk is full"):
-            await store.commit({}, (Change("a", b"1"),))
+            await store.commit({}, (StoreChange("a", b"1"),))
         store._database = database
         assert await store.load() == (0, [])
-        assert await store.commit({}, (Change("a", b"1"),)) == 1
+        assert await store.commit({}, (StoreChange("a", b"1"),)) == 1
 
 
 @on_loop
@@ -108,7 +108,7 @@ async def test_a_closed_store_leaves_no_thread(tmp_path: Path) -> None:
 async def test_the_loop_runs_on_while_a_commit_is_forced_to_the_disk(tmp_path: Path) -> None:
     async with opened(tmp_path / "s") as store:
         await store.load()
-        writing = asyncio.create_task(store.commit({}, (Change("a", b"1" * 1_000_000),)))
+        writing = asyncio.create_task(store.commit({}, (StoreChange("a", b"1" * 1_000_000),)))
         turns_count = 0
         while not writing.done():
             turns_count += 1
@@ -121,7 +121,7 @@ async def test_the_loop_runs_on_while_a_commit_is_forced_to_the_disk(tmp_path: P
 async def test_a_watcher_that_goes_is_forgotten(tmp_path: Path) -> None:
     async with opened(tmp_path / "s") as store:
         commits = store.watch(0)
-        await store.commit({}, (Change("a", b"1"),))
+        await store.commit({}, (StoreChange("a", b"1"),))
         await anext(commits)
         await commits.aclose()  # type: ignore[attr-defined]
         assert store._watchers == []

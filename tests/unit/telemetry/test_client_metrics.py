@@ -2,7 +2,7 @@ import pytest
 
 from barnabas.telemetry import client_metrics
 from barnabas.telemetry.client_metrics import ClientMetrics
-from barnabas.telemetry.otlp import DataPoint, Kind
+from barnabas.telemetry.otlp import DataPoint, DataPointKind
 
 ONE, TWO = b"1" * 16, b"2" * 16
 
@@ -11,9 +11,9 @@ def test_gauges_are_as_last_told_and_sums_add_up() -> None:
     metrics = ClientMetrics()
     for value in (1.0, 4.0):
         points = [
-            DataPoint("lag", Kind.GAUGE, value, (("topic", "t"),)),
-            DataPoint("records", Kind.DELTA, value, ()),
-            DataPoint("bytes", Kind.CUMULATIVE, value, ()),
+            DataPoint("lag", DataPointKind.GAUGE, value, (("topic", "t"),)),
+            DataPoint("records", DataPointKind.DELTA, value, ()),
+            DataPoint("bytes", DataPointKind.CUMULATIVE, value, ()),
         ]
         metrics.push(ONE, {"client_id": "c"}, points)
     assert list(metrics.gauges()) == [({"topic": "t", "metric": "lag", "client_id": "c"}, 4.0)]
@@ -26,7 +26,7 @@ def test_gauges_are_as_last_told_and_sums_add_up() -> None:
 def test_names_become_labels_and_never_hide_who_speaks() -> None:
     metrics = ClientMetrics()
     attributes = (("node.id", "1"), ("__x", "2"), ("1st", "3"), ("client_id", "liar"), ("…", "4"))
-    metrics.push(ONE, {"client_id": "c"}, [DataPoint("m", Kind.GAUGE, 1.0, attributes)])
+    metrics.push(ONE, {"client_id": "c"}, [DataPoint("m", DataPointKind.GAUGE, 1.0, attributes)])
     [(labels, _)] = metrics.gauges()
     assert labels == {
         "node_id": "1",
@@ -42,7 +42,7 @@ def test_clients_that_are_forgotten_leave_room(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(client_metrics, "CLIENT_SERIES_COUNT_MAX", 3)
     monkeypatch.setattr(client_metrics, "SERIES_COUNT_MAX", 5)
     metrics = ClientMetrics()
-    many = [DataPoint(f"m{number}", Kind.GAUGE, 1.0, ()) for number in range(4)]
+    many = [DataPoint(f"m{number}", DataPointKind.GAUGE, 1.0, ()) for number in range(4)]
     metrics.push(ONE, {}, many)
     metrics.push(TWO, {}, many)
     assert metrics.statistics() == {"clients_count": 2, "series_count": 5, "dropped_count": 3}

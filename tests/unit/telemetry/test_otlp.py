@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas.telemetry import otlp
-from barnabas.telemetry.otlp import DataPoint, Kind, MalformedMetrics, read_points
+from barnabas.telemetry.otlp import DataPoint, DataPointKind, MalformedMetrics, read_points
 from support.otlp import (
     CUMULATIVE,
     DELTA,
@@ -38,11 +38,11 @@ def test_gauges_and_sums_come_with_the_attributes_of_resource_and_point() -> Non
     )
     rack = ("client_rack", "r1")
     assert list(points_of(data)) == [
-        DataPoint("lag", Kind.GAUGE, 1.5, (rack, ("topic", "t"))),
-        DataPoint("lag", Kind.GAUGE, 7.0, (rack,)),
-        DataPoint("records", Kind.DELTA, 3.0, (rack,)),
-        DataPoint("bytes", Kind.CUMULATIVE, -4.0, (rack,)),
-        DataPoint("queue", Kind.GAUGE, 2.0, (rack,)),
+        DataPoint("lag", DataPointKind.GAUGE, 1.5, (rack, ("topic", "t"))),
+        DataPoint("lag", DataPointKind.GAUGE, 7.0, (rack,)),
+        DataPoint("records", DataPointKind.DELTA, 3.0, (rack,)),
+        DataPoint("bytes", DataPointKind.CUMULATIVE, -4.0, (rack,)),
+        DataPoint("queue", DataPointKind.GAUGE, 2.0, (rack,)),
     ]
 
 
@@ -57,9 +57,11 @@ def test_attributes_of_every_plain_type_become_text() -> None:
     assert found.attributes == (("truth", "true"), ("number", "-5"), ("list", ""))
 
 
-@pytest.mark.parametrize(("temporality", "kind"), [(DELTA, Kind.DELTA), (CUMULATIVE, Kind.CUMULATIVE)])
+@pytest.mark.parametrize(
+    ("temporality", "kind"), [(DELTA, DataPointKind.DELTA), (CUMULATIVE, DataPointKind.CUMULATIVE)]
+)
 def test_a_histogram_becomes_its_count_its_sum_and_what_lies_below_each_bound(
-    temporality: int, kind: Kind
+    temporality: int, kind: DataPointKind
 ) -> None:
     data = metrics_data([histogram("h", [2, 0, 3], [0.5, 10.0], 31.5, {"a": "b"}, temporality=temporality)])
     found = list(points_of(data))

@@ -2,7 +2,7 @@ import time
 
 import pytest
 
-from barnabas.client.blocking import Client
+from barnabas.client.blocking import BlockingClient
 from barnabas.testing import EmbeddedBroker
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
@@ -14,17 +14,19 @@ from support.wire import Wire, produce_request
 
 
 @pytest.fixture
-def client(kafka: EmbeddedBroker) -> Client:
-    with Client(kafka.bootstrap) as client:
+def client(kafka: EmbeddedBroker) -> BlockingClient:
+    with BlockingClient(kafka.bootstrap) as client:
         yield client
 
 
-def metadata_of(client: Client, name: str) -> ErrorCode:
+def metadata_of(client: BlockingClient, name: str) -> ErrorCode:
     response = client.admin.send(MetadataRequest(topics=[MetadataRequestTopic(name=name)]))
     return ErrorCode(response.topics[0].error_code)
 
 
-def test_an_error_is_answered_as_often_as_asked_and_no_oftener(kafka: EmbeddedBroker, client: Client) -> None:
+def test_an_error_is_answered_as_often_as_asked_and_no_oftener(
+    kafka: EmbeddedBroker, client: BlockingClient
+) -> None:
     kafka.create_topic("t")
     fault = kafka.fail_next("Metadata", "TOPIC_AUTHORIZATION_FAILED", times=2)
     assert [metadata_of(client, "t") for _ in range(3)] == [
@@ -39,13 +41,13 @@ def test_an_error_is_answered_as_often_as_asked_and_no_oftener(kafka: EmbeddedBr
 @pytest.mark.parametrize("api", ["Metadata", "metadata", 3])
 @pytest.mark.parametrize("error", ["INVALID_REQUEST", "invalid_request", 42, ErrorCode.INVALID_REQUEST])
 def test_apis_and_errors_go_by_name_or_number(
-    kafka: EmbeddedBroker, client: Client, api: str | int, error: str | int
+    kafka: EmbeddedBroker, client: BlockingClient, api: str | int, error: str | int
 ) -> None:
     kafka.fail_next(api, error)
     assert metadata_of(client, "t") is ErrorCode.INVALID_REQUEST
 
 
-def test_a_failed_request_does_nothing(kafka: EmbeddedBroker, client: Client) -> None:
+def test_a_failed_request_does_nothing(kafka: EmbeddedBroker, client: BlockingClient) -> None:
     kafka.fail_next("Metadata", "INVALID_REQUEST")
     metadata_of(client, "t")
     assert kafka.topics() == {}
@@ -64,7 +66,7 @@ def test_what_is_misspelt_is_told_with_the_nearest_name(kafka: EmbeddedBroker) -
         kafka.delay_next(9999, 1)
 
 
-def test_a_fault_for_a_topic_strikes_no_other(kafka: EmbeddedBroker, client: Client) -> None:
+def test_a_fault_for_a_topic_strikes_no_other(kafka: EmbeddedBroker, client: BlockingClient) -> None:
     for name in ("mine", "other"):
         kafka.create_topic(name)
     fault = kafka.fail_next("Metadata", "INVALID_REQUEST", topic="mine")
@@ -73,7 +75,9 @@ def test_a_fault_for_a_topic_strikes_no_other(kafka: EmbeddedBroker, client: Cli
     assert fault.struck_count == 1
 
 
-def fetch(client: Client, kafka: EmbeddedBroker, session_id: int, epoch: int, *topics: str) -> Message:
+def fetch(
+    client: BlockingClient, kafka: EmbeddedBroker, session_id: int, epoch: int, *topics: str
+) -> Message:
     images = kafka.server.node.image.topics
     request = FetchRequest(session_id=session_id, session_epoch=epoch, max_wait_ms=0, min_bytes=0)
     request.topics = [
@@ -83,7 +87,9 @@ def fetch(client: Client, kafka: EmbeddedBroker, session_id: int, epoch: int, *t
     return client.admin.send(request)
 
 
-def test_a_topic_is_known_by_its_id_and_within_a_fetch_session(kafka: EmbeddedBroker, client: Client) -> None:
+def test_a_topic_is_known_by_its_id_and_within_a_fetch_session(
+    kafka: EmbeddedBroker, client: BlockingClient
+) -> None:
     for name in ("mine", "other"):
         kafka.create_topic(name)
     first = fetch(client, kafka, 0, 0, "mine")
@@ -94,7 +100,7 @@ def test_a_topic_is_known_by_its_id_and_within_a_fetch_session(kafka: EmbeddedBr
     assert fetch(client, kafka, 0, -1, "mine").error_code == ErrorCode.KAFKA_STORAGE_ERROR
 
 
-def test_a_topic_is_found_as_the_bearer_of_configs(kafka: EmbeddedBroker, client: Client) -> None:
+def test_a_topic_is_found_as_the_bearer_of_configs(kafka: EmbeddedBroker, client: BlockingClient) -> None:
     kafka.create_topic("t")
     kafka.fail_next("DescribeConfigs", "TOPIC_AUTHORIZATION_FAILED", topic="t")
     resource = DescribeConfigsResource(resource_type=2, resource_name="t")
@@ -102,14 +108,14 @@ def test_a_topic_is_found_as_the_bearer_of_configs(kafka: EmbeddedBroker, client
     assert response.results[0].error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 
-def test_the_oldest_fault_strikes_first(kafka: EmbeddedBroker, client: Client) -> None:
+def test_the_oldest_fault_strikes_first(kafka: EmbeddedBroker, client: BlockingClient) -> None:
     kafka.fail_next("Metadata", "INVALID_REQUEST")
     kafka.fail_next("Metadata", "TOPIC_AUTHORIZATION_FAILED")
     assert metadata_of(client, "t") is ErrorCode.INVALID_REQUEST
     assert metadata_of(client, "t") is ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 
-def test_faults_can_be_taken_back(kafka: EmbeddedBroker, client: Client) -> None:
+def test_faults_can_be_taken_back(kafka: EmbeddedBroker, client: BlockingClient) -> None:
     kafka.create_topic("t")
     one = kafka.fail_next("Metadata", "INVALID_REQUEST")
     kafka.fail_next("Metadata", "INVALID_REQUEST")
@@ -123,7 +129,7 @@ def test_faults_wait_through_a_restart(kafka: EmbeddedBroker) -> None:
     kafka.create_topic("t")
     kafka.fail_next("Metadata", "INVALID_REQUEST", topic="t")
     kafka.restart()
-    with Client(kafka.bootstrap) as client:
+    with BlockingClient(kafka.bootstrap) as client:
         assert metadata_of(client, "t") is ErrorCode.INVALID_REQUEST
 
 
@@ -134,7 +140,7 @@ def test_the_broker_s_own_calls_are_never_struck(kafka: EmbeddedBroker) -> None:
     assert fault.struck_count == 0
 
 
-def test_a_delayed_answer_comes_late_and_once(kafka: EmbeddedBroker, client: Client) -> None:
+def test_a_delayed_answer_comes_late_and_once(kafka: EmbeddedBroker, client: BlockingClient) -> None:
     kafka.create_topic("t")
     kafka.delay_next("Metadata", 200)
     started_s = time.monotonic()
@@ -154,7 +160,7 @@ def test_a_dropped_request_does_nothing_and_a_dropped_answer_everything(kafka: E
 
 
 def test_a_failure_of_a_request_that_wants_no_answer_closes_its_connection(
-    kafka: EmbeddedBroker, client: Client
+    kafka: EmbeddedBroker, client: BlockingClient
 ) -> None:
     kafka.create_topic("t")
     fault = kafka.fail_next("Produce", "TOPIC_AUTHORIZATION_FAILED")

@@ -6,7 +6,7 @@ import pytest
 from confluent_kafka import Producer
 
 from barnabas.client.auth.sasl import SaslLogin
-from barnabas.client.blocking import Client
+from barnabas.client.blocking import BlockingClient
 from barnabas.testing import EmbeddedBroker
 from barnabas.wire.errors import ErrorCode, KafkaError
 
@@ -18,16 +18,16 @@ pytestmark = pytest.mark.kafka_users(USERS)
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
 @pytest.mark.parametrize("user", USERS)
 def test_users_log_in_by_each_mechanism(kafka: EmbeddedBroker, user: str, mechanism: str) -> None:
-    with Client(kafka.bootstrap, login=SaslLogin(mechanism, user, USERS[user])) as client:
+    with BlockingClient(kafka.bootstrap, login=SaslLogin(mechanism, user, USERS[user])) as client:
         assert client.admin.describe_topics() == {}
 
 
 def test_nobody_else_does(kafka: EmbeddedBroker) -> None:
     with pytest.raises(KafkaError) as refused:
-        Client(kafka.bootstrap, login=SaslLogin("PLAIN", "alice", "wrong"))
+        BlockingClient(kafka.bootstrap, login=SaslLogin("PLAIN", "alice", "wrong"))
     assert refused.value.code is ErrorCode.SASL_AUTHENTICATION_FAILED
     with pytest.raises(ConnectionError):
-        Client(kafka.bootstrap)
+        BlockingClient(kafka.bootstrap)
 
 
 def test_the_brokers_own_calls_need_no_login_and_users_stay_through_a_restart(kafka: EmbeddedBroker) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from barnabas.base.ids import TopicPartition
 from barnabas.transactions.states import PREPARED, TRANSITIONS, TransactionState
-from barnabas.transactions.transaction import LAST_EPOCH, NO_EPOCH, Transaction
+from barnabas.transactions.transaction import LAST_EPOCH, NO_EPOCH, TransactionMetadata
 from barnabas.wire.errors import ErrorCode, KafkaError
 from support.transaction_shards import TransactionWorld
 
@@ -30,7 +30,7 @@ class History:
         self.world = TransactionWorld(level=self.dice.choice([0, 1, 2]))
         self.given: list[tuple[int, int]] = [(-1, -1)]  #: every producer id and epoch that anybody ever got
         self.taken: set[tuple[int, int]] = set()  #: by a producer that started anew
-        self.seen: dict[str, Transaction] = {}
+        self.seen: dict[str, TransactionMetadata] = {}
 
     def producer(self) -> tuple[int, int]:
         """Somebody who was given an id, mostly lately."""
@@ -84,7 +84,7 @@ class History:
         told = {each.transactional_id for each in self.world.markers}
         assert told == {name for name, each in before.items() if each.state in PREPARED}
 
-    def _stored(self, transaction: Transaction) -> Transaction:
+    def _stored(self, transaction: TransactionMetadata) -> TransactionMetadata:
         """As far as it is written."""
         if self.world.level >= 1:
             return transaction._replace(last_epoch=NO_EPOCH)
@@ -110,7 +110,7 @@ class History:
             self.seen[name] = far
             return
 
-    def _transactions(self) -> dict[str, Transaction]:
+    def _transactions(self) -> dict[str, TransactionMetadata]:
         return dict(self.world.shard.transactions)
 
     def check(self) -> None:

@@ -5,17 +5,17 @@ from collections.abc import Collection, Mapping
 
 from barnabas.base.clock import ManualClock
 from barnabas.base.ids import TopicPartition
-from barnabas.coordinator.context import ShardRunner, ShardState
+from barnabas.coordinator.runner import ShardRunner, ShardState
 from barnabas.transactions.markers import MarkerSender
 from barnabas.transactions.shard import GetProducerIds, TransactionShard, WriteMarkers
 from barnabas.transactions.states import TransactionState
-from barnabas.transactions.transaction import Transaction
+from barnabas.transactions.transaction import TransactionMetadata
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.records.control import EndMarker
+from barnabas.wire.records.control import EndTransactionMarker
 from support.loop import in_virtual_time, turns
 
 A, B = TopicPartition("a", 0), TopicPartition("b", 1)
-PREPARED = Transaction(
+PREPARED = TransactionMetadata(
     "tx", 7, 3, 60_000, TransactionState.PREPARE_COMMIT, 5, 5, frozenset({A, B}), client_version=2
 )
 
@@ -38,10 +38,10 @@ class Writer:
 
     def __init__(self, *answers: dict[TopicPartition, ErrorCode]) -> None:
         self.answers = list(answers)
-        self.asked: list[tuple[EndMarker, set[TopicPartition], int]] = []
+        self.asked: list[tuple[EndTransactionMarker, set[TopicPartition], int]] = []
 
     async def write(
-        self, marker: EndMarker, partitions: Collection[TopicPartition], transaction_version: int
+        self, marker: EndTransactionMarker, partitions: Collection[TopicPartition], transaction_version: int
     ) -> Mapping[TopicPartition, ErrorCode]:
         self.asked.append((marker, set(partitions), transaction_version))
         return self.answers.pop(0)
@@ -69,7 +69,7 @@ async def test_every_partition_is_told_and_then_the_shard() -> None:
     sending.sender.do(WriteMarkers(PREPARED))
     await turns()
     [(marker, partitions, version)] = sending.writer.asked
-    assert marker == EndMarker(7, 3, 4, commit=True, timestamp_ms=9)
+    assert marker == EndTransactionMarker(7, 3, 4, commit=True, timestamp_ms=9)
     assert (partitions, version) == ({A, B}, 2)
     assert sending.runner.told_count == 1
     assert sending.sender.statistics() == {"ending_count": 0, "waiting_count": 0, "retries_count": 0}

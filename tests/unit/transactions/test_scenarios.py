@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.transactions.states import TRANSITIONS
-from barnabas.transactions.transaction import Transaction
+from barnabas.transactions.transaction import TransactionMetadata
 from support.loop import on_loop
 from support.scenarios import files_of, replay
 from support.transaction_scenarios import TransactionScenario
@@ -23,7 +23,7 @@ def test_a_story_goes_as_it_is_told(path: Path) -> None:
 
 def test_every_transition_of_a_transactional_id_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = Seen()
-    seen.watch(monkeypatch, Transaction, "moved")
+    seen.watch(monkeypatch, TransactionMetadata, "moved")
     for path in files_of("transactions"):
         test_a_story_goes_as_it_is_told(path)
     assert seen.pairs == pairs_of(TRANSITIONS)

@@ -18,7 +18,7 @@ from barnabas.verify_eos.checks import (
     read_number,
     read_output,
 )
-from barnabas.verify_eos.transaction_outcomes import Fate
+from barnabas.verify_eos.transaction_outcomes import TransactionOutcome
 
 IN, OUT = "in", "out"
 TRANSACTION_SIZE = 5
@@ -38,13 +38,13 @@ class Run:
 
     def _write(self, place: TopicPartition, partition: int, inputs_count: int) -> None:
         """Offsets go up by two: behind each output there is another one that was aborted."""
-        fates: dict[int, Fate] = {}
+        fates: dict[int, TransactionOutcome] = {}
         for sequence in range(inputs_count):
             offset, transaction = 2 * sequence, b"%d.%d" % (partition, sequence // TRANSACTION_SIZE)
             self.outputs.append(
                 Output(place, offset, Number(partition, sequence), transaction, TRANSACTION_SIZE)
             )
-            fates |= {offset: Fate.COMMITTED, offset + 1: Fate.ABORTED}
+            fates |= {offset: TransactionOutcome.COMMITTED, offset + 1: TransactionOutcome.ABORTED}
         self.logs[place] = ReadLog(fates, 2 * inputs_count)
 
     def judged(self) -> Findings:
@@ -112,9 +112,10 @@ def test_a_transaction_that_was_written_twice_is_torn() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fate", "text"), [(Fate.ABORTED, "aborted"), (Fate.OPEN, "open"), (None, "not in the log")]
+    ("fate", "text"),
+    [(TransactionOutcome.ABORTED, "aborted"), (TransactionOutcome.OPEN, "open"), (None, "not in the log")],
 )
-def test_an_output_that_nobody_committed_is_found(fate: Fate | None, text: str) -> None:
+def test_an_output_that_nobody_committed_is_found(fate: TransactionOutcome | None, text: str) -> None:
     run = Run()
     place = TopicPartition(OUT, 0)
     fates = dict(run.logs[place].fates)
@@ -163,7 +164,7 @@ def test_inputs_that_retention_has_deleted_are_not_missed() -> None:
     run = Run().without_transactions()
     run.inputs[TopicPartition(IN, 0)] = [Number(0, 100)]
     run.outputs = [run.outputs[0]._replace(number=Number(0, 100)), *run.outputs[20:]]
-    run.logs[TopicPartition(OUT, 0)] = ReadLog({0: Fate.COMMITTED}, 1)
+    run.logs[TopicPartition(OUT, 0)] = ReadLog({0: TransactionOutcome.COMMITTED}, 1)
     assert run.faults() == {}
 
 

@@ -2,8 +2,8 @@
 
 import random
 
-from barnabas.verify_eos.transaction_outcomes import Fate, Fates
-from barnabas.wire.records.control import EndMarker, encode_end_marker
+from barnabas.verify_eos.transaction_outcomes import Fates, TransactionOutcome
+from barnabas.wire.records.control import EndTransactionMarker, encode_end_marker
 from barnabas.wire.records.record import Record, encode_batch
 
 
@@ -24,7 +24,7 @@ class Log:
         return self._append(batch, count)
 
     def end(self, producer_id: int, *, commit: bool) -> range:
-        batch = encode_end_marker(EndMarker(producer_id, 0, 0, commit, 0))
+        batch = encode_end_marker(EndTransactionMarker(producer_id, 0, 0, commit, 0))
         batch[:8] = self.next_offset.to_bytes(8)
         return self._append(batch, 1)
 
@@ -35,7 +35,7 @@ class Log:
         return offsets
 
 
-def fates_of(log: Log) -> dict[int, Fate]:
+def fates_of(log: Log) -> dict[int, TransactionOutcome]:
     fates = Fates()
     fates.take(bytes(log.data))
     return fates.by_offset
@@ -49,8 +49,10 @@ def test_a_marker_ends_the_transaction_of_its_producer_alone() -> None:
     log.end(7, commit=False)
     third = log.write(1, 7, transactional=True)
     log.end(8, commit=True)
-    expected = dict.fromkeys(first, Fate.ABORTED) | dict.fromkeys(third, Fate.OPEN)
-    expected |= dict.fromkeys([*second, *plain], Fate.COMMITTED)
+    expected = dict.fromkeys(first, TransactionOutcome.ABORTED) | dict.fromkeys(
+        third, TransactionOutcome.OPEN
+    )
+    expected |= dict.fromkeys([*second, *plain], TransactionOutcome.COMMITTED)
     assert fates_of(log) == expected
 
 
@@ -58,25 +60,25 @@ def test_markers_without_a_transaction_are_passed_over() -> None:
     log = Log()
     log.end(7, commit=True)
     only = log.write(1, 7, transactional=True)
-    assert fates_of(log) == dict.fromkeys(only, Fate.OPEN)
+    assert fates_of(log) == dict.fromkeys(only, TransactionOutcome.OPEN)
 
 
 def test_any_history_is_followed_across_the_pieces_in_which_it_comes() -> None:
     dice = random.Random(98)
     for _ in range(50):
         log, fates = Log(), Fates()
-        expected: dict[int, Fate] = {}
+        expected: dict[int, TransactionOutcome] = {}
         open_offsets: dict[int, list[int]] = {}
         for _ in range(40):
             producer_id, log.data = dice.randrange(4), bytearray()
             if dice.random() < 0.3:
                 commit = dice.random() < 0.5
                 log.end(producer_id, commit=commit)
-                fate = Fate.COMMITTED if commit else Fate.ABORTED
+                fate = TransactionOutcome.COMMITTED if commit else TransactionOutcome.ABORTED
                 expected.update(dict.fromkeys(open_offsets.pop(producer_id, []), fate))
             else:
                 offsets = log.write(dice.randint(1, 3), producer_id, transactional=True)
                 open_offsets.setdefault(producer_id, []).extend(offsets)
-                expected.update(dict.fromkeys(offsets, Fate.OPEN))
+                expected.update(dict.fromkeys(offsets, TransactionOutcome.OPEN))
             fates.take(bytes(log.data))
         assert fates.by_offset == expected

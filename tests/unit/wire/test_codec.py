@@ -6,7 +6,7 @@ from importlib import import_module
 
 import pytest
 
-from barnabas.wire.codec import Malformed, Repeated, decode, encode, encode_parts
+from barnabas.wire.codec import DecodeError, Repeated, decode, encode, encode_parts
 from barnabas.wire.messages.api_versions import ApiVersionsRequest
 from barnabas.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from barnabas.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
@@ -47,7 +47,7 @@ def test_bytes_cut_short_anywhere_are_malformed_and_nothing_else(message):
     for version in {message.VERSIONS.first, message.VERSIONS.last}:
         encoded = bytes(encode(random_struct(message, version, dice), version))
         for size in range(len(encoded)):
-            with suppress(Malformed):  # a cut within tagged fields at the end may leave a whole message
+            with suppress(DecodeError):  # a cut within tagged fields at the end may leave a whole message
                 decode(message, version, encoded[:size])
 
 
@@ -59,7 +59,7 @@ def test_random_bytes_are_read_or_malformed_and_never_take_memory_they_do_not_ho
         garbage = dice.randbytes(dice.randrange(60))
         try:
             decode(message, version, garbage)
-        except Malformed:
+        except DecodeError:
             continue
 
 
@@ -83,12 +83,12 @@ def test_a_null_and_an_empty_topic_list_are_told_apart():
 
 
 def test_null_where_the_protocol_forbids_it_is_malformed():
-    with pytest.raises(Malformed, match="null where the array topics must be"):
+    with pytest.raises(DecodeError, match="null where the array topics must be"):
         decode(CreateTopicsRequest, 4, b"\xff\xff\xff\xff\x00\x00\x00\x00\x00")
 
 
 def test_a_huge_array_count_is_refused_before_anything_is_allocated():
-    with pytest.raises(Malformed, match="2147483647 elements"):
+    with pytest.raises(DecodeError, match="2147483647 elements"):
         decode(MetadataRequest, 1, b"\x7f\xff\xff\xff")
 
 
@@ -98,14 +98,14 @@ def test_elements_of_all_arrays_count_together_whatever_they_take():
     for version in (3, 9):
         encoded = bytes(encode(ProduceRequest(topic_data=topics), version))
         assert len(decode(ProduceRequest, version, encoded, 0, 20).topic_data) == 5
-        with pytest.raises(Malformed, match="it has more than 19 elements"):
+        with pytest.raises(DecodeError, match="it has more than 19 elements"):
             decode(ProduceRequest, version, encoded, 0, 19)
 
 
 def test_a_null_array_gives_no_leave_for_further_elements():
     resources = [DescribeConfigsResource(resource_type=2, configuration_keys=None) for _ in range(9)]
     encoded = bytes(encode(DescribeConfigsRequest(resources=resources), 4))
-    with pytest.raises(Malformed, match="more than 8 elements"):
+    with pytest.raises(DecodeError, match="more than 8 elements"):
         decode(DescribeConfigsRequest, 4, encoded, 0, 8)
 
 
@@ -113,7 +113,7 @@ def test_unknown_tagged_fields_count_as_elements():
     request = bytes(encode(ApiVersionsRequest(client_software_name="x", client_software_version="1"), 4))
     tagged = request[:-1] + b"\x09" + b"\x63\x00" * 9
     assert decode(ApiVersionsRequest, 4, tagged, 0, 9)
-    with pytest.raises(Malformed, match="more than 8 elements"):
+    with pytest.raises(DecodeError, match="more than 8 elements"):
         decode(ApiVersionsRequest, 4, tagged, 0, 8)
 
 
@@ -122,7 +122,7 @@ def test_a_tagged_field_is_not_read_beyond_its_size():
     assert request.endswith(b"\x01\x00\x04\x04abc")
     assert decode(FetchRequest, 12, request).cluster_id == "abc"
     short = request.replace(b"\x01\x00\x04\x04abc", b"\x01\x00\x02\x04abc")
-    with pytest.raises(Malformed, match="longer than it says"):
+    with pytest.raises(DecodeError, match="longer than it says"):
         decode(FetchRequest, 12, short)
 
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from barnabas.wire.framing import FIRST_ALLOCATION_BYTES, BadFrame, FrameReader
+from barnabas.wire.framing import FIRST_ALLOCATION_BYTES, FrameReader, InvalidFrameError
 
 FRAME_BYTES_MAX = 100_000
 
@@ -77,7 +77,9 @@ def test_connections_that_share_a_scratch_do_not_mix_their_beginnings() -> None:
 
 @pytest.mark.parametrize("size", [-1, -(2**31), FRAME_BYTES_MAX + 1, 2**31 - 1])
 def test_a_size_that_cannot_be_is_refused_with_its_value(size: int) -> None:
-    with pytest.raises(BadFrame, match=f"a frame of {size} bytes: 0 to {FRAME_BYTES_MAX} are accepted"):
+    with pytest.raises(
+        InvalidFrameError, match=f"a frame of {size} bytes: 0 to {FRAME_BYTES_MAX} are accepted"
+    ):
         feed(reader_with(64), struct.pack(">i", size), 64)
 
 
@@ -92,7 +94,7 @@ def test_frames_before_a_bad_size_are_given_first() -> None:
     reader.buffer()[: len(data)] = data
     reader.received(len(data))
     assert reader.next_frame() == b"good"
-    with pytest.raises(BadFrame):
+    with pytest.raises(InvalidFrameError):
         reader.next_frame()
 
 

@@ -10,7 +10,7 @@ from barnabas.api.cluster.topic_descriptions import offline_replicas
 from barnabas.api.context import RequestContext
 from barnabas.api.listed_topics import is_listed
 from barnabas.api.registry import serves
-from barnabas.metadata.topics import INTERNAL_TOPICS, NO_LEADER, Topic, check_name
+from barnabas.metadata.topics import INTERNAL_TOPICS, NO_LEADER, TopicImage, check_name
 from barnabas.wire.acls import AclOperation, ResourceType
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.describe_topic_partitions import (
@@ -99,7 +99,9 @@ def _missing(context: RequestContext, name: str) -> DescribeTopicPartitionsRespo
     )
 
 
-def _describe(context: RequestContext, topic: Topic, indexes: range) -> DescribeTopicPartitionsResponseTopic:
+def _describe(
+    context: RequestContext, topic: TopicImage, indexes: range
+) -> DescribeTopicPartitionsResponseTopic:
     return DescribeTopicPartitionsResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
@@ -110,7 +112,7 @@ def _describe(context: RequestContext, topic: Topic, indexes: range) -> Describe
 
 
 def _describe_partition(
-    context: RequestContext, topic: Topic, index: int
+    context: RequestContext, topic: TopicImage, index: int
 ) -> DescribeTopicPartitionsResponsePartition:
     image = context.node.image
     state = image.partition(topic, index)

@@ -23,8 +23,8 @@ from barnabas.api.registry import serves
 from barnabas.api.throttling import mutations
 from barnabas.api.topics.topic_creator import create_wanted_topics
 from barnabas.base.ids import ZERO_UUID
-from barnabas.metadata.image import Image
-from barnabas.metadata.topics import INTERNAL_TOPICS, Topic, check_name
+from barnabas.metadata.image import MetadataImage
+from barnabas.metadata.topics import INTERNAL_TOPICS, TopicImage, check_name
 from barnabas.security.operations import NOT_ASKED
 from barnabas.telemetry.logs import get_logger
 from barnabas.wire.acls import AclOperation, ResourceType
@@ -200,7 +200,7 @@ def _missing_code(name: str) -> ErrorCode:
 
 
 def _describe(
-    context: RequestContext, request: MetadataRequest, topic: Topic, image: Image
+    context: RequestContext, request: MetadataRequest, topic: TopicImage, image: MetadataImage
 ) -> MetadataResponseTopic:
     """Describe a topic of the image."""
     described = context.node.topic_descriptions.describe(image, topic)

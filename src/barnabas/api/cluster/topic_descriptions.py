@@ -1,7 +1,7 @@
 """A topic as metadata answers show it: leaders and replicas as they are, errors where nobody leads."""
 
-from barnabas.metadata.image import Image
-from barnabas.metadata.topics import INTERNAL_TOPICS, NO_LEADER, Topic
+from barnabas.metadata.image import MetadataImage
+from barnabas.metadata.topics import INTERNAL_TOPICS, NO_LEADER, TopicImage
 from barnabas.wire.codec import Repeated
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.metadata import MetadataResponsePartition, MetadataResponseTopic
@@ -17,7 +17,7 @@ class TopicDescriptions:
         self._revision = -1
         self._partitions: dict[bytes, Repeated[MetadataResponsePartition]] = {}  #: by topic id
 
-    def describe(self, image: Image, topic: Topic) -> MetadataResponseTopic:
+    def describe(self, image: MetadataImage, topic: TopicImage) -> MetadataResponseTopic:
         """A topic with all its partitions, by index, which must not be changed."""
         if image.revision < self._revision:  # of a request that has let others go first
             return _described(topic, _partitions(image, topic))
@@ -30,11 +30,11 @@ class TopicDescriptions:
         return _described(topic, partitions)
 
 
-def _partitions(image: Image, topic: Topic) -> Repeated[MetadataResponsePartition]:
+def _partitions(image: MetadataImage, topic: TopicImage) -> Repeated[MetadataResponsePartition]:
     return Repeated(_describe_partition(image, topic, index) for index in range(topic.partition_count))
 
 
-def _described(topic: Topic, partitions: Repeated[MetadataResponsePartition]) -> MetadataResponseTopic:
+def _described(topic: TopicImage, partitions: Repeated[MetadataResponsePartition]) -> MetadataResponseTopic:
     return MetadataResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
@@ -43,7 +43,7 @@ def _described(topic: Topic, partitions: Repeated[MetadataResponsePartition]) ->
     )
 
 
-def _describe_partition(image: Image, topic: Topic, index: int) -> MetadataResponsePartition:
+def _describe_partition(image: MetadataImage, topic: TopicImage, index: int) -> MetadataResponsePartition:
     state = image.partition(topic, index)
     return MetadataResponsePartition(
         error_code=ErrorCode.LEADER_NOT_AVAILABLE if state.leader == NO_LEADER else ErrorCode.NONE,
@@ -56,7 +56,7 @@ def _describe_partition(image: Image, topic: Topic, index: int) -> MetadataRespo
     )
 
 
-def offline_replicas(image: Image, replicas: tuple[int, ...]) -> list[int]:
+def offline_replicas(image: MetadataImage, replicas: tuple[int, ...]) -> list[int]:
     """The brokers among `replicas` that are not there."""
     brokers = image.brokers
     return [replica for replica in replicas if (broker := brokers.get(str(replica))) is None or broker.fenced]

@@ -7,7 +7,7 @@ Errors, per resource: those of IncrementalAlterConfigs.
 from barnabas.api.configs.alteration import Outcome, RequestedAlteration, RequestedEdit, alter
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
-from barnabas.config.alter_op import Operation
+from barnabas.config.alter_op import OpType
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.alter_configs import (
     AlterConfigsRequest,
@@ -37,7 +37,7 @@ def _requested(request: AlterConfigsRequest) -> list[RequestedAlteration]:
         RequestedAlteration(
             resource.resource_type,
             resource.resource_name,
-            [RequestedEdit(config.name, Operation.SET, config.value) for config in resource.configs],
+            [RequestedEdit(config.name, OpType.SET, config.value) for config in resource.configs],
             replaces=True,
         )
         for resource in request.resources

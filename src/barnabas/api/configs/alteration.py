@@ -9,12 +9,12 @@ from barnabas.api.configs.loggers import alter_levels
 from barnabas.api.configs.resources import kind_of, require_for, resource_of
 from barnabas.api.configs.rules import alteration_rules
 from barnabas.api.context import RequestContext
-from barnabas.config.alter_op import Edit, Operation
+from barnabas.config.alter_op import AlterConfigOp, OpType
 from barnabas.config.config_resource import Resource, ResourceKind
 from barnabas.metadata.audit.changes import config_resource
-from barnabas.metadata.config_alteration import Alteration, Altered, decide_alter
+from barnabas.metadata.config_alteration import ConfigAlteration, ConfigAlterationResult, decide_alter
 from barnabas.metadata.decision import Decision
-from barnabas.metadata.image import Image
+from barnabas.metadata.image import MetadataImage
 from barnabas.policy import AlterConfigPolicy, ConfigResource, ConfigResourceType
 from barnabas.policy.policies import Policies
 from barnabas.wire.acls import AclOperation
@@ -50,7 +50,7 @@ async def alter(
         lambda: Counter((asked.resource_type, asked.resource_name) for asked in requested)
     )
     outcomes: list[Outcome] = [None] * len(requested)
-    alterations: dict[int, Alteration] = {}
+    alterations: dict[int, ConfigAlteration] = {}
     resources: set[Resource] = set()
     async for index, asked in context.each(enumerate(requested)):
         try:
@@ -71,7 +71,7 @@ async def alter(
     return outcomes
 
 
-def _alter_levels(context: RequestContext, alteration: Alteration, *, validate_only: bool) -> None:
+def _alter_levels(context: RequestContext, alteration: ConfigAlteration, *, validate_only: bool) -> None:
     levels = alter_levels(alteration.edits, validate_only=validate_only)
     for logger, (before, after) in levels.items():
         context.changed(config_resource(*alteration.resource), logger, before, after)
@@ -81,7 +81,7 @@ def _named_twice(asked: RequestedAlteration) -> KafkaError:
     return KafkaError(ErrorCode.INVALID_REQUEST, f"Resource '{asked.resource_name}' is named more than once.")
 
 
-async def _alteration(context: RequestContext, asked: RequestedAlteration) -> Alteration:
+async def _alteration(context: RequestContext, asked: RequestedAlteration) -> ConfigAlteration:
     kind = kind_of(asked.resource_type)
     if kind is ResourceKind.BROKER_LOGGER and asked.replaces:
         message = "Levels of loggers can be altered one by one only, with IncrementalAlterConfigs."
@@ -89,30 +89,30 @@ async def _alteration(context: RequestContext, asked: RequestedAlteration) -> Al
     resource = resource_of(kind, asked.resource_name, context.node.broker_id)
     require_for(context, AclOperation.ALTER_CONFIGS, resource)
     edits = await context.compute(_edits, asked)
-    return Alteration(resource, edits, asked.replaces)
+    return ConfigAlteration(resource, edits, asked.replaces)
 
 
-def _edits(asked: RequestedAlteration) -> list[Edit]:
-    return [Edit(edit.key, _operation(edit), edit.value) for edit in asked.edits]
+def _edits(asked: RequestedAlteration) -> list[AlterConfigOp]:
+    return [AlterConfigOp(edit.key, _operation(edit), edit.value) for edit in asked.edits]
 
 
-def _operation(edit: RequestedEdit) -> Operation:
+def _operation(edit: RequestedEdit) -> OpType:
     try:
-        return Operation(edit.operation)
+        return OpType(edit.operation)
     except ValueError:
-        known = ", ".join(f"{each.value} ({each.name})" for each in Operation)
+        known = ", ".join(f"{each.value} ({each.name})" for each in OpType)
         message = f"Operation {edit.operation} on '{edit.key}' is unknown: there are {known}."
         raise KafkaError(ErrorCode.INVALID_REQUEST, message) from None
 
 
 async def _commit(
-    context: RequestContext, alterations: Mapping[int, Alteration], validate_only: bool
+    context: RequestContext, alterations: Mapping[int, ConfigAlteration], validate_only: bool
 ) -> dict[int, Outcome]:
     """Commit what the rules and the policies let pass; the outcomes by the indexes of the requested."""
     policies = context.policies
     while True:
         refused: dict[int, Outcome] = {}
-        judged: dict[int, Altered] = {}
+        judged: dict[int, ConfigAlterationResult] = {}
         if policies.guards_alteration:
             # Policies take their time: they are asked before the commit, for what would pass as things stand.
             trial = await _write(context, alterations, {}, validate_only=True)
@@ -120,16 +120,16 @@ async def _commit(
             refused = {index: error for index, error in refused.items() if error is not None}
             judged = {index: each for index, each in trial.items() if index not in refused}
         passed = {index: each for index, each in alterations.items() if index not in refused}
-        with contextlib.suppress(_OtherThanJudged):
+        with contextlib.suppress(_ChangedSincePolicyCheck):
             altered = await _write(context, passed, judged, validate_only=validate_only)
             return {**refused, **{index: each.error for index, each in altered.items()}}
 
 
-class _OtherThanJudged(Exception):
+class _ChangedSincePolicyCheck(Exception):
     """Configs have changed meanwhile, so that the same edits come to something else than policies were told."""
 
 
-async def objection(policies: Policies, altered: Altered) -> Outcome:
+async def objection(policies: Policies, altered: ConfigAlterationResult) -> Outcome:
     """Why it fails anyway, or why a policy refuses it."""
     if altered.error is not None:
         return altered.error
@@ -144,22 +144,22 @@ async def objection(policies: Policies, altered: Altered) -> Outcome:
 
 async def _write(
     context: RequestContext,
-    alterations: Mapping[int, Alteration],
-    judged: Mapping[int, Altered],
+    alterations: Mapping[int, ConfigAlteration],
+    judged: Mapping[int, ConfigAlterationResult],
     *,
     validate_only: bool,
-) -> dict[int, Altered]:
+) -> dict[int, ConfigAlterationResult]:
     """Commit, unless that would be something else than `judged`.
 
-    :raises _OtherThanJudged: When it would be.
+    :raises _ChangedSincePolicyCheck: When it would be.
     """
 
-    def decide(image: Image) -> Decision[list[Altered]]:
+    def decide(image: MetadataImage) -> Decision[list[ConfigAlterationResult]]:
         rules = alteration_rules(context.node, image)
         decision = decide_alter(image, list(alterations.values()), rules, validate_only=validate_only)
         for index, each in zip(alterations, decision.response, strict=True):
             if each.error is None and index in judged and each != judged[index]:
-                raise _OtherThanJudged
+                raise _ChangedSincePolicyCheck
         return decision
 
     altered = await context.write(decide)

@@ -16,8 +16,8 @@ from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
 from barnabas.config.config_resource import EVERY_BROKER, Resource, ResourceKind
 from barnabas.config.describe import (
-    ConfigEntry,
     ConfigSource,
+    DescribedConfig,
     describe_broker,
     describe_broker_default,
     describe_topic,
@@ -89,7 +89,7 @@ class _Descriptions:
         self._context = context
         self._request = request
         self._made: dict[object, Configs] = {}
-        self._defaults: dict[Keys, Sequence[ConfigEntry]] = {}  #: of a topic without values of its own
+        self._defaults: dict[Keys, Sequence[DescribedConfig]] = {}  #: of a topic without values of its own
 
     def of(self, asked: DescribeConfigsResource) -> Configs:
         """What is told of one resource.
@@ -140,12 +140,12 @@ class _Descriptions:
             made = self._made[keys, start, end] = self._configs(self._defaults[keys][start:end])
         return made
 
-    def _configs(self, entries: Iterable[ConfigEntry]) -> Configs:
+    def _configs(self, entries: Iterable[DescribedConfig]) -> Configs:
         return Repeated(_config(self._request, entry) for entry in entries)
 
     def _describe(
         self, resource: Resource, overrides: Mapping[str, str], names: Keys
-    ) -> Sequence[ConfigEntry]:
+    ) -> Sequence[DescribedConfig]:
         broker = self._context.node.dynamic_config.layers
         match resource.kind:
             case ResourceKind.TOPIC:
@@ -162,7 +162,7 @@ class _Descriptions:
                 return describe_group(broker, overrides, names)
 
 
-def _config(request: DescribeConfigsRequest, entry: ConfigEntry) -> DescribeConfigsResourceResult:
+def _config(request: DescribeConfigsRequest, entry: DescribedConfig) -> DescribeConfigsResourceResult:
     synonyms = [
         DescribeConfigsSynonym(name=synonym.name, value=synonym.value, source=synonym.source)
         for synonym in entry.synonyms

@@ -11,7 +11,7 @@ from barnabas.api.context import RequestContext
 from barnabas.api.listed_topics import is_listed
 from barnabas.api.registry import serves
 from barnabas.config.config_resource import ResourceKind
-from barnabas.metadata.image import Image
+from barnabas.metadata.image import MetadataImage
 from barnabas.wire.acls import AclOperation
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.list_config_resources import (
@@ -45,7 +45,7 @@ async def handle(context: RequestContext, request: ListConfigResourcesRequest) -
     return ListConfigResourcesResponse(config_resources=found)
 
 
-def _names(image: Image, kind: ResourceKind) -> Iterable[str]:
+def _names(image: MetadataImage, kind: ResourceKind) -> Iterable[str]:
     """Groups and subscriptions are those that have configs: no others are known by them."""
     match kind:
         case ResourceKind.TOPIC:

@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 
-from barnabas.config.alter_op import Edit, Operation
+from barnabas.config.alter_op import AlterConfigOp, OpType
 from barnabas.metadata.config_alteration import check_edits
 from barnabas.telemetry.logs import LEVELS, ROOT, clear_level, levels, set_level
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 
-def alter_levels(edits: Sequence[Edit], *, validate_only: bool) -> Mapping[str, tuple[str, str]]:
+def alter_levels(edits: Sequence[AlterConfigOp], *, validate_only: bool) -> Mapping[str, tuple[str, str]]:
     """Set and clear levels: all of them, or none when one may not be so; gives each as it was and as it is.
 
     :raises KafkaError: INVALID_REQUEST for a list operation or the removal of root's level, INVALID_CONFIG for
@@ -21,7 +21,7 @@ def alter_levels(edits: Sequence[Edit], *, validate_only: bool) -> Mapping[str, 
     if validate_only:
         return {}
     for name, operation, level in edits:
-        if operation is Operation.DELETE:
+        if operation is OpType.DELETE:
             clear_level(name)
         else:
             assert level is not None
@@ -30,16 +30,16 @@ def alter_levels(edits: Sequence[Edit], *, validate_only: bool) -> Mapping[str, 
     return {edit.key: (known[edit.key], after[edit.key]) for edit in edits}
 
 
-def _check(edit: Edit, known: dict[str, str]) -> None:
+def _check(edit: AlterConfigOp, known: dict[str, str]) -> None:
     name, operation, level = edit
-    if operation in (Operation.APPEND, Operation.SUBTRACT):
+    if operation in (OpType.APPEND, OpType.SUBTRACT):
         message = f"{operation.name} is for lists, and the level of '{name}' is none: SET or DELETE it."
         raise KafkaError(ErrorCode.INVALID_REQUEST, message)
     if name not in known:
         raise KafkaError(ErrorCode.INVALID_CONFIG, f"There is no logger '{name}'.")
-    if operation is Operation.DELETE and name == ROOT:
+    if operation is OpType.DELETE and name == ROOT:
         message = "The level of the root logger cannot be deleted, as there is none above it: SET it."
         raise KafkaError(ErrorCode.INVALID_REQUEST, message)
-    if operation is Operation.SET and level not in LEVELS:
+    if operation is OpType.SET and level not in LEVELS:
         message = f"'{level}' is no log level for '{name}': it must be one of {', '.join(sorted(LEVELS))}."
         raise KafkaError(ErrorCode.INVALID_CONFIG, message)

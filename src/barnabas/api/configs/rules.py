@@ -15,12 +15,12 @@ from barnabas.config.topics import validate_topic_overrides
 from barnabas.config.values import format_value
 from barnabas.metadata.config_alteration import AlterationRules
 from barnabas.metadata.configs import Overrides
-from barnabas.metadata.image import Image
+from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.topics import check_name, unknown_topic
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 
-def alteration_rules(node: Node, image: Image) -> AlterationRules:
+def alteration_rules(node: Node, image: MetadataImage) -> AlterationRules:
     """The rules for alterations that are decided on an image."""
 
     def check(resource: Resource, existing: Overrides, wanted: Overrides) -> None:
@@ -48,7 +48,7 @@ def list_default(resource: Resource, name: str) -> str | None:
     return (format_value(key.default) or "") if key and key.type is ConfigType.LIST else None
 
 
-def _check_topic(node: Node, image: Image, name: str, existing: Overrides, wanted: Overrides) -> None:
+def _check_topic(node: Node, image: MetadataImage, name: str, existing: Overrides, wanted: Overrides) -> None:
     if not name:
         message = (
             "Configs of every topic at once are set on the broker: see the default of each topic config."

@@ -25,7 +25,7 @@ from barnabas.api.data.fetch_codec import (
 )
 from barnabas.api.registry import USE_HANDLER, UseHandler, serves
 from barnabas.quotas.rate import Rate
-from barnabas.replication.delayed_fetch import WaitingFetch
+from barnabas.replication.delayed_fetch import DelayedFetch
 from barnabas.replication.fetch_data import FetchData, FetchedPartition, FetchTarget, Key
 from barnabas.replication.fetch_sessions import FetchContext
 from barnabas.replication.fetching import Reads, find, read_all, refusal
@@ -149,7 +149,7 @@ class _Fetching:
         return self._respond(reads)
 
     async def _wait(self, missing_bytes: int) -> EncodedResponse:
-        waiting = WaitingFetch(missing_bytes, committed=self._committed)
+        waiting = DelayedFetch(missing_bytes, committed=self._committed)
         await waiting.wait(self._partitions(self._targets), self._request.max_wait_ms)
         reads = Reads([])
         self._read(self._targets, reads)
@@ -175,7 +175,7 @@ class _Fetching:
 
     async def _read_in_pieces(self) -> Reads:
         """Any growth ends the wait, so there may be less than `min_bytes`."""
-        waiting = WaitingFetch(1, committed=self._committed)
+        waiting = DelayedFetch(1, committed=self._committed)
         partitions: list[Partition] = []
         try:
             reads = Reads([])

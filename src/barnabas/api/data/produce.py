@@ -30,7 +30,7 @@ from barnabas.api.data.produce_codec import (
 from barnabas.api.registry import serves
 from barnabas.base.buffers import Buffer
 from barnabas.log.partition_log import AppendInfo
-from barnabas.log.producers.producer_state_manager import Verification
+from barnabas.log.producers.producer_state_manager import VerificationGuard
 from barnabas.log.record_validation import InvalidRecords
 from barnabas.log.validation import ValidatedBatch
 from barnabas.metadata.topics import INTERNAL_TOPICS
@@ -252,7 +252,7 @@ class _Production:
         self,
         partition: Partition,
         batch: ValidatedBatch,
-        verification: Verification | None,
+        verification: VerificationGuard | None,
         results: list[PartitionResult],
     ) -> None:
         context, acks = self._context, self._request.acks
@@ -336,7 +336,7 @@ def _support(version: int) -> TransactionSupport:
     return TransactionSupport.PLAIN
 
 
-def _verification(verified: Verified, partition: Partition) -> Verification | None:
+def _verification(verified: Verified, partition: Partition) -> VerificationGuard | None:
     if partition in verified.errors:
         raise verified.errors[partition]
     return verified.verifications.get(partition)

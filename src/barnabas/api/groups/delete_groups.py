@@ -10,7 +10,7 @@ from barnabas.api.authorization import require
 from barnabas.api.context import RequestContext
 from barnabas.api.groups.pieces import PIECE_PARTITIONS_MAX
 from barnabas.api.registry import serves
-from barnabas.coordinator.result import Pending, Step
+from barnabas.coordinator.result import CoordinatorResult, Pending
 from barnabas.groups.shard import GroupShard
 from barnabas.wire.acls import AclOperation, ResourceType
 from barnabas.wire.errors import KafkaError
@@ -37,10 +37,10 @@ async def handle(context: RequestContext, request: DeleteGroupsRequest) -> Delet
 async def _delete(context: RequestContext, group_id: str) -> DeletableGroupResult:
     before: dict[str, Any] = {}
 
-    def forget(shard: GroupShard, step: Step, pending: Pending[dict[str, Any]]) -> None:
+    def forget(shard: GroupShard, step: CoordinatorResult, pending: Pending[dict[str, Any]]) -> None:
         shard.forget_offsets(step, pending, group_id, PIECE_PARTITIONS_MAX)
 
-    def delete(shard: GroupShard, step: Step, pending: Pending[None]) -> None:
+    def delete(shard: GroupShard, step: CoordinatorResult, pending: Pending[None]) -> None:
         before.update(shard.view_group(group_id))
         shard.delete_group(step, pending, group_id)
 

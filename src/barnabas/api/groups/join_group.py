@@ -10,8 +10,8 @@ NOT_COORDINATOR, and others that say where the coordinator is.
 from barnabas.api.context import RequestContext
 from barnabas.api.groups.checks import check_member_request
 from barnabas.api.registry import serves
-from barnabas.coordinator.result import Pending, Step
-from barnabas.groups.classic.join import Client, Join
+from barnabas.coordinator.result import CoordinatorResult, Pending
+from barnabas.groups.classic.join import Join, JoiningClient
 from barnabas.groups.consumer.classic_members import ClassicMemberRefused
 from barnabas.groups.shard import GroupShard
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -43,9 +43,9 @@ async def handle(context: RequestContext, request: JoinGroupRequest) -> JoinGrou
 async def _join(context: RequestContext, request: JoinGroupRequest) -> JoinGroupResponse:
     check_member_request(context, request.group_id)
     _check_session_timeout(context, request.session_timeout_ms)
-    client = Client(context.client_id or "", f"/{context.connection.client_host}", context.api_version)
+    client = JoiningClient(context.client_id or "", f"/{context.connection.client_host}", context.api_version)
 
-    def event(shard: GroupShard, step: Step, pending: Pending[JoinGroupResponse]) -> None:
+    def event(shard: GroupShard, step: CoordinatorResult, pending: Pending[JoinGroupResponse]) -> None:
         shard.join_group(step, Join(request, client, pending))
 
     return await context.node.groups.ask(request.group_id, event)

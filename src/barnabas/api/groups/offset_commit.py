@@ -20,11 +20,11 @@ from barnabas.api.groups.offset_commit_codec import (
     read_request,
     write_response,
 )
-from barnabas.api.groups.partition_checks import Refused, merge, sift
+from barnabas.api.groups.partition_checks import RejectedPartitions, merge, sift
 from barnabas.api.groups.pieces import pieces
 from barnabas.api.registry import USE_HANDLER, UseHandler, serves
 from barnabas.groups.offsets.commits import PartitionCommit, TopicCommit
-from barnabas.metadata.image import Image
+from barnabas.metadata.image import MetadataImage
 from barnabas.wire.acls import AclOperation, ResourceType
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.offset_commit import (
@@ -99,7 +99,7 @@ async def handle(context: RequestContext, request: OffsetCommitRequest) -> Offse
     """Leave out what is not there or not allowed; the group's coordinator decides on the rest."""
     require(context, AclOperation.READ, ResourceType.GROUP, request.group_id)
     topics: list[OffsetCommitRequestTopic] = request.topics
-    refused: list[Refused] = []
+    refused: list[RejectedPartitions] = []
     if context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:
         topics, refused = await context.compute(by_id, context.node.image, topics)
     known, unknown = await sift(context, AclOperation.READ, topics)
@@ -140,8 +140,8 @@ def about(request: OffsetCommitRequest, topics: list[OffsetCommitRequestTopic]) 
 
 
 def by_id(
-    image: Image, topics: list[OffsetCommitRequestTopic]
-) -> tuple[list[OffsetCommitRequestTopic], list[Refused]]:
+    image: MetadataImage, topics: list[OffsetCommitRequestTopic]
+) -> tuple[list[OffsetCommitRequestTopic], list[RejectedPartitions]]:
     """The topics with their names, and those whose ids nobody knows."""
     names = image.topic_names
     known, refused = [], []
@@ -154,10 +154,10 @@ def by_id(
     return known, refused
 
 
-def _whole(topic: OffsetCommitRequestTopic, code: ErrorCode) -> Refused:
-    return Refused(topic, [asked.partition_index for asked in topic.partitions], code)
+def _whole(topic: OffsetCommitRequestTopic, code: ErrorCode) -> RejectedPartitions:
+    return RejectedPartitions(topic, [asked.partition_index for asked in topic.partitions], code)
 
 
-def _refused(refused: Refused) -> OffsetCommitResponseTopic:
+def _refused(refused: RejectedPartitions) -> OffsetCommitResponseTopic:
     partitions = [OffsetCommitResponsePartition(index, refused.code) for index in refused.indexes]
     return OffsetCommitResponseTopic(refused.topic.name, refused.topic.topic_id, partitions)

@@ -9,11 +9,11 @@ from collections.abc import Mapping
 
 from barnabas.api.authorization import require
 from barnabas.api.context import RequestContext
-from barnabas.api.groups.partition_checks import Refused, merge, sift
+from barnabas.api.groups.partition_checks import RejectedPartitions, merge, sift
 from barnabas.api.groups.pieces import pieces
 from barnabas.api.registry import serves
 from barnabas.base.ids import TopicPartition
-from barnabas.coordinator.result import Pending, Step
+from barnabas.coordinator.result import CoordinatorResult, Pending
 from barnabas.groups.shard import GroupShard, offset_key
 from barnabas.wire.acls import AclOperation, ResourceType
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -47,7 +47,7 @@ async def handle(context: RequestContext, request: OffsetDeleteRequest) -> Offse
 async def _delete(context: RequestContext, request: OffsetDeleteRequest) -> list[OffsetDeleteResponseTopic]:
     before: dict[TopicPartition, int] = {}
 
-    def delete(shard: GroupShard, step: Step, pending: Pending[OffsetDeleteResponse]) -> None:
+    def delete(shard: GroupShard, step: CoordinatorResult, pending: Pending[OffsetDeleteResponse]) -> None:
         before.update(shard.offsets.committed_in(request.group_id, request.topics))
         shard.offsets.delete(step, pending, request)
 
@@ -69,6 +69,6 @@ def _note(
                 context.changed(f"group/{group_id}", offset_key(place), before.get(place), None)
 
 
-def _refused(refused: Refused) -> OffsetDeleteResponseTopic:
+def _refused(refused: RejectedPartitions) -> OffsetDeleteResponseTopic:
     partitions = [OffsetDeleteResponsePartition(index, refused.code) for index in refused.indexes]
     return OffsetDeleteResponseTopic(refused.topic.name, partitions)

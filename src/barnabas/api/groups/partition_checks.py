@@ -20,7 +20,7 @@ class NamedTopic(Protocol):
 TopicT = TypeVar("TopicT", bound=NamedTopic)
 
 
-class Refused(NamedTuple):
+class RejectedPartitions(NamedTuple):
     """Partitions of a topic that share an error."""
 
     topic: Any  #: as it stands in the request
@@ -30,7 +30,7 @@ class Refused(NamedTuple):
 
 async def sift(
     context: RequestContext, operation: AclOperation, topics: Sequence[TopicT]
-) -> tuple[list[TopicT], list[Refused]]:
+) -> tuple[list[TopicT], list[RejectedPartitions]]:
     """The topics with those of their partitions that are there and allowed, and what is refused.
 
     TOPIC_AUTHORIZATION_FAILED comes before UNKNOWN_TOPIC_OR_PARTITION: who may not see a topic learns nothing of it.
@@ -38,20 +38,22 @@ async def sift(
     names = await context.compute(lambda: {topic.name for topic in topics})
     forbidden = await refused_names(context, operation, ResourceType.TOPIC, names)
     known: list[TopicT] = []
-    refused: list[Refused] = []
+    refused: list[RejectedPartitions] = []
     existing = context.node.image.topics.rows
     async for topic in context.each(topics):
         if topic.name in forbidden:
-            refused.append(Refused(topic, _indexes(topic.partitions), forbidden[topic.name].code))
+            refused.append(RejectedPartitions(topic, _indexes(topic.partitions), forbidden[topic.name].code))
             continue
         there = existing.get(topic.name)
         if there is None:  # told even where it is named without partitions
-            refused.append(Refused(topic, _indexes(topic.partitions), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+            refused.append(
+                RejectedPartitions(topic, _indexes(topic.partitions), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            )
             continue
         count = there.partition_count
         missing = await context.compute(_missing, topic.partitions, count)
         if missing:
-            refused.append(Refused(topic, _indexes(missing), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+            refused.append(RejectedPartitions(topic, _indexes(missing), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
             there_partitions = [each for each in topic.partitions if 0 <= each.partition_index < count]
             topic = _with_partitions(topic, there_partitions)
         if topic.partitions:

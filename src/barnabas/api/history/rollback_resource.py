@@ -22,9 +22,9 @@ from barnabas.api.security.acls import require_authorizer
 from barnabas.config.config_resource import EVERY_BROKER, ResourceKind
 from barnabas.metadata.acls import ACLS
 from barnabas.metadata.audit.rollback import RollbackRules, RolledBack, decide_rollback
-from barnabas.metadata.config_alteration import Altered
+from barnabas.metadata.config_alteration import ConfigAlterationResult
 from barnabas.metadata.decision import Decision
-from barnabas.metadata.image import Image
+from barnabas.metadata.image import MetadataImage
 from barnabas.policy.rules import AclAction
 from barnabas.wire.acls import AclOperation, ResourceType
 from barnabas.wire.barnabas_messages.rollback_resource import (
@@ -54,13 +54,13 @@ async def handle(context: RequestContext, request: RollbackResourceRequest) -> R
                 raise error
         if request.validate_only:
             return _response(request, judged)
-        with contextlib.suppress(_OtherThanJudged):
+        with contextlib.suppress(_ChangedSincePolicyCheck):
             return _response(
                 request, await _write(context, request, validate_only=False, judged=judged.altered)
             )
 
 
-class _OtherThanJudged(Exception):
+class _ChangedSincePolicyCheck(Exception):
     """Configs have changed meanwhile, so that the policies were asked about something else."""
 
 
@@ -69,7 +69,7 @@ async def _write(
     request: RollbackResourceRequest,
     *,
     validate_only: bool,
-    judged: Altered | None = None,
+    judged: ConfigAlterationResult | None = None,
 ) -> RolledBack:
     policies = context.policies
 
@@ -78,7 +78,7 @@ async def _write(
             require_cluster(context, AclOperation.ALTER)
             require_authorizer(context)
 
-    def decide(image: Image) -> Decision[RolledBack]:
+    def decide(image: MetadataImage) -> Decision[RolledBack]:
         rules = RollbackRules(
             alteration_rules(context.node, image),
             functools.partial(policies.check_acl, AclAction.CREATE),
@@ -89,7 +89,7 @@ async def _write(
             image, request.resource, request.revision, rules, validate_only=validate_only
         )
         if not validate_only and decision.response.altered != judged:
-            raise _OtherThanJudged
+            raise _ChangedSincePolicyCheck
         return decision
 
     return await context.write(decide)

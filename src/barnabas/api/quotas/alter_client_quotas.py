@@ -6,7 +6,7 @@ Errors, per entity: INVALID_REQUEST, CLUSTER_AUTHORIZATION_FAILED.
 from barnabas.api.authorization import require_cluster
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
-from barnabas.metadata.quotas import Alteration, Altered, decide_alter, entity_of
+from barnabas.metadata.quotas import QuotaAlteration, QuotaAlterationResult, decide_alter, entity_of
 from barnabas.wire.acls import AclOperation
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.alter_client_quotas import (
@@ -20,7 +20,7 @@ from barnabas.wire.messages.alter_client_quotas import (
 
 def refuse(request: AlterClientQuotasRequest, error: KafkaError) -> AlterClientQuotasResponse:
     """Every entity, in error."""
-    entries = [_result(Altered(_alteration(entry).entity, error)) for entry in request.entries]
+    entries = [_result(QuotaAlterationResult(_alteration(entry).entity, error)) for entry in request.entries]
     return AlterClientQuotasResponse(entries=entries)
 
 
@@ -35,13 +35,13 @@ async def handle(context: RequestContext, request: AlterClientQuotasRequest) -> 
     return AlterClientQuotasResponse(entries=[_result(outcome) async for outcome in context.each(outcomes)])
 
 
-def _alteration(entry: EntryData) -> Alteration:
+def _alteration(entry: EntryData) -> QuotaAlteration:
     # Of a type given twice the last name counts, as in Kafka's map.
     entity = entity_of({part.entity_type: part.entity_name for part in entry.entity})
-    return Alteration(entity, [(each.key, None if each.remove else each.value) for each in entry.ops])
+    return QuotaAlteration(entity, [(each.key, None if each.remove else each.value) for each in entry.ops])
 
 
-def _result(outcome: Altered) -> ResponseEntryData:
+def _result(outcome: QuotaAlterationResult) -> ResponseEntryData:
     error = outcome.error
     return ResponseEntryData(
         error_code=error.code if error else ErrorCode.NONE,

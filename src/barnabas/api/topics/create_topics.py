@@ -17,7 +17,7 @@ from barnabas.api.throttling import mutations
 from barnabas.api.topics.topic_creator import create_topics
 from barnabas.base.ids import uuid_to_text
 from barnabas.config.describe import describe_topic
-from barnabas.metadata.topic_creation import Created, NewTopic
+from barnabas.metadata.topic_creation import Created, TopicToCreate
 from barnabas.metadata.topics import METADATA_TOPIC
 from barnabas.wire.acls import AclOperation, ResourceType
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -75,10 +75,10 @@ async def _unauthorized(context: RequestContext, request: CreateTopicsRequest) -
     return await refused_topics(context, AclOperation.CREATE, once)
 
 
-def _new_topic(topic: CreatableTopic) -> NewTopic:
+def _new_topic(topic: CreatableTopic) -> TopicToCreate:
     # Of a key given twice the last value counts, but for null, which is refused wherever it stands.
     configs = sorted(topic.configs, key=lambda config: config.value is None)
-    return NewTopic(
+    return TopicToCreate(
         name=topic.name,
         partition_count=topic.num_partitions,
         replication_factor=topic.replication_factor,

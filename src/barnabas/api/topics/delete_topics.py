@@ -15,9 +15,9 @@ from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
 from barnabas.api.throttling import mutations
 from barnabas.base.ids import ZERO_UUID
-from barnabas.metadata.image import Image
+from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.topic_deletion import Deleted, TopicToDelete, decide_delete
-from barnabas.metadata.trash import Deletion, TopicOffsets
+from barnabas.metadata.trash import TopicOffsets, TrashEntry
 from barnabas.telemetry.logs import get_logger
 from barnabas.wire.acls import AclOperation, ResourceType
 from barnabas.wire.coordinator_records.committed_offset import CommittedOffset
@@ -72,7 +72,7 @@ async def handle(context: RequestContext, request: DeleteTopicsRequest) -> Delet
     trash = None
     if node.config.integer("barnabas.trash.retention.ms"):
         offsets = await _offsets(context, requested)
-        trash = Deletion(node.clock.wall_ms(), context.connection.principal, offsets)
+        trash = TrashEntry(node.clock.wall_ms(), context.connection.principal, offsets)
     with mutations(context, strict_from=5) as quota:
         outcomes = await context.write(
             lambda image: decide_delete(image, requested, check, quota.admit(), trash), request.timeout_ms
@@ -106,7 +106,7 @@ async def _offsets(context: RequestContext, requested: Iterable[TopicToDelete]) 
     return offsets
 
 
-def _names(image: Image, requested: Iterable[TopicToDelete]) -> set[str]:
+def _names(image: MetadataImage, requested: Iterable[TopicToDelete]) -> set[str]:
     by_id = (image.topic_by_id(each.topic_id) for each in requested if each.name is None)
     return {each.name for each in requested if each.name is not None} | {each.name for each in by_id if each}
 

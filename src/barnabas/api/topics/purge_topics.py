@@ -9,14 +9,14 @@ TOPIC_AUTHORIZATION_FAILED.
 from barnabas.api.authorization import refused_topics
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
-from barnabas.metadata.undeletion import Purged, TrashedWish, decide_purge
+from barnabas.metadata.undeletion import Purged, TrashedTopicRequest, decide_purge
 from barnabas.wire.acls import AclOperation
 from barnabas.wire.barnabas_messages.purge_topics import PurgedTopic, PurgeTopicsRequest, PurgeTopicsResponse
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 
-def _wishes(request: PurgeTopicsRequest) -> list[TrashedWish]:
-    return [TrashedWish(each.name, each.topic_id) for each in request.topics]
+def _wishes(request: PurgeTopicsRequest) -> list[TrashedTopicRequest]:
+    return [TrashedTopicRequest(each.name, each.topic_id) for each in request.topics]
 
 
 def refuse(request: PurgeTopicsRequest, error: KafkaError) -> PurgeTopicsResponse:

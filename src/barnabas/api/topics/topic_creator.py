@@ -5,11 +5,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from barnabas.api.context import Node, RequestContext
 from barnabas.config.topics import validate_topic_overrides
 from barnabas.metadata.internal_topics import BROKER_TOPICS, internal_topic
-from barnabas.metadata.topic_creation import Created, CreationRules, NewTopic, decide_create, open_brokers
-from barnabas.metadata.topics import Topic
+from barnabas.metadata.topic_creation import (
+    Created,
+    CreationRules,
+    TopicToCreate,
+    decide_create,
+    open_brokers,
+)
+from barnabas.metadata.topics import TopicImage
 from barnabas.policy import CreateTopicPolicy
 from barnabas.policy.policies import Policies
-from barnabas.quotas.mutations import UNLIMITED, MutationQuota
+from barnabas.quotas.mutations import UNLIMITED, ControllerMutationQuota
 from barnabas.wire.errors import KafkaError
 
 
@@ -28,10 +34,10 @@ def creation_rules(node: Node) -> CreationRules:
 
 async def create_topics(
     context: RequestContext,
-    requested: Sequence[NewTopic],
+    requested: Sequence[TopicToCreate],
     *,
     validate_only: bool,
-    quota: MutationQuota = UNLIMITED,
+    quota: ControllerMutationQuota = UNLIMITED,
     timeout_ms: int | None = None,
 ) -> list[Created]:
     """Create the topics that pass all checks; one answer for each name.
@@ -59,14 +65,14 @@ async def create_topics(
 
 
 async def create_wanted_topics(
-    context: RequestContext, names: Iterable[str], quota: MutationQuota = UNLIMITED
+    context: RequestContext, names: Iterable[str], quota: ControllerMutationQuota = UNLIMITED
 ) -> list[Created]:
     """Create topics because somebody asks for them; those of coordinators as these need them, whatever policies say.
 
     :raises KafkaError: As `create_topics`.
     """
     node, names = context.node, list(names)
-    others = [NewTopic(name) for name in names if name not in BROKER_TOPICS]
+    others = [TopicToCreate(name) for name in names if name not in BROKER_TOPICS]
     created = await create_topics(context, others, validate_only=False, quota=quota) if others else []
     own = [name for name in names if name in BROKER_TOPICS]
     if own:
@@ -86,7 +92,7 @@ async def create_wanted_topics(
 
 
 async def _refused(
-    policies: Policies, requested: Sequence[NewTopic], judged: Sequence[Created]
+    policies: Policies, requested: Sequence[TopicToCreate], judged: Sequence[Created]
 ) -> dict[str, Created]:
     """Those of `judged` that fail anyway, and those that a policy refuses."""
     refused: dict[str, Created] = {}
@@ -102,7 +108,7 @@ async def _refused(
     return refused
 
 
-def _request_metadata(new: NewTopic, topic: Topic) -> CreateTopicPolicy.RequestMetadata:
+def _request_metadata(new: TopicToCreate, topic: TopicImage) -> CreateTopicPolicy.RequestMetadata:
     by_hand = bool(new.assignments)
     return CreateTopicPolicy.RequestMetadata(
         topic=new.name,

@@ -14,10 +14,10 @@ from barnabas.api.authorization import require, topic_refusals
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
 from barnabas.api.throttling import mutations
-from barnabas.coordinator.result import Pending, Step
+from barnabas.coordinator.result import CoordinatorResult, Pending
 from barnabas.groups.shard import GroupShard
-from barnabas.metadata.trash import TrashedTopic
-from barnabas.metadata.undeletion import TrashedWish, decide_undelete
+from barnabas.metadata.trash import TrashRecord
+from barnabas.metadata.undeletion import TrashedTopicRequest, decide_undelete
 from barnabas.policy import CreateTopicPolicy
 from barnabas.telemetry.logs import get_logger
 from barnabas.wire.acls import AclOperation, ResourceType
@@ -39,7 +39,7 @@ def refuse(request: UndeleteTopicRequest, error: KafkaError) -> UndeleteTopicRes
 @serves(UndeleteTopicRequest, UndeleteTopicResponse, 0, 0, refuse=refuse)
 async def handle(context: RequestContext, request: UndeleteTopicRequest) -> UndeleteTopicResponse:
     """Ask the policies as for a new topic, decide and commit; answered when the logs are open."""
-    wish = TrashedWish(request.name, request.topic_id)
+    wish = TrashedTopicRequest(request.name, request.topic_id)
     _authorize(context, request.name, request.name if request.new_name is None else request.new_name)
     trial = decide_undelete(context.node.image, wish, request.new_name).response
     await context.policies.check_create_topic(_request_metadata(trial))
@@ -59,12 +59,12 @@ async def handle(context: RequestContext, request: UndeleteTopicRequest) -> Unde
 
 
 async def _restore(
-    context: RequestContext, trashed: TrashedTopic, group_id: str, offsets: Mapping[int, CommittedOffset]
+    context: RequestContext, trashed: TrashRecord, group_id: str, offsets: Mapping[int, CommittedOffset]
 ) -> int:
     """Put back what a group had committed; gives how many offsets. The topic is back whatever comes of it."""
     of_topic = {index: each._replace(topic_id=trashed.topic_id) for index, each in offsets.items()}
 
-    def restore(shard: GroupShard, step: Step, pending: Pending[int]) -> None:
+    def restore(shard: GroupShard, step: CoordinatorResult, pending: Pending[int]) -> None:
         shard.offsets.restore(step, pending, group_id, trashed.name, of_topic)
 
     try:
@@ -82,7 +82,7 @@ def _authorize(context: RequestContext, old_name: str, new_name: str) -> None:
         require(context, AclOperation.READ, ResourceType.TOPIC, old_name)
 
 
-def _request_metadata(trashed: TrashedTopic) -> CreateTopicPolicy.RequestMetadata:
+def _request_metadata(trashed: TrashRecord) -> CreateTopicPolicy.RequestMetadata:
     topic = trashed.topic
     return CreateTopicPolicy.RequestMetadata(
         topic=topic.name,

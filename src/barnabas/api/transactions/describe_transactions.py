@@ -7,7 +7,7 @@ those of coordinators. Topics that the principal may not describe are left out.
 from barnabas.api.authorization import allowed_names, require
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
-from barnabas.transactions.transaction import Transaction, by_topic
+from barnabas.transactions.transaction import TransactionMetadata, by_topic
 from barnabas.wire.acls import AclOperation, ResourceType
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.describe_transactions import (
@@ -52,7 +52,7 @@ async def _describe(context: RequestContext, transactional_id: str) -> Transacti
     return await _state(context, found)
 
 
-async def _state(context: RequestContext, transaction: Transaction) -> TransactionState:
+async def _state(context: RequestContext, transaction: TransactionMetadata) -> TransactionState:
     topics = by_topic(transaction.partitions)
     shown = await allowed_names(context, AclOperation.DESCRIBE, ResourceType.TOPIC, topics)
     return TransactionState(

@@ -9,8 +9,8 @@ from barnabas.api.authorization import require
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
 from barnabas.api.transactions.error_mapping import fencing_told
-from barnabas.transactions.end_txn import Ending
-from barnabas.transactions.transaction import EPOCH_BUMPS_LEVEL, Transaction
+from barnabas.transactions.end_txn import EndTxn
+from barnabas.transactions.transaction import EPOCH_BUMPS_LEVEL, TransactionMetadata
 from barnabas.wire.acls import AclOperation, ResourceType
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
@@ -31,7 +31,7 @@ async def handle(context: RequestContext, request: EndTxnRequest) -> EndTxnRespo
     if not request.transactional_id:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "A transactional id must not be empty.")
     bumps = context.api_version >= FIRST_VERSION_WITH_EPOCH_BUMPS
-    asked = Ending(
+    asked = EndTxn(
         request.transactional_id,
         request.producer_id,
         request.producer_epoch,
@@ -41,7 +41,7 @@ async def handle(context: RequestContext, request: EndTxnRequest) -> EndTxnRespo
     if bumps:
         await context.node.producer_ids.ready()
     with fencing_told(context.api_version, FIRST_VERSION_WITH_PRODUCER_FENCED):
-        ended: Transaction = await context.node.transactions.ask(
+        ended: TransactionMetadata = await context.node.transactions.ask(
             asked.transactional_id, lambda shard, step, pending: shard.end(step, pending, asked)
         )
     return EndTxnResponse(producer_id=ended.producer_id, producer_epoch=ended.producer_epoch)

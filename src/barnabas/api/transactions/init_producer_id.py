@@ -13,7 +13,7 @@ from barnabas.api.registry import serves
 from barnabas.api.transactions.error_mapping import fencing_told
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.transactions.initialization import Initialization, ProducerIdAndEpoch
-from barnabas.transactions.transaction import NEVER_MS, Transaction
+from barnabas.transactions.transaction import NEVER_MS, TransactionMetadata
 from barnabas.wire.acls import AclOperation, ResourceType
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
@@ -40,7 +40,7 @@ async def handle(context: RequestContext, request: InitProducerIdRequest) -> Ini
     asked = Initialization(request.transactional_id, timeout_ms, expected)
     await node.producer_ids.ready()
     with fencing_told(context.api_version, FIRST_VERSION_WITH_PRODUCER_FENCED):
-        given: Transaction = await node.transactions.ask(
+        given: TransactionMetadata = await node.transactions.ask(
             asked.transactional_id, lambda shard, step, pending: shard.initialize(step, pending, asked)
         )
     return InitProducerIdResponse(producer_id=given.producer_id, producer_epoch=given.producer_epoch)

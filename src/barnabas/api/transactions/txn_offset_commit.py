@@ -10,13 +10,13 @@ NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE.
 
 from barnabas.api.authorization import require
 from barnabas.api.context import RequestContext
-from barnabas.api.groups.partition_checks import Refused, merge, sift
+from barnabas.api.groups.partition_checks import RejectedPartitions, merge, sift
 from barnabas.api.groups.pieces import pieces
 from barnabas.api.registry import serves
-from barnabas.coordinator.result import Pending, Step, TransactionalProducer
+from barnabas.coordinator.result import CoordinatorResult, Pending, TransactionalProducer
 from barnabas.coordinator.shard_log import coordinator_error
 from barnabas.groups.shard import GroupShard
-from barnabas.log.producers.producer_state_manager import Verification
+from barnabas.log.producers.producer_state_manager import VerificationGuard
 from barnabas.metadata.internal_topics import GROUP_TOPIC
 from barnabas.replication.transaction_verification import (
     TransactionalWrite,
@@ -79,14 +79,14 @@ async def _ask(context: RequestContext, request: TxnOffsetCommitRequest) -> TxnO
         request.transactional_id, request.producer_id, request.producer_epoch, verification
     )
 
-    def event(shard: GroupShard, step: Step, pending: Pending[TxnOffsetCommitResponse]) -> None:
+    def event(shard: GroupShard, step: CoordinatorResult, pending: Pending[TxnOffsetCommitResponse]) -> None:
         step.producer = producer
         shard.offsets.commit_in_transaction(step, pending, request, version)
 
     return await context.node.groups.ask(request.group_id, event)
 
 
-async def _verify(context: RequestContext, request: TxnOffsetCommitRequest) -> Verification | None:
+async def _verify(context: RequestContext, request: TxnOffsetCommitRequest) -> VerificationGuard | None:
     """Make sure that the group's partition is in the transaction, when that writes there for the first time.
 
     :raises KafkaError: Why it is not.
@@ -141,10 +141,10 @@ def _about(
     )
 
 
-def _whole(topic: TxnOffsetCommitRequestTopic, code: ErrorCode) -> Refused:
-    return Refused(topic, [asked.partition_index for asked in topic.partitions], code)
+def _whole(topic: TxnOffsetCommitRequestTopic, code: ErrorCode) -> RejectedPartitions:
+    return RejectedPartitions(topic, [asked.partition_index for asked in topic.partitions], code)
 
 
-def _refused(refused: Refused) -> TxnOffsetCommitResponseTopic:
+def _refused(refused: RejectedPartitions) -> TxnOffsetCommitResponseTopic:
     partitions = [TxnOffsetCommitResponsePartition(index, refused.code) for index in refused.indexes]
     return TxnOffsetCommitResponseTopic(refused.topic.name, partitions)

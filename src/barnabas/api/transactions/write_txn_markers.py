@@ -21,7 +21,7 @@ from barnabas.wire.messages.write_txn_markers import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
-from barnabas.wire.records.control import EndMarker
+from barnabas.wire.records.control import EndTransactionMarker
 
 #: Partition -> what became of it.
 Outcomes = dict[TopicPartition, ErrorCode]
@@ -56,7 +56,7 @@ async def handle(context: RequestContext, request: WriteTxnMarkersRequest) -> Wr
 
 async def _write(context: RequestContext, marker: WritableTxnMarker) -> Outcomes:
     node = context.node
-    end = EndMarker(
+    end = EndTransactionMarker(
         marker.producer_id,
         marker.producer_epoch,
         marker.coordinator_epoch,

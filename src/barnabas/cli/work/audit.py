@@ -8,14 +8,14 @@ from typing import Any
 
 from barnabas.base.clock import SystemClock
 from barnabas.base.ids import TopicPartition
-from barnabas.cli.failures import NOT_FOUND, Failure, wrong_use
+from barnabas.cli.failures import NOT_FOUND, CommandError, wrong_use
 from barnabas.cli.output import Row, notice, print_json, print_table
 from barnabas.cli.work.calls import with_admin, with_cluster
 from barnabas.cli.work.times import parse_time_ms
 from barnabas.client.admin.offsets import EARLIEST, OffsetSpec
 from barnabas.client.consumer.consumer import Consumer, Start
-from barnabas.client.core.cluster import Cluster
-from barnabas.metadata.audit.events import AuditEvent, Outcome
+from barnabas.client.core.cluster import ClusterClient
+from barnabas.metadata.audit.events import AuditEvent, AuditOutcome
 from barnabas.metadata.audit.history import compared, state_at
 from barnabas.metadata.topics import AUDIT_TOPIC
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -26,13 +26,13 @@ _NONE_YET = "there is no audit: it begins with the first change under barnabas.a
 
 
 @dataclass(frozen=True)
-class Wanted:
+class AuditFilter:
     """Which events to show; None stands for any. `since_ms` counts from the epoch."""
 
     resource: str | None = None
     principal: str | None = None
     api: str | None = None
-    outcome: Outcome | None = None
+    outcome: AuditOutcome | None = None
     since_ms: int | None = None
 
     def matches(self, event: AuditEvent) -> bool:
@@ -50,27 +50,27 @@ def _is_named(resource: str, pattern: str) -> bool:
     return resource == pattern or (pattern.endswith("*") and resource.startswith(pattern[:-1]))
 
 
-def outcome_of(text: str | None) -> Outcome | None:
+def outcome_of(text: str | None) -> AuditOutcome | None:
     """The outcome of that name.
 
-    :raises Failure: When there is none.
+    :raises CommandError: When there is none.
     """
     try:
-        return None if text is None else Outcome(text)
+        return None if text is None else AuditOutcome(text)
     except ValueError:
         message = f"--outcome {text} is none"
-        raise wrong_use(message, ", ".join(Outcome)) from None
+        raise wrong_use(message, ", ".join(AuditOutcome)) from None
 
 
 def time_of(since: str | None) -> int | None:
     """A time in ms since the epoch.
 
-    :raises Failure: When it is none.
+    :raises CommandError: When it is none.
     """
     return None if since is None else parse_time_ms(since, SystemClock().wall_ms())
 
 
-def show(bootstrap: str, wanted: Wanted, *, follow: bool, as_json: bool) -> None:
+def show(bootstrap: str, wanted: AuditFilter, *, follow: bool, as_json: bool) -> None:
     """Print the events that there are; with `follow` those that come as well, one a line."""
     if follow:
         with_cluster(bootstrap, lambda cluster: _follow(cluster, wanted, as_json=as_json))
@@ -88,13 +88,13 @@ def show(bootstrap: str, wanted: Wanted, *, follow: bool, as_json: bool) -> None
 def history(bootstrap: str, resource: str, at: int | None, since: int | None, *, as_json: bool) -> None:
     """Print all changes of a resource, its state at a revision, or what differs between two.
 
-    :raises Failure: When the audit knows nothing of it.
+    :raises CommandError: When the audit knows nothing of it.
     """
     events = _read(bootstrap)
     found = [each for each in events if each.resource == resource]
     if not found:
         message = f"the audit knows nothing of {resource}"
-        raise Failure(message, hint="'barnabas audit' shows what has changed", exit_code=NOT_FOUND)
+        raise CommandError(message, hint="'barnabas audit' shows what has changed", exit_code=NOT_FOUND)
     if since is not None:
         until = events[-1].revision if at is None else at
         _print_difference(found, resource, since, until, as_json=as_json)
@@ -151,7 +151,7 @@ def shown(value: Any) -> str:
 def _row(event: AuditEvent) -> Row:
     moment = datetime.fromtimestamp(event.time / 1000).astimezone().isoformat(" ", "seconds")
     who = f"{event.principal} at {event.client_host}"
-    if event.outcome is Outcome.CHANGED:
+    if event.outcome is AuditOutcome.CHANGED:
         what = (event.key or "", shown(event.before), shown(event.after))
     else:
         what = (event.error or "", event.message or "", "")
@@ -161,7 +161,7 @@ def _row(event: AuditEvent) -> Row:
 def _read(bootstrap: str, since_ms: int | None = None) -> list[AuditEvent]:
     """All events from a time on, in order; none where there is no audit yet."""
 
-    async def read(cluster: Cluster) -> list[AuditEvent]:
+    async def read(cluster: ClusterClient) -> list[AuditEvent]:
         return [event async for event in _events(cluster, since_ms, stop_at_end=True)]
 
     try:
@@ -173,7 +173,7 @@ def _read(bootstrap: str, since_ms: int | None = None) -> list[AuditEvent]:
         return []
 
 
-async def _follow(cluster: Cluster, wanted: Wanted, *, as_json: bool) -> None:
+async def _follow(cluster: ClusterClient, wanted: AuditFilter, *, as_json: bool) -> None:
     await _until_audited(cluster)
     async for event in _events(cluster, wanted.since_ms, stop_at_end=False):
         if wanted.matches(event):
@@ -181,7 +181,7 @@ async def _follow(cluster: Cluster, wanted: Wanted, *, as_json: bool) -> None:
             print(line, flush=True)
 
 
-async def _until_audited(cluster: Cluster) -> None:
+async def _until_audited(cluster: ClusterClient) -> None:
     """Wait for the first event that makes the topic."""
     attempts = 0
     while True:
@@ -201,7 +201,9 @@ def _line(event: AuditEvent) -> str:
     return "  ".join(str(cell) for cell in _row(event) if cell != "")
 
 
-async def _events(cluster: Cluster, since_ms: int | None, *, stop_at_end: bool) -> AsyncIterator[AuditEvent]:
+async def _events(
+    cluster: ClusterClient, since_ms: int | None, *, stop_at_end: bool
+) -> AsyncIterator[AuditEvent]:
     start: Start = EARLIEST if since_ms is None else OffsetSpec.at(since_ms)
     async with Consumer(cluster) as consumer:
         await consumer.assign({TopicPartition(AUDIT_TOPIC, 0): start}, stop_at_end=stop_at_end)

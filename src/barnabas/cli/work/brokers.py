@@ -6,7 +6,7 @@ import pkgutil
 from barnabas.cli.output import print_json, print_table
 from barnabas.cli.work.calls import with_admin, with_cluster
 from barnabas.client.admin.admin import Admin
-from barnabas.client.core.cluster import Cluster
+from barnabas.client.core.cluster import ClusterClient
 from barnabas.wire import messages
 from barnabas.wire.schema import Versions
 
@@ -46,7 +46,7 @@ def show_api_versions(bootstrap: str, broker: int | None, *, as_json: bool) -> N
     :raises KafkaError: BROKER_NOT_AVAILABLE for an unknown id.
     """
 
-    async def ask(cluster: Cluster) -> dict[int, Versions]:
+    async def ask(cluster: ClusterClient) -> dict[int, Versions]:
         return dict((await cluster.connection(broker)).versions)
 
     found = with_cluster(bootstrap, ask)

@@ -6,12 +6,12 @@ from typing import TypeVar
 
 from barnabas.cli.login import current_login
 from barnabas.client.admin.admin import Admin
-from barnabas.client.core.cluster import Cluster
+from barnabas.client.core.cluster import ClusterClient
 
 ResultT = TypeVar("ResultT")
 
 
-def with_cluster(bootstrap: str, work: Callable[[Cluster], Awaitable[ResultT]]) -> ResultT:
+def with_cluster(bootstrap: str, work: Callable[[ClusterClient], Awaitable[ResultT]]) -> ResultT:
     """Connect, do `work`, close.
 
     :raises BrokerConnectionError: When no broker answers.
@@ -19,7 +19,7 @@ def with_cluster(bootstrap: str, work: Callable[[Cluster], Awaitable[ResultT]]) 
     """
 
     async def run() -> ResultT:
-        async with Cluster(bootstrap, client_id="barnabas-cli", login=current_login()) as cluster:
+        async with ClusterClient(bootstrap, client_id="barnabas-cli", login=current_login()) as cluster:
             return await work(cluster)
 
     return asyncio.run(run())

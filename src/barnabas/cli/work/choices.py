@@ -8,9 +8,9 @@ from pathlib import Path
 from barnabas.cli.failures import wrong_use
 from barnabas.cli.login import current_login
 from barnabas.declared.parser import read_state
-from barnabas.declared.plan import Wish
+from barnabas.declared.plan import PlanRequest
 from barnabas.declared.secrets import Secrets
-from barnabas.declared.state import CONFIG_SECTIONS, Choice, Section, State
+from barnabas.declared.state import CONFIG_SECTIONS, Choice, DeclaredState, Section
 from barnabas.wire.acls import ResourceType
 
 #: What stands before the name of a thing: ACLs are named by what they are about.
@@ -47,7 +47,7 @@ def _check(pattern: str) -> None:
         raise wrong_use(f"no name matches '{pattern}'", f"KIND/NAME, of {', '.join(KINDS)}")
 
 
-def wish_of(file: Path, choice: Choice, renewed: Sequence[str] | None = None) -> Wish:
+def wish_of(file: Path, choice: Choice, renewed: Sequence[str] | None = None) -> PlanRequest:
     """What a file declares, wished for by whoever logs in.
 
     :raises FileNotFoundError: When there is no such file.
@@ -63,10 +63,10 @@ def wish_of(file: Path, choice: Choice, renewed: Sequence[str] | None = None) ->
     for pattern in renewed or ():
         if not any(fnmatch.fnmatchcase(user, pattern) for user in declared.users):
             raise wrong_use(f"{file}: declares no user '{pattern}', whose password could be set again")
-    return Wish(declared, secrets, principal, choice, tuple(renewed or ()))
+    return PlanRequest(declared, secrets, principal, choice, tuple(renewed or ()))
 
 
-def _check_choice(file: Path, declared: State, choice: Choice) -> None:
+def _check_choice(file: Path, declared: DeclaredState, choice: Choice) -> None:
     """What is pruned is not in the file: whether anything is meant, the cluster alone knows then."""
     if declared.sections and not choice.of(declared).sections:
         raise wrong_use(

@@ -11,7 +11,7 @@ from barnabas.cli.output import notice, print_json, print_table
 from barnabas.cli.work.calls import with_admin
 from barnabas.client.admin.admin import Admin, raise_errors
 from barnabas.client.admin.model import ConfigEntry, ConfigSource
-from barnabas.config.alter_op import Edit, Operation
+from barnabas.config.alter_op import AlterConfigOp, OpType
 from barnabas.config.broker_config import find_broker_key
 from barnabas.config.config_resource import EVERY_BROKER, Resource, ResourceKind
 from barnabas.config.properties import parse_properties
@@ -32,7 +32,7 @@ _INHERITED = {
     ResourceKind.TOPIC: set(ConfigSource) - {ConfigSource.DYNAMIC_TOPIC_CONFIG},
     ResourceKind.GROUP: set(ConfigSource) - {ConfigSource.GROUP_CONFIG},
 }
-_MARKS = {"+": Operation.APPEND, "-": Operation.SUBTRACT}
+_MARKS = {"+": OpType.APPEND, "-": OpType.SUBTRACT}
 
 
 def resource(kind: str, name: str) -> Resource:
@@ -50,20 +50,20 @@ def resource(kind: str, name: str) -> Resource:
     return Resource(found, name)
 
 
-def settings(values: Sequence[str], file: Path | None) -> list[Edit]:
+def settings(values: Sequence[str], file: Path | None) -> list[AlterConfigOp]:
     """The edits of `KEY=VALUE`, `KEY+=VALUE` and `KEY-=VALUE` arguments, after those of a .properties file.
 
     :raises Failure: For an argument of another form, or none at all.
     """
     properties = parse_properties(file.read_text(encoding="utf-8")) if file else {}
-    edits = [Edit(key, Operation.SET, value) for key, value in properties.items()]
+    edits = [AlterConfigOp(key, OpType.SET, value) for key, value in properties.items()]
     for text in values:
         key, equals, value = text.partition("=")
         if not key.rstrip("+-") or not equals:
             message = f"{text}: key=value, key+=value or key-=value is expected"
             raise wrong_use(message)
-        operation = _MARKS.get(key[-1], Operation.SET)
-        edits.append(Edit(key if operation is Operation.SET else key[:-1], operation, value))
+        operation = _MARKS.get(key[-1], OpType.SET)
+        edits.append(AlterConfigOp(key if operation is OpType.SET else key[:-1], operation, value))
     _conceal({edit.key: edit.value or "" for edit in edits})
     if not edits:
         raise wrong_use("nothing to set: key=value or --file is expected")
@@ -76,9 +76,9 @@ def _conceal(values: Mapping[str, str]) -> None:
     conceal(values[name] for name, key in keys.items() if key is not None and key.sensitive)
 
 
-def deletions(keys: Sequence[str]) -> list[Edit]:
+def deletions(keys: Sequence[str]) -> list[AlterConfigOp]:
     """The edits that take keys away."""
-    return [Edit(key, Operation.DELETE) for key in keys]
+    return [AlterConfigOp(key, OpType.DELETE) for key in keys]
 
 
 def show_list(bootstrap: str, kinds: Sequence[str], *, as_json: bool) -> None:
@@ -117,7 +117,13 @@ async def _entries(admin: Admin, asked: Resource, keys: Collection[str]) -> list
 
 
 def alter(
-    bootstrap: str, kind: str, name: str, edits: Sequence[Edit], *, validate_only: bool, as_json: bool
+    bootstrap: str,
+    kind: str,
+    name: str,
+    edits: Sequence[AlterConfigOp],
+    *,
+    validate_only: bool,
+    as_json: bool,
 ) -> None:
     """Edit the configs of one resource and say what became of it."""
     asked = resource(kind, name)

@@ -14,11 +14,11 @@ from barnabas.cli.work.progress import progress
 from barnabas.cli.work.times import parse_time_ms
 from barnabas.client.admin.offsets import EARLIEST, LATEST, Isolation, OffsetSpec, find_offsets
 from barnabas.client.consumer.consumer import Consumer, Start
-from barnabas.client.core.cluster import Cluster
+from barnabas.client.core.cluster import ClusterClient
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ConsumeOptions:
     """Which records to print: no `partitions` means all, a negative `start` counts from the end."""
 
     topic: str
@@ -59,7 +59,7 @@ def writer(form: str | None, *, as_json: bool) -> Render:
     return render_json if as_json else compile_format(form or FORMAT_DEFAULT)
 
 
-def run(bootstrap: str, wanted: Wanted, render: Render) -> None:
+def run(bootstrap: str, wanted: ConsumeOptions, render: Render) -> None:
     """Print records until told to stop.
 
     :raises BrokenPipeError: When nobody reads them any more.
@@ -67,7 +67,7 @@ def run(bootstrap: str, wanted: Wanted, render: Render) -> None:
     with_cluster(bootstrap, lambda cluster: _print_records(cluster, wanted, render))
 
 
-async def _print_records(cluster: Cluster, wanted: Wanted, render: Render) -> None:
+async def _print_records(cluster: ClusterClient, wanted: ConsumeOptions, render: Render) -> None:
     starts = await _starts(cluster, wanted)
     left = wanted.count
     async with Consumer(cluster, isolation=wanted.isolation) as consumer:
@@ -81,7 +81,7 @@ async def _print_records(cluster: Cluster, wanted: Wanted, render: Render) -> No
                 left = None if left is None else left - len(records)
 
 
-def _total(consumer: Consumer, wanted: Wanted) -> int:
+def _total(consumer: Consumer, wanted: ConsumeOptions) -> int:
     """How many records will be printed, as far as offsets tell; 0 where nobody knows, or where they are seen anyway."""
     if sys.stdout.isatty() or not wanted.exit_at_end:
         return 0
@@ -89,7 +89,7 @@ def _total(consumer: Consumer, wanted: Wanted) -> int:
     return ahead if wanted.count is None else min(ahead, wanted.count)
 
 
-async def _starts(cluster: Cluster, wanted: Wanted) -> Mapping[TopicPartition, Start]:
+async def _starts(cluster: ClusterClient, wanted: ConsumeOptions) -> Mapping[TopicPartition, Start]:
     topic = await cluster.topic(wanted.topic)
     for index in wanted.partitions:
         topic.partition(index)
@@ -104,7 +104,7 @@ async def _starts(cluster: Cluster, wanted: Wanted) -> Mapping[TopicPartition, S
 
 
 async def _before_end(
-    cluster: Cluster, places: list[TopicPartition], count: int, isolation: Isolation
+    cluster: ClusterClient, places: list[TopicPartition], count: int, isolation: Isolation
 ) -> dict[TopicPartition, Start]:
     first = await find_offsets(cluster, dict.fromkeys(places, EARLIEST))
     last = await find_offsets(cluster, dict.fromkeys(places, LATEST), isolation)

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import NamedTuple
 
-from barnabas.cli.failures import Failure, judge
-from barnabas.client.producer.accumulator import Delivery
+from barnabas.cli.failures import CommandError, judge
+from barnabas.client.producer.accumulator import RecordMetadata
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 #: Errors of single records: the lines after them may arrive.
@@ -21,7 +21,7 @@ _RECORD_ERRORS = frozenset(
 )
 
 
-class Range(NamedTuple):
+class DeliveredRange(NamedTuple):
     """Records in one partition; offsets are -1 with acks=0, which has no answer."""
 
     records: int
@@ -37,10 +37,10 @@ class Deliveries:
     meet as well; these are not reported, but left for the end.
     """
 
-    report: Callable[[Failure], object]
-    partitions: dict[int, Range] = field(default_factory=dict)
+    report: Callable[[CommandError], object]
+    partitions: dict[int, DeliveredRange] = field(default_factory=dict)
     failed_count: int = 0
-    stopping: list[Failure] = field(default_factory=list)
+    stopping: list[CommandError] = field(default_factory=list)
     _pending: dict[str, tuple[list[int], Exception]] = field(default_factory=dict)
 
     @property
@@ -48,7 +48,7 @@ class Deliveries:
         """How many records were delivered."""
         return sum(each.records for each in self.partitions.values())
 
-    def count(self, line: int, delivery: "asyncio.Future[Delivery]") -> None:
+    def count(self, line: int, delivery: "asyncio.Future[RecordMetadata]") -> None:
         """Take the outcome of one line, counted from 1; a cancelled delivery has none."""
         if delivery.cancelled():
             return
@@ -58,8 +58,8 @@ class Deliveries:
             self.fail(line, error)
             return
         tp, offset, _ = delivery.result()
-        before = self.partitions.get(tp.partition, Range(0, offset, offset))
-        self.partitions[tp.partition] = Range(before.records + 1, before.first_offset, offset)
+        before = self.partitions.get(tp.partition, DeliveredRange(0, offset, offset))
+        self.partitions[tp.partition] = DeliveredRange(before.records + 1, before.first_offset, offset)
 
     def fail(self, line: int, error: Exception) -> None:
         """Note that a line was not delivered."""
@@ -93,7 +93,7 @@ def _ranges(lines: Iterable[int]) -> Iterator[tuple[int, int]]:
         yield members[0], members[-1]
 
 
-def _failure(lines: list[int], error: Exception) -> Failure:
+def _failure(lines: list[int], error: Exception) -> CommandError:
     exit_code, kind, hint = judge(error)
     message = f"{lines_text(lines)}: {error}"
-    return Failure(message, hint=hint, exit_code=exit_code, kind=kind, details={"lines": lines})
+    return CommandError(message, hint=hint, exit_code=exit_code, kind=kind, details={"lines": lines})

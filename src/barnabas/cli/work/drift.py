@@ -14,10 +14,10 @@ from barnabas.cli.output import print_json, print_table
 from barnabas.cli.work.calls import with_admin
 from barnabas.cli.work.plan import shown_value
 from barnabas.client.admin.admin import Admin
-from barnabas.client.core.cluster import Cluster
-from barnabas.declared.diff import Change
-from barnabas.declared.drift import Drift, Find, drift_json, from_declared, from_other, watched
-from barnabas.declared.plan import Wish
+from barnabas.client.core.cluster import ClusterClient
+from barnabas.declared.diff import ResourceChange
+from barnabas.declared.drift import DriftEvent, Find, drift_json, from_declared, from_other, watched
+from barnabas.declared.plan import PlanRequest
 from barnabas.declared.state import Choice
 from barnabas.wire.errors import KafkaError
 
@@ -28,7 +28,7 @@ COLUMNS = ("resource", "key", "declared", "found")
 class Compared:
     """What a cluster is compared with: a declared state, or another cluster."""
 
-    wish: Wish | None
+    wish: PlanRequest | None
     against: str | None
     choice: Choice
 
@@ -40,7 +40,7 @@ class Compared:
 def drift(bootstrap: str, compared: Compared, *, as_json: bool) -> bool:
     """Print what differs; gives whether anything does."""
 
-    async def work(admin: Admin) -> Sequence[Change]:
+    async def work(admin: Admin) -> Sequence[ResourceChange]:
         async with contextlib.AsyncExitStack() as stack:
             return await (await _finder(admin, compared, stack))()
 
@@ -97,10 +97,10 @@ class _Looks:
     """Says so when nothing could be found out, and that all is as it was."""
 
     find: Find
-    last: Sequence[Change] | None = None  #: what the last look found that did not fail
+    last: Sequence[ResourceChange] | None = None  #: what the last look found that did not fail
     failure: Exception | None = None  #: why the last one failed that did
 
-    async def look(self) -> Sequence[Change]:
+    async def look(self) -> Sequence[ResourceChange]:
         try:
             self.last = await self.find()
         except (ConnectionError, KafkaError) as error:
@@ -110,7 +110,7 @@ class _Looks:
         return self.last or ()
 
 
-def _report(drift: Drift, left: set[object]) -> None:
+def _report(drift: DriftEvent, left: set[object]) -> None:
     print(json.dumps(drift.as_json(), ensure_ascii=False), flush=True)
     (left.add if drift.has_come else left.discard)(drift.change.place)
 
@@ -120,10 +120,10 @@ async def _finder(admin: Admin, compared: Compared, stack: contextlib.AsyncExitS
         wish = compared.wish
         return lambda: from_declared(admin, wish)
     assert compared.against is not None
-    cluster = Cluster(compared.against, client_id="barnabas-cli", login=current_login())
+    cluster = ClusterClient(compared.against, client_id="barnabas-cli", login=current_login())
     other = Admin(await stack.enter_async_context(cluster))
     return lambda: from_other(admin, other, compared.choice)
 
 
-def _row(change: Change) -> tuple[str, str, str, str]:
+def _row(change: ResourceChange) -> tuple[str, str, str, str]:
     return change.resource, change.key, shown_value(change.after), shown_value(change.before)

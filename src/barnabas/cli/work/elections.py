@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from barnabas.base.ids import TopicPartition
 from barnabas.cli.output import notice
-from barnabas.cli.partitions import Place
+from barnabas.cli.partitions import PartitionArg
 from barnabas.cli.work.calls import with_admin
 from barnabas.cli.work.places import print_outcomes, resolved
 from barnabas.client.admin.admin import Admin
@@ -12,7 +12,7 @@ from barnabas.client.admin.cluster_control import ElectionType
 from barnabas.wire.errors import KafkaError
 
 
-def elect(bootstrap: str, places: Sequence[Place], *, unclean: bool, as_json: bool) -> None:
+def elect(bootstrap: str, places: Sequence[PartitionArg], *, unclean: bool, as_json: bool) -> None:
     """Elect leaders for those partitions, or wherever one is needed, and print what became of each."""
     election = ElectionType.UNCLEAN if unclean else ElectionType.PREFERRED
 

@@ -4,19 +4,19 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from barnabas.base.clock import SystemClock
 from barnabas.base.ids import TopicPartition
-from barnabas.cli.failures import NOT_FOUND, Failure, wrong_use
+from barnabas.cli.failures import NOT_FOUND, CommandError, wrong_use
 from barnabas.cli.output import notice, print_json, print_table
-from barnabas.cli.partitions import Place
+from barnabas.cli.partitions import PartitionArg
 from barnabas.cli.work.calls import with_cluster
 from barnabas.cli.work.places import print_outcomes, resolved
 from barnabas.cli.work.times import parse_time_ms
 from barnabas.client.admin.admin import Admin, raise_errors
-from barnabas.client.admin.group_messages import CommittedOffset
+from barnabas.client.admin.group_messages import OffsetAndMetadata
 from barnabas.client.admin.groups import Groups
 from barnabas.client.admin.offset_resets import reset_offsets
 from barnabas.client.admin.offsets import EARLIEST, LATEST, OffsetSpec
 from barnabas.client.consumer.consumer import Start
-from barnabas.client.core.cluster import Cluster
+from barnabas.client.core.cluster import ClusterClient
 from barnabas.client.group_lags import PartitionLag, lags_of, lags_of_partitions, total_lag
 from barnabas.wire.errors import ErrorCode, KafkaError
 
@@ -25,7 +25,7 @@ _COLUMNS = ("partition", "committed", "end", "lag", "metadata")
 _UNKNOWN = "unknown"
 
 
-def show(bootstrap: str, name: str, places: Sequence[Place] | None, *, as_json: bool) -> None:
+def show(bootstrap: str, name: str, places: Sequence[PartitionArg] | None, *, as_json: bool) -> None:
     """Print committed offsets and lags of the partitions that the group reads, or of `places`.
 
     :raises KafkaError: An error of the group, or of a partition.
@@ -42,7 +42,9 @@ def show(bootstrap: str, name: str, places: Sequence[Place] | None, *, as_json: 
         notice("Without a committed offset, the lag depends on auto.offset.reset of the group's consumers.")
 
 
-async def _lags(cluster: Cluster, name: str, places: Sequence[Place] | None) -> Sequence[PartitionLag]:
+async def _lags(
+    cluster: ClusterClient, name: str, places: Sequence[PartitionArg] | None
+) -> Sequence[PartitionLag]:
     partitions = await _resolved(cluster, places)
     if partitions is not None:
         return await lags_of_partitions(cluster, name, partitions)
@@ -53,16 +55,18 @@ async def _lags(cluster: Cluster, name: str, places: Sequence[Place] | None) -> 
 
 
 async def _committed(
-    cluster: Cluster, name: str, wanted: Sequence[TopicPartition] | None
-) -> dict[TopicPartition, CommittedOffset]:
+    cluster: ClusterClient, name: str, wanted: Sequence[TopicPartition] | None
+) -> dict[TopicPartition, OffsetAndMetadata]:
     found = await Groups(cluster).offsets(name, wanted)
     if not found and wanted is None:  # which Kafka says of groups that there are not, too
         raise_errors((await Groups(cluster).describe([name])).values())
     raise_errors(found.values())
-    return {place: each for place, each in found.items() if isinstance(each, CommittedOffset)}
+    return {place: each for place, each in found.items() if isinstance(each, OffsetAndMetadata)}
 
 
-async def _resolved(cluster: Cluster, places: Iterable[Place] | None) -> list[TopicPartition] | None:
+async def _resolved(
+    cluster: ClusterClient, places: Iterable[PartitionArg] | None
+) -> list[TopicPartition] | None:
     if places is None:
         return None
     return list(await resolved(Admin(cluster), [(place, None) for place in places]))
@@ -71,7 +75,7 @@ async def _resolved(cluster: Cluster, places: Iterable[Place] | None) -> list[To
 def target(*, earliest: bool, latest: bool, offset: int | None, time: str | None) -> Start:
     """Where offsets are to be.
 
-    :raises Failure: Unless exactly one place is named.
+    :raises CommandError: Unless exactly one place is named.
     """
     if [earliest, latest, offset is not None, time is not None].count(True) != 1:
         raise wrong_use("say where to: --to-earliest, --to-latest, --to-offset or --to-time, one of them")
@@ -85,7 +89,7 @@ def target(*, earliest: bool, latest: bool, offset: int | None, time: str | None
 def reset(
     bootstrap: str,
     name: str,
-    places: Sequence[Place] | None,
+    places: Sequence[PartitionArg] | None,
     target: Start,
     *,
     dry_run: bool,
@@ -93,11 +97,11 @@ def reset(
 ) -> None:
     """Commit other offsets, and print them.
 
-    :raises Failure: When there is nothing to commit for.
+    :raises CommandError: When there is nothing to commit for.
     :raises KafkaError: Why an offset was not taken; NON_EMPTY_GROUP for a group that has members.
     """
 
-    async def work(cluster: Cluster) -> dict[TopicPartition, int]:
+    async def work(cluster: ClusterClient) -> dict[TopicPartition, int]:
         given = await _resolved(cluster, places or None)
         committed = await _committed(cluster, name, given)
         now = {place: committed[place].offset if place in committed else None for place in given or committed}
@@ -109,14 +113,14 @@ def reset(
     offsets = with_cluster(bootstrap, work)
     if not offsets:
         message = f"group '{name}' has committed nothing"
-        raise Failure(message, hint="name the topics to commit for", exit_code=NOT_FOUND)
+        raise CommandError(message, hint="name the topics to commit for", exit_code=NOT_FOUND)
     if as_json:
         print_json([place._asdict() | {"offset": offset} for place, offset in sorted(offsets.items())])
     else:
         print_table(("partition", "offset"), sorted(offsets.items()))
 
 
-async def _commit(cluster: Cluster, name: str, offsets: Mapping[TopicPartition, int]) -> None:
+async def _commit(cluster: ClusterClient, name: str, offsets: Mapping[TopicPartition, int]) -> None:
     outcomes = await Groups(cluster).commit_offsets(name, offsets)
     if any(error and error.code is ErrorCode.UNKNOWN_MEMBER_ID for error in outcomes.values()):
         message = f"group '{name}' has members, and so commits by itself"
@@ -124,13 +128,13 @@ async def _commit(cluster: Cluster, name: str, offsets: Mapping[TopicPartition, 
     raise_errors(outcomes.values())
 
 
-def delete(bootstrap: str, name: str, places: Sequence[Place], *, as_json: bool) -> None:
+def delete(bootstrap: str, name: str, places: Sequence[PartitionArg], *, as_json: bool) -> None:
     """Forget commits, and print what became of each.
 
     :raises KafkaError: The first error.
     """
 
-    async def work(cluster: Cluster) -> Mapping[TopicPartition, KafkaError | None]:
+    async def work(cluster: ClusterClient) -> Mapping[TopicPartition, KafkaError | None]:
         return await Groups(cluster).delete_offsets(name, await _resolved(cluster, places) or ())
 
     print_outcomes(with_cluster(bootstrap, work), "forgotten", {}, as_json=as_json)

@@ -8,7 +8,7 @@ from barnabas.cli.output import notice, print_json, print_table
 from barnabas.cli.spark import check_spark_installed
 
 if TYPE_CHECKING:
-    from pyspark_barnabas.jobs.rekey.job import Rekeyed, Wanted
+    from pyspark_barnabas.jobs.rekey.job import Rekeyed, RekeyRequest
 
 
 def wanted(
@@ -20,12 +20,12 @@ def wanted(
     groups: Sequence[str] | None,
     any_place: bool,
     step_records: int,
-) -> "Wanted":
+) -> "RekeyRequest":
     """What these arguments ask for."""
     check_spark_installed()
-    from pyspark_barnabas.jobs.rekey.job import Wanted
+    from pyspark_barnabas.jobs.rekey.job import RekeyRequest
 
-    return Wanted(
+    return RekeyRequest(
         source,
         target,
         was=tuple(was or ()),
@@ -38,7 +38,7 @@ def wanted(
 
 def copy(
     options: Mapping[str, str],
-    wanted: "Wanted",
+    wanted: "RekeyRequest",
     state: Path,
     *,
     cut_over: bool,

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from barnabas.base.ids import TopicPartition
 from barnabas.cli.failures import wrong_use
 from barnabas.cli.output import print_json, print_table
-from barnabas.cli.partitions import Place
+from barnabas.cli.partitions import PartitionArg
 from barnabas.cli.work.calls import with_admin
 from barnabas.cli.work.places import print_outcomes, resolved
 from barnabas.cli.work.waiting import until_done
@@ -19,7 +19,9 @@ _REPLICA_COLUMNS = ("broker", "directory", "replica", "bytes", "lag", "state")
 Descriptions = Mapping[int, list[LogDirDescription]]
 
 
-def describe(bootstrap: str, places: Sequence[Place] | None, broker: int | None, *, as_json: bool) -> None:
+def describe(
+    bootstrap: str, places: Sequence[PartitionArg] | None, broker: int | None, *, as_json: bool
+) -> None:
     """Print the directories of a broker, or of all, and those replicas, or all."""
 
     async def work(admin: Admin) -> Descriptions:
@@ -52,7 +54,7 @@ def describe(bootstrap: str, places: Sequence[Place] | None, broker: int | None,
 def move(
     bootstrap: str,
     directory: str,
-    places: Sequence[Place],
+    places: Sequence[PartitionArg],
     broker: int | None,
     *,
     wait_s: float | None,

@@ -6,7 +6,7 @@ from barnabas.base.ids import uuid_to_text
 from barnabas.cli.output import print_json, print_table
 from barnabas.cli.work.calls import with_cluster
 from barnabas.cli.work.topics import replication_factor
-from barnabas.client.core.metadata import Metadata, Topic
+from barnabas.client.core.metadata import Metadata, TopicInfo
 
 
 def show(bootstrap: str, topic: str | None, *, as_json: bool) -> None:
@@ -34,7 +34,7 @@ def _print_brokers(metadata: Metadata) -> None:
     print_table(("broker", "address", "rack", "controller"), rows, "brokers")
 
 
-def _state(topic: Topic) -> str:
+def _state(topic: TopicInfo) -> str:
     if topic.error is not None:
         return topic.error.code.name
     leaderless = sum(partition.leader < 0 for partition in topic.partitions)
@@ -43,7 +43,7 @@ def _state(topic: Topic) -> str:
     return ", ".join(f"{count} {what}" for count, what in troubles if count) or "ok"
 
 
-def _as_json(metadata: Metadata, topics: list[Topic]) -> dict[str, Any]:
+def _as_json(metadata: Metadata, topics: list[TopicInfo]) -> dict[str, Any]:
     brokers = [
         {"id": node.node_id, "host": node.address.host, "port": node.address.port, "rack": node.rack}
         for node in metadata.nodes.values()
@@ -56,7 +56,7 @@ def _as_json(metadata: Metadata, topics: list[Topic]) -> dict[str, Any]:
     }
 
 
-def _topic_json(topic: Topic) -> dict[str, Any]:
+def _topic_json(topic: TopicInfo) -> dict[str, Any]:
     partitions = [
         {
             "partition": each.partition_index,

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from barnabas.cli.failures import Failure
+from barnabas.cli.failures import CommandError
 from barnabas.wire.errors import KafkaError
 
 
@@ -10,10 +10,10 @@ def raise_all(outcomes: Iterable[object]) -> None:
     """Raise the errors among `outcomes`, when all that succeeded is printed.
 
     :raises KafkaError: When there is one.
-    :raises Failure: Likewise.
+    :raises CommandError: Likewise.
     :raises ExceptionGroup: When there are several.
     """
-    errors = [outcome for outcome in outcomes if isinstance(outcome, KafkaError | Failure)]
+    errors = [outcome for outcome in outcomes if isinstance(outcome, KafkaError | CommandError)]
     if len(errors) > 1:
         message = f"{len(errors)} were refused"
         raise ExceptionGroup(message, errors)

@@ -13,11 +13,11 @@ from types import FrameType
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
-from barnabas.cli.failures import Failure
+from barnabas.cli.failures import CommandError
 from barnabas.cli.options import key_value_pairs
 from barnabas.cli.output import print_json, print_table
 from pyspark_barnabas.pipelines.engine import Watcher, run_pipeline
-from pyspark_barnabas.pipelines.metrics import MetricsServer
+from pyspark_barnabas.pipelines.metrics import PipelineMetricsServer
 from pyspark_barnabas.pipelines.parser import read_pipeline
 from pyspark_barnabas.pipelines.planning import FlowPlan, pipeline_plan
 from pyspark_barnabas.pipelines.state import (
@@ -40,7 +40,7 @@ _LOOPBACK = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.
 def run(file: Path, master: str, conf: Sequence[str], metrics_port: int | None, *, as_json: bool) -> None:
     """Run all flows, and tell how they ended.
 
-    :raises Failure: A flow failed, or the pipeline runs already.
+    :raises CommandError: A flow failed, or the pipeline runs already.
     """
     pipeline = read_pipeline(file)
     with (
@@ -57,17 +57,19 @@ def run(file: Path, master: str, conf: Sequence[str], metrics_port: int | None, 
         try:
             ended = run_pipeline(spark, pipeline, stopping=stopping, watcher=watch)
         except PipelineRuns as error:
-            raise Failure(str(error), hint=f"'barnabas pipeline status {file}' shows how it is") from None
+            raise CommandError(
+                str(error), hint=f"'barnabas pipeline status {file}' shows how it is"
+            ) from None
     _show(ended, as_json=as_json)
     failed = [each.flow for each in ended if each.state is FlowState.FAILED]
     if failed:
-        raise Failure(f"{len(failed)} of {len(ended)} flows failed: {', '.join(failed)}")
+        raise CommandError(f"{len(failed)} of {len(ended)} flows failed: {', '.join(failed)}")
 
 
 def plan(file: Path, master: str, conf: Sequence[str], *, as_json: bool) -> None:
     """Show what would run.
 
-    :raises Failure: A flow would fail.
+    :raises CommandError: A flow would fail.
     """
     pipeline = read_pipeline(file)
     with _session(master, conf) as spark:
@@ -78,7 +80,7 @@ def plan(file: Path, master: str, conf: Sequence[str], *, as_json: bool) -> None
         print("\n\n".join("\n".join(_plan_lines(each)) for each in plans))
     failed = [each.flow for each in plans if each.error is not None]
     if failed:
-        raise Failure(f"{len(failed)} of {len(plans)} flows would fail: {', '.join(failed)}")
+        raise CommandError(f"{len(failed)} of {len(plans)} flows would fail: {', '.join(failed)}")
 
 
 def status(file: Path, *, as_json: bool) -> None:
@@ -130,7 +132,7 @@ def _session(master: str, conf: Sequence[str]) -> Iterator[SparkSession]:
     try:
         spark = spark_session("barnabas-pipeline", master=master, settings=settings)
     except JavaNotFound as error:
-        raise Failure(str(error)) from error
+        raise CommandError(str(error)) from error
     try:
         yield spark
     finally:
@@ -161,7 +163,7 @@ def _metrics(port: int | None) -> Iterator[Watcher]:
     if port is None:
         yield lambda statuses: None
         return
-    with MetricsServer(port) as server:
+    with PipelineMetricsServer(port) as server:
         print(f"metrics: http://127.0.0.1:{server.port}/metrics", file=sys.stderr)
         yield server.take
 

@@ -5,16 +5,18 @@ from typing import TypeVar
 
 from barnabas.base.ids import TopicPartition
 from barnabas.cli.output import print_json
-from barnabas.cli.partitions import Place
+from barnabas.cli.partitions import PartitionArg
 from barnabas.cli.work.outcomes import raise_all
 from barnabas.client.admin.admin import Admin, raise_errors
-from barnabas.client.core.metadata import Topic
+from barnabas.client.core.metadata import TopicInfo
 from barnabas.wire.errors import KafkaError
 
 ValueT = TypeVar("ValueT")
 
 
-async def resolved(admin: Admin, places: Iterable[tuple[Place, ValueT]]) -> dict[TopicPartition, ValueT]:
+async def resolved(
+    admin: Admin, places: Iterable[tuple[PartitionArg, ValueT]]
+) -> dict[TopicPartition, ValueT]:
     """Each partition with its value; a topic without a partition stands for all of its partitions.
 
     :raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION for such a topic that is not there.
@@ -28,7 +30,7 @@ async def resolved(admin: Admin, places: Iterable[tuple[Place, ValueT]]) -> dict
         topic = topics.get(place.topic)
         if place.partition is not None:
             found[TopicPartition(place.topic, place.partition)] = value
-        elif isinstance(topic, Topic):
+        elif isinstance(topic, TopicInfo):
             for each in topic.partitions:
                 found[TopicPartition(place.topic, each.partition_index)] = value
     return found

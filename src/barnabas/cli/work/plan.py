@@ -6,16 +6,21 @@ from typing import Any
 from barnabas.base.clock import SystemClock
 from barnabas.cli.output import Row, print_json, print_table
 from barnabas.cli.work.calls import with_admin
-from barnabas.declared.diff import Action, Change, Level, shown
-from barnabas.declared.plan import Plan, Wish, make_plan
+from barnabas.declared.diff import ChangeAction, Level, ResourceChange, shown
+from barnabas.declared.plan import Plan, PlanRequest, make_plan
 from barnabas.declared.state import Credential
 
 COLUMNS = ("", "resource", "key", "before", "after", "")
-_MARKS = {Action.CREATE: "+", Action.ALTER: "~", Action.DELETE: "-", Action.EXPECT: "!"}
+_MARKS = {
+    ChangeAction.CREATE: "+",
+    ChangeAction.ALTER: "~",
+    ChangeAction.DELETE: "-",
+    ChangeAction.EXPECT: "!",
+}
 _FLAGS = {Level.DESTRUCTIVE: "destructive", Level.LOCKOUT: "lockout", Level.IMPOSSIBLE: "impossible"}
 
 
-def plan(bootstrap: str, wish: Wish, *, as_json: bool) -> bool:
+def plan(bootstrap: str, wish: PlanRequest, *, as_json: bool) -> bool:
     """Print what would be done; gives whether there is anything."""
     made = with_admin(bootstrap, lambda admin: make_plan(admin, wish, SystemClock()))
     if as_json:
@@ -36,7 +41,7 @@ def print_plan(made: Plan) -> None:
     print(summary(made))
 
 
-def _row(change: Change) -> Row:
+def _row(change: ResourceChange) -> Row:
     before, after = (shown_value(value) for value in (change.before, change.after))
     return _MARKS[change.action], change.resource, change.key, before, after, _FLAGS.get(change.level, "")
 
@@ -51,7 +56,7 @@ def shown_value(value: Any) -> str:
     return "-" if text is None else f"{text:.15g}" if isinstance(text, float) else str(text)
 
 
-def remarks(changes: Iterable[Change]) -> list[str]:
+def remarks(changes: Iterable[ResourceChange]) -> list[str]:
     """What is to be known, once of each thing: `topic/orders partitions: 50% of keys ...`."""
     told: dict[tuple[str, str], str] = {}
     for change in changes:
@@ -64,7 +69,9 @@ def remarks(changes: Iterable[Change]) -> list[str]:
 def summary(made: Plan) -> str:
     """How many changes there are."""
     done = [
-        f"{made.counts[action.value]} to {action.value}" for action in Action if made.counts[action.value]
+        f"{made.counts[action.value]} to {action.value}"
+        for action in ChangeAction
+        if made.counts[action.value]
     ]
     grave = [f"{made.counts[word]} {word}" for word in ("destructive", "impossible") if made.counts[word]]
     return "; ".join(", ".join(part) for part in (done, grave) if part)

@@ -8,14 +8,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from barnabas.cli.failures import Failure, report
+from barnabas.cli.failures import CommandError, report
 from barnabas.cli.output import notice, print_json
 from barnabas.cli.work.calls import with_cluster
 from barnabas.cli.work.deliveries import Deliveries
 from barnabas.cli.work.lines import read_lines
 from barnabas.cli.work.progress import progress
 from barnabas.client.admin.admin import Admin
-from barnabas.client.core.cluster import Cluster
+from barnabas.client.core.cluster import ClusterClient
 from barnabas.client.producer.producer import Producer
 from barnabas.config.config_resource import Resource, ResourceKind
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -31,7 +31,7 @@ _AUTO_CREATE = "auto.create.topics.enable"
 
 
 @dataclass(frozen=True)
-class Plan:
+class ProduceOptions:
     """What becomes of a line."""
 
     topic: str
@@ -56,17 +56,17 @@ def plan(
     partition: int | None,
     compression: str,
     acks: str,
-) -> Plan:
+) -> ProduceOptions:
     """From the words of the command line."""
     separator = None if key_separator is None else key_separator.encode()
     encoded = tuple((name, value.encode()) for name, value in headers)
-    return Plan(topic, separator, encoded, partition, Compression[compression.upper()], _ACKS[acks])
+    return ProduceOptions(topic, separator, encoded, partition, Compression[compression.upper()], _ACKS[acks])
 
 
-def run(bootstrap: str, plan: Plan, file: Path | None, *, as_json: bool) -> None:
+def run(bootstrap: str, plan: ProduceOptions, file: Path | None, *, as_json: bool) -> None:
     """Send every line, then print how many records arrived.
 
-    :raises Failure: For lines that did not arrive, which it names.
+    :raises CommandError: For lines that did not arrive, which it names.
     :raises ExceptionGroup: The same for several reasons.
     """
     descriptor = sys.stdin.fileno() if file is None else os.open(file, os.O_RDONLY)
@@ -89,10 +89,10 @@ def run(bootstrap: str, plan: Plan, file: Path | None, *, as_json: bool) -> None
 def _check(deliveries: Deliveries, unread_after: int | None) -> None:
     failures = list(deliveries.stopping)
     if unread_after is not None:
-        failures.append(Failure(f"input after line {unread_after} was not read"))
+        failures.append(CommandError(f"input after line {unread_after} was not read"))
     if deliveries.failed_count and not failures:
         total = deliveries.records_count + deliveries.failed_count
-        raise Failure(f"{deliveries.failed_count} of {total} lines were not delivered")
+        raise CommandError(f"{deliveries.failed_count} of {total} lines were not delivered")
     if len(failures) > 1:
         message = "lines were not delivered"
         raise ExceptionGroup(message, failures)
@@ -100,7 +100,9 @@ def _check(deliveries: Deliveries, unread_after: int | None) -> None:
         raise failure
 
 
-async def _send_lines(cluster: Cluster, plan: Plan, descriptor: int, deliveries: Deliveries) -> int | None:
+async def _send_lines(
+    cluster: ClusterClient, plan: ProduceOptions, descriptor: int, deliveries: Deliveries
+) -> int | None:
     """Send lines until the input ends, or until an error that later lines would meet as well.
 
     :returns: The last line that was read, if it is not known to be the end of the input.
@@ -125,7 +127,7 @@ async def _send_lines(cluster: Cluster, plan: Plan, descriptor: int, deliveries:
 
 
 async def _send(
-    producer: Producer, plan: Plan, lines: Sequence[bytes], lines_count: int, deliveries: Deliveries
+    producer: Producer, plan: ProduceOptions, lines: Sequence[bytes], lines_count: int, deliveries: Deliveries
 ) -> int:
     """Send lines and return the number of the last one."""
     try:
@@ -145,7 +147,7 @@ async def _send(
     return lines_count
 
 
-async def _refuse_missing(cluster: Cluster, topic: str) -> None:
+async def _refuse_missing(cluster: ClusterClient, topic: str) -> None:
     """Spare who waits for a topic that nobody will make; whatever else is wrong the producer finds out.
 
     :raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION, where brokers make no topics unasked.
@@ -159,7 +161,7 @@ async def _refuse_missing(cluster: Cluster, topic: str) -> None:
         return
 
 
-async def _may_be_made(cluster: Cluster) -> bool:
+async def _may_be_made(cluster: ClusterClient) -> bool:
     """Whether brokers make topics that are asked for, as far as one of them tells."""
     brokers = [Resource(ResourceKind.BROKER, str(node)) for node in list(cluster.metadata.nodes)[:1]]
     try:

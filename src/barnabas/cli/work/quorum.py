@@ -9,7 +9,7 @@ from barnabas.cli.work.calls import with_admin
 from barnabas.client.admin.admin import Admin
 from barnabas.client.admin.cluster_control import QuorumReplica
 from barnabas.client.admin.voters import Voter, Voters
-from barnabas.client.core.address import Address, parse_bootstrap
+from barnabas.client.core.address import BrokerAddress, parse_bootstrap
 
 
 def describe(bootstrap: str, *, as_json: bool) -> None:
@@ -93,7 +93,7 @@ def _change(
     with_admin(bootstrap, lambda admin: change(admin, voter))
 
 
-def _endpoints(texts: Sequence[str]) -> Mapping[str, Address]:
+def _endpoints(texts: Sequence[str]) -> Mapping[str, BrokerAddress]:
     pairs = key_value_pairs(list(texts), "LISTENER=HOST:PORT")
     return {name: parse_bootstrap(address)[0] for name, address in pairs}
 

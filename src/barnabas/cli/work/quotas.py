@@ -6,7 +6,7 @@ from barnabas.cli.failures import wrong_use
 from barnabas.cli.output import notice, print_json, print_table
 from barnabas.cli.work.calls import with_admin
 from barnabas.client.admin.admin import Admin, raise_errors
-from barnabas.client.admin.quotas import Alteration, Entity
+from barnabas.client.admin.quotas import ClientQuotaAlteration, Entity
 
 ENTITY_TYPES = ("user", "client-id", "ip")
 
@@ -68,7 +68,7 @@ def set_values(bootstrap: str, words: Iterable[str], *, validate_only: bool, as_
     """Set quotas and say so."""
     entity, others = whose(words)
     _check(entity, others, "KEY=VALUE")
-    alteration = Alteration(entity, values(others))
+    alteration = ClientQuotaAlteration(entity, values(others))
     with_admin(bootstrap, lambda admin: _alter(admin, alteration, validate_only=validate_only))
     _print_done("could be set" if validate_only else "set", alteration, as_json=as_json)
 
@@ -93,22 +93,22 @@ def _check(entity: Entity, others: Iterable[str], wanted: str) -> None:
         raise wrong_use("no quota is named", f"say some {wanted}")
 
 
-async def _remove(admin: Admin, entity: Entity, keys: Iterable[str]) -> Alteration:
+async def _remove(admin: Admin, entity: Entity, keys: Iterable[str]) -> ClientQuotaAlteration:
     names = list(keys)
     if not names:
         found = await admin.describe_client_quotas(entity, strict=True)
         names = sorted(found.get(entity, {}))
-    alteration = Alteration(entity, dict.fromkeys(names))
+    alteration = ClientQuotaAlteration(entity, dict.fromkeys(names))
     await _alter(admin, alteration)
     return alteration
 
 
-async def _alter(admin: Admin, alteration: Alteration, *, validate_only: bool = False) -> None:
+async def _alter(admin: Admin, alteration: ClientQuotaAlteration, *, validate_only: bool = False) -> None:
     outcomes = await admin.alter_client_quotas([alteration], validate_only=validate_only)
     raise_errors(outcomes.values())
 
 
-def _print_done(verb: str, alteration: Alteration, *, as_json: bool) -> None:
+def _print_done(verb: str, alteration: ClientQuotaAlteration, *, as_json: bool) -> None:
     changed: Mapping[str, float | None] = alteration.values
     if as_json:
         print_json({"entity": dict(alteration.entity), "done": verb, "quotas": dict(changed)})

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from barnabas.base.ids import TopicPartition
 from barnabas.cli.output import notice, print_json, print_table
-from barnabas.cli.partitions import Place
+from barnabas.cli.partitions import PartitionArg
 from barnabas.cli.work.calls import with_admin
 from barnabas.cli.work.places import print_outcomes, resolved
 from barnabas.cli.work.waiting import until_done
@@ -26,7 +26,7 @@ def show_list(bootstrap: str, *, as_json: bool) -> None:
 
 def start(
     bootstrap: str,
-    targets: Sequence[tuple[Place, list[int]]],
+    targets: Sequence[tuple[PartitionArg, list[int]]],
     *,
     keep_factor: bool,
     wait_s: float | None,
@@ -49,7 +49,7 @@ def start(
     print_outcomes(outcomes, "moves" if wait_s is None else "moved", {}, as_json=as_json)
 
 
-def cancel(bootstrap: str, places: Sequence[Place], *, as_json: bool) -> None:
+def cancel(bootstrap: str, places: Sequence[PartitionArg], *, as_json: bool) -> None:
     """Call moves off and print what became of each."""
     targets = [(place, None) for place in places]
     outcomes = with_admin(bootstrap, lambda admin: _alter(admin, targets, False))
@@ -57,7 +57,7 @@ def cancel(bootstrap: str, places: Sequence[Place], *, as_json: bool) -> None:
 
 
 async def _alter(
-    admin: Admin, targets: Sequence[tuple[Place, list[int] | None]], keep_factor: bool
+    admin: Admin, targets: Sequence[tuple[PartitionArg, list[int] | None]], keep_factor: bool
 ) -> dict[TopicPartition, KafkaError | None]:
     return await admin.alter_partition_reassignments(
         await resolved(admin, targets), allow_replication_factor_change=not keep_factor

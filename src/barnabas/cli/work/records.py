@@ -5,9 +5,9 @@ from typing import Any, NamedTuple
 
 from barnabas.base.clock import SystemClock
 from barnabas.base.ids import TopicPartition
-from barnabas.cli.failures import REFUSED, Failure
+from barnabas.cli.failures import REFUSED, CommandError
 from barnabas.cli.output import print_json, print_table
-from barnabas.cli.partitions import Place
+from barnabas.cli.partitions import PartitionArg
 from barnabas.cli.work.calls import with_admin
 from barnabas.cli.work.outcomes import raise_all
 from barnabas.cli.work.places import resolved
@@ -31,7 +31,7 @@ class _Asked(NamedTuple):
 
 
 def show_offsets(
-    bootstrap: str, places: Sequence[Place], time: str | None, *, committed: bool, as_json: bool
+    bootstrap: str, places: Sequence[PartitionArg], time: str | None, *, committed: bool, as_json: bool
 ) -> None:
     """Print where partitions begin and end.
 
@@ -110,7 +110,7 @@ def _shown(cell: object) -> object:
     return "" if cell is None else cell
 
 
-def show_epoch_ends(bootstrap: str, places: Sequence[Place], epoch: int, *, as_json: bool) -> None:
+def show_epoch_ends(bootstrap: str, places: Sequence[PartitionArg], epoch: int, *, as_json: bool) -> None:
     """Print where an epoch ended.
 
     :raises KafkaError: For partitions that cannot be asked, when the others are printed.
@@ -139,7 +139,7 @@ def show_epoch_ends(bootstrap: str, places: Sequence[Place], epoch: int, *, as_j
     raise_all(outcomes.values())
 
 
-def delete(bootstrap: str, targets: Sequence[tuple[Place, int | None]], *, as_json: bool) -> None:
+def delete(bootstrap: str, targets: Sequence[tuple[PartitionArg, int | None]], *, as_json: bool) -> None:
     """Delete what lies before offsets, and print where partitions begin now.
 
     :raises KafkaError: For partitions that are refused, when the others are printed.
@@ -169,4 +169,4 @@ def _explained(place: TopicPartition, outcome: int | KafkaError) -> object:
         f"produce null values for the keys to remove; or 'barnabas configs set topic {topic} cleanup.policy+=delete', "
         "after which retention.ms and retention.bytes of the topic delete records, too"
     )
-    return Failure(message, hint=hint, exit_code=REFUSED, kind=outcome.code.name)
+    return CommandError(message, hint=hint, exit_code=REFUSED, kind=outcome.code.name)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from barnabas.cli.output import notice, print_json, print_table
 from barnabas.cli.work.calls import with_cluster
 from barnabas.cli.work.outcomes import raise_all
-from barnabas.client.admin.topic_partitions import PartitionState, describe_topic_partitions
+from barnabas.client.admin.topic_partitions import PartitionDescription, describe_topic_partitions
 from barnabas.wire.errors import KafkaError
 
 _COLUMNS = ("partition", "leader", "epoch", "replicas", "isr", "eligible", "last eligible", "offline")
@@ -33,11 +33,11 @@ def show(bootstrap: str, names: Sequence[str], *, unhealthy: bool, as_json: bool
         notice("every partition has a leader and all of its replicas" if unhealthy else "no topics yet")
 
 
-def _is_healthy(each: PartitionState) -> bool:
+def _is_healthy(each: PartitionDescription) -> bool:
     return each.leader >= 0 and len(each.isr) == len(each.replicas) and not each.offline
 
 
-def _row(topic: str, each: PartitionState) -> tuple[object, ...]:
+def _row(topic: str, each: PartitionDescription) -> tuple[object, ...]:
     nodes = (each.replicas, each.isr, each.eligible, each.last_known_eligible, each.offline)
     leader = each.leader if each.leader >= 0 else "none"
     return (

@@ -17,7 +17,7 @@ from barnabas.client.admin.model import (
     NewTopic,
 )
 from barnabas.client.admin.offsets import EARLIEST, LATEST, ListedOffset, OffsetSpec
-from barnabas.client.core.metadata import Topic
+from barnabas.client.core.metadata import TopicInfo
 from barnabas.config.config_resource import Resource, ResourceKind
 from barnabas.wire.errors import ErrorCode, KafkaError
 
@@ -27,7 +27,7 @@ _PARTITION_COLUMNS = ("partition", "leader", "replicas", "isr", "earliest", "lat
 class Description(NamedTuple):
     """Everything that is shown of one topic."""
 
-    topic: Topic
+    topic: TopicInfo
     configs: list[ConfigEntry]
     offsets: Mapping[tuple[int, OffsetSpec], int | None]
 
@@ -36,7 +36,9 @@ def show_list(bootstrap: str, *, internal: bool, as_json: bool) -> None:
     """Print all topics."""
     found = with_admin(bootstrap, lambda admin: admin.describe_topics())
     topics = [
-        topic for topic in found.values() if isinstance(topic, Topic) and (internal or not topic.is_internal)
+        topic
+        for topic in found.values()
+        if isinstance(topic, TopicInfo) and (internal or not topic.is_internal)
     ]
     if as_json:
         print_json([_summary(topic) for topic in topics])
@@ -86,7 +88,7 @@ def delete(
 
         async def left() -> int:
             found = await admin.describe_topics(gone)
-            return sum(isinstance(each, Topic) for each in found.values())
+            return sum(isinstance(each, TopicInfo) for each in found.values())
 
         if wait_s is not None:
             await until_done(admin.cluster, left, wait_s, "deletion of topics")
@@ -118,7 +120,7 @@ def describe(bootstrap: str, names: Collection[str], *, as_json: bool) -> None:
     raise_all(outcomes)
 
 
-def replication_factor(topic: Topic) -> int:
+def replication_factor(topic: TopicInfo) -> int:
     """How many replicas its partitions have."""
     return max((len(partition.replicas) for partition in topic.partitions), default=0)
 
@@ -156,7 +158,7 @@ def _outcome_json(name: str, outcome: CreatedTopic | KafkaError | None) -> dict[
     return {"topic": name, "error": None, "topic_id": uuid_to_text(outcome.topic_id), **made}
 
 
-def _summary(topic: Topic) -> dict[str, Any]:
+def _summary(topic: TopicInfo) -> dict[str, Any]:
     return {
         "topic": topic.name,
         "topic_id": uuid_to_text(topic.topic_id),
@@ -168,7 +170,7 @@ def _summary(topic: Topic) -> dict[str, Any]:
 
 async def _described(admin: Admin, names: Collection[str]) -> list[Description | KafkaError]:
     topics = await admin.describe_topics(names)
-    there = [topic for topic in topics.values() if isinstance(topic, Topic)]
+    there = [topic for topic in topics.values() if isinstance(topic, TopicInfo)]
     configs = await admin.describe_configs(Resource(ResourceKind.TOPIC, topic.name) for topic in there)
     described: list[Description | KafkaError] = []
     for topic in there:
@@ -185,7 +187,7 @@ def _own(configs: list[ConfigEntry]) -> list[ConfigEntry]:
     return sorted(config for config in configs if config.source is ConfigSource.DYNAMIC_TOPIC_CONFIG)
 
 
-async def _offsets(admin: Admin, topic: Topic) -> dict[tuple[int, OffsetSpec], int | None]:
+async def _offsets(admin: Admin, topic: TopicInfo) -> dict[tuple[int, OffsetSpec], int | None]:
     offsets: dict[tuple[int, OffsetSpec], int | None] = {}
     led = [each.partition_index for each in topic.partitions if each.leader >= 0]
     for spec in (EARLIEST, LATEST):

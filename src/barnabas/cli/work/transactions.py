@@ -30,7 +30,7 @@ _PRODUCER_COLUMNS = (
 )
 
 
-class Wanted(NamedTuple):
+class TransactionFilter(NamedTuple):
     """Filters; what is empty, negative or None lets everything pass."""
 
     states: Sequence[str]
@@ -39,7 +39,7 @@ class Wanted(NamedTuple):
     pattern: str | None
 
 
-def show_list(bootstrap: str, wanted: Wanted, *, as_json: bool) -> None:
+def show_list(bootstrap: str, wanted: TransactionFilter, *, as_json: bool) -> None:
     """Print transactional ids."""
     found = with_cluster(
         bootstrap,

@@ -10,7 +10,7 @@ from barnabas.cli.output import notice, print_json, print_table
 from barnabas.cli.work.calls import with_admin
 from barnabas.cli.work.outcomes import raise_all
 from barnabas.client.admin.admin import Admin
-from barnabas.client.admin.extensions.trash import Trashed, TrashedTopic
+from barnabas.client.admin.extensions.trash import Trashed, TrashedTopicDescription
 from barnabas.wire.errors import KafkaError
 
 _COLUMNS = ("topic", "id", "partitions", "bytes", "deleted", "by", "expires")
@@ -92,6 +92,6 @@ def _moment(time_ms: int) -> str:
     return datetime.fromtimestamp(time_ms / 1000).astimezone().isoformat(" ", "seconds")
 
 
-def _plain(topic: TrashedTopic) -> dict[str, Any]:
+def _plain(topic: TrashedTopicDescription) -> dict[str, Any]:
     fields = topic._asdict()
     return {"topic": fields.pop("name"), **fields, "topic_id": uuid_to_text(topic.topic_id)}

@@ -10,7 +10,7 @@ from barnabas.cli.output import notice, print_json, print_table
 from barnabas.cli.work.calls import with_admin
 from barnabas.cli.work.outcomes import raise_all
 from barnabas.client.admin.admin import Admin, raise_errors
-from barnabas.client.admin.scram import Deletion, Upsertion
+from barnabas.client.admin.scram import Upsertion, UserScramCredentialDeletion
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.scram import MECHANISMS_BY_TITLE, ScramMechanism
 
@@ -79,18 +79,18 @@ def remove(bootstrap: str, name: str, titles: Sequence[str], *, as_json: bool) -
     _print_done("removed", deletions, as_json=as_json)
 
 
-async def _remove(admin: Admin, name: str, titles: Sequence[str]) -> list[Deletion]:
+async def _remove(admin: Admin, name: str, titles: Sequence[str]) -> list[UserScramCredentialDeletion]:
     described = await admin.describe_user_scram_credentials([name])
     raise_errors(described.values())
     there = described[name]
     assert not isinstance(there, KafkaError)
     mechanisms = [MECHANISMS_BY_TITLE[title] for title in titles] or list(there)
-    deletions = [Deletion(name, mechanism) for mechanism in mechanisms]
+    deletions = [UserScramCredentialDeletion(name, mechanism) for mechanism in mechanisms]
     await _alter(admin, deletions)
     return deletions
 
 
-async def _alter(admin: Admin, alterations: Sequence[Upsertion | Deletion]) -> None:
+async def _alter(admin: Admin, alterations: Sequence[Upsertion | UserScramCredentialDeletion]) -> None:
     """One after another: a request may name a user only once."""
     for alteration in alterations:
         outcomes = await admin.alter_user_scram_credentials([alteration])
@@ -99,7 +99,7 @@ async def _alter(admin: Admin, alterations: Sequence[Upsertion | Deletion]) -> N
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"no answer about user '{alteration.user}'")
 
 
-def _print_done(verb: str, done: Sequence[Upsertion | Deletion], *, as_json: bool) -> None:
+def _print_done(verb: str, done: Sequence[Upsertion | UserScramCredentialDeletion], *, as_json: bool) -> None:
     if as_json:
         print_json([{"user": each.user, "mechanism": each.mechanism.title, "done": verb} for each in done])
         return

@@ -5,13 +5,13 @@ from collections.abc import Iterable
 from typing import Any
 
 from barnabas.base.ids import TopicPartition
-from barnabas.cli.failures import Failure
+from barnabas.cli.failures import CommandError
 from barnabas.cli.output import notice, print_json, print_table
 from barnabas.cli.work.calls import with_cluster
 from barnabas.client.admin.offsets import EARLIEST, LATEST, Isolation, find_offsets
 from barnabas.client.consumer.consumer import Consumer
 from barnabas.client.consumer.log_reader import read_log
-from barnabas.client.core.cluster import Cluster
+from barnabas.client.core.cluster import ClusterClient
 from barnabas.client.producer.producer import Producer
 from barnabas.verify_eos.checks import (
     KINDS,
@@ -44,7 +44,7 @@ def produce(bootstrap: str, topic: str, count: int, rate: int | None, *, as_json
         notice(f"{count} inputs to {topic}")
 
 
-async def _produce(cluster: Cluster, topic: str, count: int, rate: int | None) -> None:
+async def _produce(cluster: ClusterClient, topic: str, count: int, rate: int | None) -> None:
     places = await _places(cluster, topic)
     following = await find_offsets(cluster, dict.fromkeys(places, LATEST))
     clock, started_ms = cluster.retry.clock, cluster.retry.clock.monotonic_ms()
@@ -65,7 +65,7 @@ async def _produce(cluster: Cluster, topic: str, count: int, rate: int | None) -
 def check(bootstrap: str, inputs: str, outputs: str, wait_s: int, *, as_json: bool) -> None:
     """Print what was found.
 
-    :raises Failure: When the outputs do not hold each input exactly once.
+    :raises CommandError: When the outputs do not hold each input exactly once.
     """
     findings = with_cluster(bootstrap, lambda cluster: _check(cluster, inputs, outputs, wait_s))
     if as_json:
@@ -75,11 +75,11 @@ def check(bootstrap: str, inputs: str, outputs: str, wait_s: int, *, as_json: bo
     if not findings.is_exactly_once:
         kinds = ", ".join(f"{len(found)} {kind}" for kind, found in findings.faults.items() if found)
         message = f"{outputs} does not hold each of {findings.inputs_count} inputs exactly once: {kinds}"
-        raise Failure(message)
+        raise CommandError(message)
     notice(f"{outputs} holds each of {findings.inputs_count} inputs exactly once")
 
 
-async def _check(cluster: Cluster, input_topic: str, output_topic: str, wait_s: int) -> Findings:
+async def _check(cluster: ClusterClient, input_topic: str, output_topic: str, wait_s: int) -> Findings:
     inputs: dict[TopicPartition, list[Number | None]] = {
         place: [] for place in await _places(cluster, input_topic)
     }
@@ -97,7 +97,7 @@ async def _check(cluster: Cluster, input_topic: str, output_topic: str, wait_s: 
 
 
 async def _wait_for(
-    cluster: Cluster, places: Iterable[TopicPartition], wanted: set[Number], timeout_ms: int
+    cluster: ClusterClient, places: Iterable[TopicPartition], wanted: set[Number], timeout_ms: int
 ) -> None:
     """Wait until every input has an output, or the time is over."""
     clock = cluster.retry.clock
@@ -112,7 +112,7 @@ async def _wait_for(
 
 
 async def _read_outputs(
-    cluster: Cluster, places: Iterable[TopicPartition]
+    cluster: ClusterClient, places: Iterable[TopicPartition]
 ) -> tuple[list[Output], dict[TopicPartition, int]]:
     """The outputs that a client sees, and where each partition ended for it."""
     outputs: list[Output] = []
@@ -125,14 +125,14 @@ async def _read_outputs(
     return outputs, ends
 
 
-async def _read_fates(cluster: Cluster, place: TopicPartition, read_up_to: int) -> ReadLog:
+async def _read_fates(cluster: ClusterClient, place: TopicPartition, read_up_to: int) -> ReadLog:
     fates = Fates()
     async for batches in read_log(cluster, place):
         fates.take(batches)
     return ReadLog(fates.by_offset, read_up_to)
 
 
-async def _places(cluster: Cluster, topic: str) -> list[TopicPartition]:
+async def _places(cluster: ClusterClient, topic: str) -> list[TopicPartition]:
     described = await cluster.topic(topic)
     return [TopicPartition(topic, each.partition_index) for each in described.partitions]
 

@@ -2,16 +2,18 @@
 
 from collections.abc import Awaitable, Callable
 
-from barnabas.cli.failures import Failure
+from barnabas.cli.failures import CommandError
 from barnabas.cli.work.progress import progress
-from barnabas.client.core.cluster import Cluster
+from barnabas.client.core.cluster import ClusterClient
 
 
-async def until_done(cluster: Cluster, left: Callable[[], Awaitable[int]], wait_s: float, what: str) -> None:
+async def until_done(
+    cluster: ClusterClient, left: Callable[[], Awaitable[int]], wait_s: float, what: str
+) -> None:
     """Ask again and again how much is left, with progress for people, until nothing is.
 
     :param what: what is waited for, as a sentence begins with it.
-    :raises Failure: When that takes longer than `wait_s` seconds.
+    :raises CommandError: When that takes longer than `wait_s` seconds.
     """
     retry = cluster.retry
     give_up_ms = retry.clock.monotonic_ms() + wait_s * 1000
@@ -21,7 +23,7 @@ async def until_done(cluster: Cluster, left: Callable[[], Awaitable[int]], wait_
         while before:
             if retry.clock.monotonic_ms() >= give_up_ms:
                 message = f"{what}: not done after {wait_s:g} s, {before} left"
-                raise Failure(
+                raise CommandError(
                     message, hint="the brokers go on with it; look again later, or give --wait more seconds"
                 )
             attempts += 1

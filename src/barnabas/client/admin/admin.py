@@ -32,10 +32,10 @@ from barnabas.client.admin.model import (
     responsible_node,
 )
 from barnabas.client.admin.offsets import Isolation, ListedOffset, OffsetSpec, list_offsets
-from barnabas.client.core.cluster import Cluster
+from barnabas.client.core.cluster import ClusterClient
 from barnabas.client.core.errors import check, error_for
-from barnabas.client.core.metadata import Topic
-from barnabas.config.alter_op import Edit
+from barnabas.client.core.metadata import TopicInfo
+from barnabas.config.alter_op import AlterConfigOp
 from barnabas.config.config_resource import Resource, ResourceKind
 from barnabas.wire.acls import AclBinding, AclFilter
 from barnabas.wire.barnabas_messages.describe_acl_use import DescribeAclUseRequest
@@ -80,7 +80,7 @@ def raise_errors(outcomes: Iterable[object]) -> None:
 class Admin:
     """Administers the cluster that it is given; has no state of its own."""
 
-    def __init__(self, cluster: Cluster, *, timeout_ms: int = TIMEOUT_MS) -> None:
+    def __init__(self, cluster: ClusterClient, *, timeout_ms: int = TIMEOUT_MS) -> None:
         self.cluster = cluster
         self.timeout_ms = timeout_ms  #: how long brokers may work on one call
 
@@ -93,7 +93,9 @@ class Admin:
         """
         return await self.cluster.retrying(lambda: self.cluster.send(request, node))
 
-    async def describe_topics(self, names: Collection[str] | None = None) -> dict[str, Topic | KafkaError]:
+    async def describe_topics(
+        self, names: Collection[str] | None = None
+    ) -> dict[str, TopicInfo | KafkaError]:
         """The topics of those names, or all; an unknown one has UNKNOWN_TOPIC_OR_PARTITION."""
         metadata = await self.cluster.retrying(lambda: self.cluster.refresh(names))
         found = metadata.topics if names is None else {name: metadata.topics[name] for name in names}
@@ -167,7 +169,7 @@ class Admin:
         return outcomes
 
     async def alter_configs(
-        self, edits: Mapping[Resource, Sequence[Edit]], *, validate_only: bool = False
+        self, edits: Mapping[Resource, Sequence[AlterConfigOp]], *, validate_only: bool = False
     ) -> dict[Resource, KafkaError | None]:
         """Edit the configs of each resource, or with `validate_only` find out whether it could be done.
 
@@ -262,7 +264,7 @@ class Admin:
         return scram.described(await self.send(scram.describing(users)))
 
     async def alter_user_scram_credentials(
-        self, alterations: Iterable[scram.Upsertion | scram.Deletion]
+        self, alterations: Iterable[scram.Upsertion | scram.UserScramCredentialDeletion]
     ) -> dict[str, KafkaError | None]:
         """Set or delete credentials, one of each user at a time; None stands for success."""
         return scram.altered(await self._send_to_controller(scram.altering(alterations), "results"))
@@ -277,7 +279,7 @@ class Admin:
         return quotas.described(await self.send(quotas.describing(parts, strict=strict)))
 
     async def alter_client_quotas(
-        self, alterations: Iterable[quotas.Alteration], *, validate_only: bool = False
+        self, alterations: Iterable[quotas.ClientQuotaAlteration], *, validate_only: bool = False
     ) -> dict[quotas.Entity, KafkaError | None]:
         """Set quotas and take them away; None stands for success."""
         request = quotas.altering(alterations, validate_only=validate_only)
@@ -316,7 +318,7 @@ class Admin:
         """
         return cluster_control.moving(await self.send(ListPartitionReassignmentsRequest(self.timeout_ms)))
 
-    async def describe_features(self) -> list[cluster_control.Feature]:
+    async def describe_features(self) -> list[cluster_control.FeatureDescription]:
         """The features of the cluster: what the broker reached supports, and the levels in use.
 
         :raises KafkaError: What the broker answered.
@@ -411,7 +413,7 @@ class Admin:
         response = await self.cluster.send(request, node, timeout_ms=self._answer_timeout_ms)
         return rollback.rolled_back(response)
 
-    async def describe_trash(self) -> list[trash.TrashedTopic]:
+    async def describe_trash(self) -> list[trash.TrashedTopicDescription]:
         """Deleted topics that can be brought back, the latest first; only Barnabas has any.
 
         :raises KafkaError: UNSUPPORTED_VERSION of any other broker.

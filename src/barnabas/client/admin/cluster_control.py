@@ -6,7 +6,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from barnabas.base.ids import TopicPartition
-from barnabas.client.core.address import Address
+from barnabas.client.core.address import BrokerAddress
 from barnabas.client.core.errors import check, error_for
 from barnabas.wire.errors import KafkaError
 from barnabas.wire.features import UpgradeType
@@ -46,7 +46,7 @@ class Reassignment(NamedTuple):
     removing: tuple[int, ...]
 
 
-class Feature(NamedTuple):
+class FeatureDescription(NamedTuple):
     """A feature of the cluster: the levels that the broker supports (None: not at all), and the one in use, or 0."""
 
     name: str
@@ -60,7 +60,7 @@ class QuorumReplica(NamedTuple):
     node_id: int
     directory_id: bytes
     log_end_offset: int
-    addresses: tuple[tuple[str, Address], ...]  #: by the listener's name
+    addresses: tuple[tuple[str, BrokerAddress], ...]  #: by the listener's name
 
 
 class QuorumDescription(NamedTuple):
@@ -139,7 +139,7 @@ def moving(response: ListPartitionReassignmentsResponse) -> dict[TopicPartition,
     }
 
 
-def features_in(response: ApiVersionsResponse) -> list[Feature]:
+def features_in(response: ApiVersionsResponse) -> list[FeatureDescription]:
     """All features that the broker supports or the cluster uses, by name.
 
     :raises KafkaError: When the question was refused.
@@ -147,7 +147,10 @@ def features_in(response: ApiVersionsResponse) -> list[Feature]:
     check(response.error_code)
     supported = {each.name: (each.min_version, each.max_version) for each in response.supported_features}
     levels = {each.name: each.max_version_level for each in response.finalized_features}
-    return [Feature(name, supported.get(name), levels.get(name, 0)) for name in sorted(supported | levels)]
+    return [
+        FeatureDescription(name, supported.get(name), levels.get(name, 0))
+        for name in sorted(supported | levels)
+    ]
 
 
 def updating(
@@ -175,7 +178,7 @@ def quorum_in(response: DescribeQuorumResponse) -> QuorumDescription:
     partition = response.topics[0].partitions[0]
     check(partition.error_code, partition.error_message)
     addresses = {
-        node.node_id: tuple((each.name, Address(each.host, each.port)) for each in node.listeners)
+        node.node_id: tuple((each.name, BrokerAddress(each.host, each.port)) for each in node.listeners)
         for node in response.nodes
     }
 

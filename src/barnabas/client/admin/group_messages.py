@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from barnabas.base.ids import TopicPartition
 from barnabas.client.core.errors import check, error_for
-from barnabas.wire.codec import Malformed
+from barnabas.wire.codec import DecodeError
 from barnabas.wire.consumer_protocol.versioned import read_assignment, read_subscription
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages import consumer_group_describe as consumer
@@ -82,7 +82,7 @@ class LeavingMember(NamedTuple):
         return f"'{self.instance_id or self.member_id}'"
 
 
-class CommittedOffset(NamedTuple):
+class OffsetAndMetadata(NamedTuple):
     """Where a group goes on."""
 
     offset: int
@@ -129,7 +129,7 @@ def _classic_member(member: classic.DescribedGroupMember, is_consumers: bool) ->
                 (each.topic, each.partitions)
                 for each in read_assignment(member.member_assignment).assigned_partitions
             )
-        except Malformed:
+        except DecodeError:
             pass
     return MemberDescription(
         member.member_id, member.group_instance_id, member.client_id, member.client_host, topics, places
@@ -194,14 +194,14 @@ def fetching(
     )
 
 
-def fetched(response: OffsetFetchResponse) -> dict[TopicPartition, CommittedOffset | KafkaError]:
+def fetched(response: OffsetFetchResponse) -> dict[TopicPartition, OffsetAndMetadata | KafkaError]:
     """What was committed, where anything was.
 
     :raises KafkaError: What is wrong with the group.
     """
     answer = response.groups[0] if response.groups else response
     check(answer.error_code, "offsets cannot be fetched")
-    found: dict[TopicPartition, CommittedOffset | KafkaError] = {}
+    found: dict[TopicPartition, OffsetAndMetadata | KafkaError] = {}
     for topic in answer.topics:
         for each in topic.partitions:
             place = TopicPartition(topic.name, each.partition_index)
@@ -209,18 +209,18 @@ def fetched(response: OffsetFetchResponse) -> dict[TopicPartition, CommittedOffs
             if error is not None:
                 found[place] = error
             elif each.committed_offset != _NO_OFFSET:
-                found[place] = CommittedOffset(
+                found[place] = OffsetAndMetadata(
                     each.committed_offset, each.committed_leader_epoch, each.metadata or ""
                 )
     return found
 
 
-def committing(name: str, offsets: Mapping[TopicPartition, int | CommittedOffset]) -> OffsetCommitRequest:
+def committing(name: str, offsets: Mapping[TopicPartition, int | OffsetAndMetadata]) -> OffsetCommitRequest:
     """The order to commit from outside a group."""
     topics: defaultdict[str, list[OffsetCommitRequestPartition]] = defaultdict(list)
     for place, given in offsets.items():
         offset, epoch, metadata = (
-            given if isinstance(given, CommittedOffset) else CommittedOffset(given, -1, "")
+            given if isinstance(given, OffsetAndMetadata) else OffsetAndMetadata(given, -1, "")
         )
         topics[place.topic].append(
             OffsetCommitRequestPartition(place.partition, offset, epoch, committed_metadata=metadata)

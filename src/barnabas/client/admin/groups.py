@@ -5,10 +5,10 @@ from typing import Any, TypeVar
 
 from barnabas.base.ids import TopicPartition
 from barnabas.client.admin.group_messages import (
-    CommittedOffset,
     GroupDescription,
     GroupListing,
     LeavingMember,
+    OffsetAndMetadata,
     committing,
     deleting,
     described_classic,
@@ -20,7 +20,7 @@ from barnabas.client.admin.group_messages import (
     listed,
     outcomes,
 )
-from barnabas.client.core.cluster import Cluster
+from barnabas.client.core.cluster import ClusterClient
 from barnabas.client.core.coordinators import KeyType, ask_coordinator
 from barnabas.client.core.errors import check
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -45,7 +45,7 @@ _NOT_OF_CONSUMER_PROTOCOL = frozenset({ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.U
 class Groups:
     """Administers the groups of the cluster that it is given; has no state of its own."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: ClusterClient) -> None:
         self.cluster = cluster
 
     async def list(self, states: Collection[str] = (), types: Collection[str] = ()) -> list[GroupListing]:
@@ -137,7 +137,7 @@ class Groups:
 
     async def offsets(
         self, name: str, places: Iterable[TopicPartition] | None = None, *, stable: bool = False
-    ) -> dict[TopicPartition, CommittedOffset | KafkaError]:
+    ) -> dict[TopicPartition, OffsetAndMetadata | KafkaError]:
         """What the group has committed, of all partitions or of `places`; those without a commit are left out.
 
         With `stable` a partition has UNSTABLE_OFFSET_COMMIT while a transaction is open that commits for it (KIP-447).
@@ -146,13 +146,13 @@ class Groups:
         """
         request = fetching(name, places, stable=stable)
 
-        async def ask(node: int) -> dict[TopicPartition, CommittedOffset | KafkaError]:
+        async def ask(node: int) -> dict[TopicPartition, OffsetAndMetadata | KafkaError]:
             return fetched(await self.cluster.send(request, node, version_max=_VERSION_BY_NAME_MAX))
 
         return await self._ask(name, ask)
 
     async def commit_offsets(
-        self, name: str, offsets: Mapping[TopicPartition, int | CommittedOffset]
+        self, name: str, offsets: Mapping[TopicPartition, int | OffsetAndMetadata]
     ) -> dict[TopicPartition, KafkaError | None]:
         """Commit for a group without members; None stands for success.
 

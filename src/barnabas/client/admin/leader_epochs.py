@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from barnabas.base.ids import TopicPartition
-from barnabas.client.core.cluster import Cluster
+from barnabas.client.core.cluster import ClusterClient
 from barnabas.client.core.errors import error_for
 from barnabas.wire.errors import KafkaError
 from barnabas.wire.messages.offset_for_leader_epoch import (
@@ -28,7 +28,7 @@ class EpochEnd(NamedTuple):
 
 
 async def list_epoch_ends(
-    cluster: Cluster, epochs: Mapping[TopicPartition, int]
+    cluster: ClusterClient, epochs: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, EpochEnd | KafkaError]:
     """Where the epoch of each partition ended, as its leader knows it; an error stands for itself alone.
 

@@ -6,10 +6,10 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from barnabas.base.ids import TopicPartition
-from barnabas.client.core.address import Address
+from barnabas.client.core.address import BrokerAddress
 from barnabas.client.core.errors import error_for
 from barnabas.client.core.metadata import Metadata, Node
-from barnabas.config.alter_op import Edit
+from barnabas.config.alter_op import AlterConfigOp
 from barnabas.config.config_resource import Resource, ResourceKind
 from barnabas.wire.errors import KafkaError
 from barnabas.wire.messages import alter_configs
@@ -186,7 +186,7 @@ def _source(number: int) -> ConfigSource:
     return ConfigSource(number) if number in set(ConfigSource) else ConfigSource.UNKNOWN
 
 
-def altered(resource: Resource, edits: Sequence[Edit]) -> AlterConfigsResource:
+def altered(resource: Resource, edits: Sequence[AlterConfigOp]) -> AlterConfigsResource:
     """One resource of IncrementalAlterConfigs."""
     configs = [AlterableConfig(edit.key, edit.operation, edit.value) for edit in edits]
     return AlterConfigsResource(resource_type=resource.kind, resource_name=resource.name, configs=configs)
@@ -220,7 +220,9 @@ def low_watermarks(response: DeleteRecordsResponse) -> dict[TopicPartition, int 
 
 def description(response: DescribeClusterResponse) -> ClusterDescription:
     """The cluster that DescribeCluster answered with."""
-    nodes = tuple(Node(each.broker_id, Address(each.host, each.port), each.rack) for each in response.brokers)
+    nodes = tuple(
+        Node(each.broker_id, BrokerAddress(each.host, each.port), each.rack) for each in response.brokers
+    )
     fenced = frozenset(each.broker_id for each in response.brokers if each.is_fenced)
     return ClusterDescription(response.cluster_id, response.controller_id, nodes, fenced)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from barnabas.base.ids import TopicPartition
 from barnabas.client.admin.offsets import EARLIEST, LATEST, OffsetSpec, find_offsets
 from barnabas.client.consumer.consumer import Start
-from barnabas.client.core.cluster import Cluster
+from barnabas.client.core.cluster import ClusterClient
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ Target = Start | Shift
 
 
 async def reset_offsets(
-    cluster: Cluster, committed: Mapping[TopicPartition, int | None], target: Target
+    cluster: ClusterClient, committed: Mapping[TopicPartition, int | None], target: Target
 ) -> dict[TopicPartition, int]:
     """The offset that each partition would be given: within its log, and its end where no record is as late as a time.
 

@@ -7,7 +7,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from barnabas.base.ids import TopicPartition
-from barnabas.client.core.cluster import Cluster
+from barnabas.client.core.cluster import ClusterClient
 from barnabas.client.core.errors import error_for
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.list_offsets import (
@@ -58,7 +58,7 @@ class ListedOffset(NamedTuple):
 
 
 async def list_offsets(
-    cluster: Cluster,
+    cluster: ClusterClient,
     specs: Mapping[TopicPartition, OffsetSpec],
     isolation: Isolation = Isolation.READ_UNCOMMITTED,
 ) -> dict[TopicPartition, ListedOffset | KafkaError]:
@@ -85,7 +85,7 @@ async def list_offsets(
 
 
 async def find_offsets(
-    cluster: Cluster,
+    cluster: ClusterClient,
     specs: Mapping[TopicPartition, OffsetSpec],
     isolation: Isolation = Isolation.READ_UNCOMMITTED,
 ) -> dict[TopicPartition, int]:
@@ -110,7 +110,7 @@ def _worth_retrying(error: KafkaError) -> bool:
 
 
 async def _ask_leaders(
-    cluster: Cluster, specs: Mapping[TopicPartition, OffsetSpec], isolation: Isolation
+    cluster: ClusterClient, specs: Mapping[TopicPartition, OffsetSpec], isolation: Isolation
 ) -> dict[TopicPartition, ListedOffset | KafkaError]:
     found: dict[TopicPartition, ListedOffset | KafkaError] = {}
     by_leader: defaultdict[int, list[TopicPartition]] = defaultdict(list)

@@ -24,7 +24,7 @@ Entity = tuple[tuple[str, str | None], ...]
 _EXACT, _DEFAULT = 0, 1
 
 
-class Alteration(NamedTuple):
+class ClientQuotaAlteration(NamedTuple):
     """What is to become of an entity's quotas; None takes one away."""
 
     entity: Entity
@@ -54,7 +54,9 @@ def described(response: DescribeClientQuotasResponse) -> dict[Entity, dict[str, 
     }
 
 
-def altering(alterations: Iterable[Alteration], *, validate_only: bool) -> AlterClientQuotasRequest:
+def altering(
+    alterations: Iterable[ClientQuotaAlteration], *, validate_only: bool
+) -> AlterClientQuotasRequest:
     """Sets and takes away quotas."""
     entries = [
         EntryData(

@@ -34,7 +34,7 @@ class Upsertion:
 
 
 @dataclass(frozen=True, slots=True)
-class Deletion:
+class UserScramCredentialDeletion:
     """A credential that goes."""
 
     user: str
@@ -65,11 +65,13 @@ def described(
     }
 
 
-def altering(alterations: Iterable[Upsertion | Deletion]) -> AlterUserScramCredentialsRequest:
+def altering(
+    alterations: Iterable[Upsertion | UserScramCredentialDeletion],
+) -> AlterUserScramCredentialsRequest:
     """The order for those alterations. The salting of passwords takes its time."""
     request = AlterUserScramCredentialsRequest()
     for each in alterations:
-        if isinstance(each, Deletion):
+        if isinstance(each, UserScramCredentialDeletion):
             request.deletions.append(ScramCredentialDeletion(name=each.user, mechanism=each.mechanism))
             continue
         salt = secrets.token_bytes(_SALT_BYTES)

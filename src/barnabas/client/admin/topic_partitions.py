@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
-from barnabas.client.core.cluster import Cluster
+from barnabas.client.core.cluster import ClusterClient
 from barnabas.client.core.errors import error_for
 from barnabas.wire.errors import KafkaError
 from barnabas.wire.messages.describe_topic_partitions import (
@@ -17,7 +17,7 @@ from barnabas.wire.messages.describe_topic_partitions import (
 PAGE_PARTITIONS_COUNT = 2_000
 
 
-class PartitionState(NamedTuple):
+class PartitionDescription(NamedTuple):
     """A partition's place in the cluster: node ids; `leader` is -1 while there is none."""
 
     partition: int
@@ -31,13 +31,13 @@ class PartitionState(NamedTuple):
 
 
 async def describe_topic_partitions(
-    cluster: Cluster, names: Collection[str] = (), page_partitions_count: int = PAGE_PARTITIONS_COUNT
-) -> Mapping[str, list[PartitionState] | KafkaError]:
+    cluster: ClusterClient, names: Collection[str] = (), page_partitions_count: int = PAGE_PARTITIONS_COUNT
+) -> Mapping[str, list[PartitionDescription] | KafkaError]:
     """The partitions of those topics, or of all, by name; so many at a time.
 
     :raises KafkaError: UNSUPPORTED_VERSION by brokers before 3.8.
     """
-    found: dict[str, list[PartitionState] | KafkaError] = {}
+    found: dict[str, list[PartitionDescription] | KafkaError] = {}
     topics = [TopicRequest(name) for name in sorted(names)]
     cursor: Cursor | None = None
     while True:
@@ -56,8 +56,8 @@ async def describe_topic_partitions(
         cursor = Cursor(response.next_cursor.topic_name, response.next_cursor.partition_index)
 
 
-def _state(each: DescribeTopicPartitionsResponsePartition) -> PartitionState:
-    return PartitionState(
+def _state(each: DescribeTopicPartitionsResponsePartition) -> PartitionDescription:
+    return PartitionDescription(
         each.partition_index,
         each.leader_id,
         each.leader_epoch,

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from barnabas.base.ids import TopicPartition
-from barnabas.client.core.cluster import Cluster
+from barnabas.client.core.cluster import ClusterClient
 from barnabas.client.core.coordinators import KeyType, ask_coordinator
 from barnabas.client.core.errors import check
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -48,7 +48,7 @@ class TransactionDescription(NamedTuple):
     partitions: Sequence[TopicPartition]
 
 
-class ActiveProducer(NamedTuple):
+class ProducerDescription(NamedTuple):
     """A producer as the leader of a partition knows it."""
 
     producer_id: int
@@ -62,7 +62,7 @@ class ActiveProducer(NamedTuple):
 class Transactions:
     """Administers the transactions of the cluster that it is given; has no state of its own."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: ClusterClient) -> None:
         self.cluster = cluster
 
     async def list(
@@ -136,20 +136,20 @@ class Transactions:
         await ask_coordinator(self.cluster, KeyType.TRANSACTION, transactional_id, ask)
         return before
 
-    async def producers(self, place: TopicPartition) -> Sequence[ActiveProducer]:
+    async def producers(self, place: TopicPartition) -> Sequence[ProducerDescription]:
         """The producers that the leader of a partition remembers.
 
         :raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION, TOPIC_AUTHORIZATION_FAILED.
         """
 
-        async def attempt() -> Sequence[ActiveProducer]:
+        async def attempt() -> Sequence[ProducerDescription]:
             request = DescribeProducersRequest([TopicRequest(place.topic, [place.partition])])
             leader = await self.cluster.leader(place)
             response: DescribeProducersResponse = await self.cluster.send(request, leader)
             found = response.topics[0].partitions[0]
             check(found.error_code, found.error_message or f"producers of {place}")
             return [
-                ActiveProducer(
+                ProducerDescription(
                     each.producer_id,
                     each.producer_epoch,
                     each.last_sequence,
@@ -164,7 +164,7 @@ class Transactions:
         self.cluster.metadata.partition(place)  # what is not there now is not waited for
         return await self.cluster.retrying(attempt)
 
-    async def abort(self, place: TopicPartition, start_offset: int) -> ActiveProducer:
+    async def abort(self, place: TopicPartition, start_offset: int) -> ProducerDescription:
         """End the transaction that began at an offset of a partition, in that partition alone; gives its producer.
 
         For what its coordinator has forgotten: an open transaction is its producer's to end.
@@ -178,7 +178,7 @@ class Transactions:
         message = f"no transaction that is open began at offset {start_offset} of {place}"
         raise KafkaError(ErrorCode.INVALID_TXN_STATE, message)
 
-    async def _write_abort(self, place: TopicPartition, producer: ActiveProducer) -> None:
+    async def _write_abort(self, place: TopicPartition, producer: ProducerDescription) -> None:
         marker = WritableTxnMarker(
             producer.producer_id,
             producer.producer_epoch,

@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 
 from barnabas.base.ids import uuid_to_text
 from barnabas.client.admin.cluster_control import QuorumDescription
-from barnabas.client.core.address import Address
-from barnabas.client.core.cluster import Cluster
+from barnabas.client.core.address import BrokerAddress
+from barnabas.client.core.cluster import ClusterClient
 from barnabas.client.core.errors import check
 from barnabas.wire.messages import add_raft_voter, update_raft_voter
 from barnabas.wire.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
@@ -28,10 +28,10 @@ class Voter(NamedTuple):
 class Voters:
     """Changes the voters of the cluster that it is given; never tried again: the quorum may have acted."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: ClusterClient) -> None:
         self.cluster = cluster
 
-    async def add(self, voter: Voter, endpoints: Mapping[str, Address]) -> None:
+    async def add(self, voter: Voter, endpoints: Mapping[str, BrokerAddress]) -> None:
         """Let a node that runs vote; `endpoints` by the names of its controller's listeners.
 
         :raises KafkaError: DUPLICATE_VOTER, UNSUPPORTED_VERSION where voters are fixed, CLUSTER_AUTHORIZATION_FAILED.
@@ -52,7 +52,9 @@ class Voters:
         response: RemoveRaftVoterResponse = await self._send(request)
         check(response.error_code, response.error_message)
 
-    async def update(self, voter: Voter, endpoints: Mapping[str, Address], quorum: QuorumDescription) -> None:
+    async def update(
+        self, voter: Voter, endpoints: Mapping[str, BrokerAddress], quorum: QuorumDescription
+    ) -> None:
         """Tell under which endpoints a voter is reached, in the epoch that `quorum` has.
 
         Apache Kafka takes it on the listeners of its controllers alone.

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from barnabas.client.auth.sasl import Exchange, NotTheBroker, SaslLogin
-from barnabas.client.core.address import Address
+from barnabas.client.core.address import BrokerAddress
 from barnabas.client.core.errors import check
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
@@ -12,7 +12,7 @@ from barnabas.wire.messages.sasl_handshake import SaslHandshakeRequest, SaslHand
 from barnabas.wire.schema import Message
 
 
-async def log_in(send: Callable[[Message], Awaitable[Any]], address: Address, login: SaslLogin) -> int:
+async def log_in(send: Callable[[Message], Awaitable[Any]], address: BrokerAddress, login: SaslLogin) -> int:
     """Log in over a connection; gives for how many ms that is good, 0 for ever (KIP-368).
 
     :raises KafkaError: UNSUPPORTED_SASL_MECHANISM, SASL_AUTHENTICATION_FAILED, or that there is nothing to log in to.
@@ -32,7 +32,7 @@ async def log_in(send: Callable[[Message], Awaitable[Any]], address: Address, lo
     return response.session_lifetime_ms
 
 
-def _check_handshake(response: SaslHandshakeResponse, address: Address, login: SaslLogin) -> None:
+def _check_handshake(response: SaslHandshakeResponse, address: BrokerAddress, login: SaslLogin) -> None:
     if response.error_code == ErrorCode.ILLEGAL_SASL_STATE:
         check(response.error_code, f"nobody logs in at {address}: it is a listener without SASL")
     offered = ", ".join(response.mechanisms)

@@ -11,7 +11,7 @@ from barnabas.base.ids import TopicPartition
 from barnabas.client.admin.offsets import EARLIEST, LATEST, Isolation, OffsetSpec, find_offsets
 from barnabas.client.consumer.completed_fetch import ConsumedRecord, read_fetched
 from barnabas.client.consumer.fetch_messages import FetchLimits, data_by_place, fetch_request, version_max
-from barnabas.client.core.cluster import Cluster
+from barnabas.client.core.cluster import ClusterClient
 from barnabas.client.core.errors import check, is_retriable
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.fetch import FetchResponse, PartitionData
@@ -23,7 +23,7 @@ Start = int | OffsetSpec
 
 
 @dataclass
-class Position:
+class FetchPosition:
     """How far a partition was read; `end` is the offset to stop before, if any."""
 
     place: TopicPartition
@@ -47,7 +47,7 @@ class _Answer(NamedTuple):
 class _OutOfRange(KafkaError):
     """A position lies outside its log."""
 
-    def __init__(self, position: Position) -> None:
+    def __init__(self, position: FetchPosition) -> None:
         super().__init__(ErrorCode.OFFSET_OUT_OF_RANGE, f"offset {position.offset} of {position.place}")
         self.position = position
 
@@ -61,14 +61,14 @@ class Consumer:
 
     def __init__(
         self,
-        cluster: Cluster,
+        cluster: ClusterClient,
         *,
         isolation: Isolation = Isolation.READ_UNCOMMITTED,
         limits: FetchLimits | None = None,
         out_of_range: OffsetSpec | None = None,
     ) -> None:
         self.cluster = cluster
-        self.positions: dict[TopicPartition, Position] = {}
+        self.positions: dict[TopicPartition, FetchPosition] = {}
         self._isolation = isolation
         self._limits = limits or FetchLimits()
         self._out_of_range = out_of_range
@@ -111,7 +111,8 @@ class Consumer:
         for place in beyond:
             offsets[place] = ends[place]
         self.positions = {
-            place: Position(place, offsets[place], ends[place] if stop_at_end else None) for place in starts
+            place: FetchPosition(place, offsets[place], ends[place] if stop_at_end else None)
+            for place in starts
         }
 
     async def poll(self, timeout_ms: int | None = None) -> list[ConsumedRecord]:
@@ -204,7 +205,7 @@ class Consumer:
                     failures.append(error)
         return records, failures
 
-    def _advance(self, position: Position, data: PartitionData) -> list[ConsumedRecord]:
+    def _advance(self, position: FetchPosition, data: PartitionData) -> list[ConsumedRecord]:
         code = data.error_code
         if code == ErrorCode.OFFSET_OUT_OF_RANGE:
             raise _OutOfRange(position)

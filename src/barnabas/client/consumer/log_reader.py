@@ -6,7 +6,7 @@ from barnabas.base.buffers import Buffer
 from barnabas.base.ids import TopicPartition
 from barnabas.client.admin.offsets import EARLIEST, LATEST, Isolation, find_offsets
 from barnabas.client.consumer.fetch_messages import FetchLimits, data_by_place, fetch_request, version_max
-from barnabas.client.core.cluster import Cluster
+from barnabas.client.core.cluster import ClusterClient
 from barnabas.client.core.errors import check
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.fetch import FetchResponse
@@ -15,7 +15,7 @@ from barnabas.wire.records.batch import iterate_headers
 _LIMITS = FetchLimits()
 
 
-async def read_log(cluster: Cluster, place: TopicPartition) -> AsyncIterator[Buffer]:
+async def read_log(cluster: ClusterClient, place: TopicPartition) -> AsyncIterator[Buffer]:
     """All batches from the first offset to where the partition ends when this begins.
 
     :raises KafkaError: What a broker answered for good.
@@ -27,7 +27,7 @@ async def read_log(cluster: Cluster, place: TopicPartition) -> AsyncIterator[Buf
         yield batches
 
 
-async def _read(cluster: Cluster, place: TopicPartition, position: int) -> tuple[Buffer, int]:
+async def _read(cluster: ClusterClient, place: TopicPartition, position: int) -> tuple[Buffer, int]:
     """The batches at `position`, at least one, and the offset behind them."""
 
     async def attempt() -> tuple[Buffer, int]:

@@ -7,7 +7,7 @@ PORT_DEFAULT = 9092
 _PORT_MAX = 65_535
 
 
-class Address(NamedTuple):
+class BrokerAddress(NamedTuple):
     """A host and a port; prints as `host:port`, an IPv6 host in brackets."""
 
     host: str
@@ -17,7 +17,7 @@ class Address(NamedTuple):
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
-def parse_bootstrap(bootstrap: str | Sequence[str]) -> tuple[Address, ...]:
+def parse_bootstrap(bootstrap: str | Sequence[str]) -> tuple[BrokerAddress, ...]:
     """The addresses in `host:port,host:port` (or a sequence of such parts); a missing port is 9092.
 
     :raises ValueError: When a part cannot be an address, or there is none.
@@ -30,12 +30,12 @@ def parse_bootstrap(bootstrap: str | Sequence[str]) -> tuple[Address, ...]:
     return addresses
 
 
-def _parse(text: str) -> Address:
+def _parse(text: str) -> BrokerAddress:
     host, port = _split(text)
     if not host or not port.isascii() or not port.isdigit() or not 0 < int(port) <= _PORT_MAX:
         message = f"'{text}' is not a broker's address: host:port is expected, such as 127.0.0.1:9092"
         raise ValueError(message)
-    return Address(host, int(port))
+    return BrokerAddress(host, int(port))
 
 
 def _split(text: str) -> tuple[str, str]:

@@ -7,11 +7,11 @@ from typing import Any, Self, TypeVar
 
 from barnabas.base.ids import TopicPartition
 from barnabas.client.auth.sasl import SaslLogin
-from barnabas.client.core.address import Address, parse_bootstrap
-from barnabas.client.core.connection import CONNECT_TIMEOUT_MS, REQUEST_TIMEOUT_MS, Connection
+from barnabas.client.core.address import BrokerAddress, parse_bootstrap
+from barnabas.client.core.connection import CONNECT_TIMEOUT_MS, REQUEST_TIMEOUT_MS, BrokerConnection
 from barnabas.client.core.errors import BrokerConnectionError, BrokerUnreachable
 from barnabas.client.core.frame_protocol import FrameMemory
-from barnabas.client.core.metadata import Metadata, Topic
+from barnabas.client.core.metadata import Metadata, TopicInfo
 from barnabas.client.core.retry import Retry
 from barnabas.wire.errors import KafkaError
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
@@ -25,7 +25,7 @@ METADATA_MAX_AGE_MS = 300_000
 MAIN_LANE = "main"
 
 
-class Cluster:
+class ClusterClient:
     """Connections to the brokers of one cluster; an async context manager, or `connect` and `close`."""
 
     def __init__(
@@ -53,7 +53,7 @@ class Cluster:
         self._connect_timeout_ms = connect_timeout_ms
         self._login = login
         self._memory = memory
-        self._connections: dict[tuple[Address, str], asyncio.Task[Connection]] = {}
+        self._connections: dict[tuple[BrokerAddress, str], asyncio.Task[BrokerConnection]] = {}
         self._refreshed_ms = 0
         self._stale = True
 
@@ -85,7 +85,7 @@ class Cluster:
         for task in tasks:
             task.cancel()
         for outcome in await asyncio.gather(*tasks, return_exceptions=True):
-            if isinstance(outcome, Connection):
+            if isinstance(outcome, BrokerConnection):
                 await outcome.close()
 
     async def send(
@@ -107,7 +107,7 @@ class Cluster:
         connection = await self.connection(node, lane)
         return await connection.send(request, version_max=version_max, timeout_ms=timeout_ms)
 
-    async def connection(self, node: int | None = None, lane: str = MAIN_LANE) -> Connection:
+    async def connection(self, node: int | None = None, lane: str = MAIN_LANE) -> BrokerConnection:
         """An open connection to `node`, or to any broker that can be reached.
 
         :raises KafkaError: BROKER_NOT_AVAILABLE for an unknown node.
@@ -144,7 +144,7 @@ class Cluster:
         """Let the next `topic` ask a broker again: leaders have moved."""
         self._stale = True
 
-    async def topic(self, name: str, *, auto_create: bool = False) -> Topic:
+    async def topic(self, name: str, *, auto_create: bool = False) -> TopicInfo:
         """The topic as it is known, asked for when it is not.
 
         :raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION and whatever else the broker says of it.
@@ -158,7 +158,7 @@ class Cluster:
             await self.refresh({*self.metadata.topics, name})
         return self.metadata.topic(name)
 
-    def cached_topic(self, name: str) -> Topic | None:
+    def cached_topic(self, name: str) -> TopicInfo | None:
         """The topic as it is known, unless that is old, or nothing good."""
         if self._is_old:
             return None
@@ -200,7 +200,7 @@ class Cluster:
 
         return await self.retry.run(fresh, timeout_ms)
 
-    async def _any_connection(self, lane: str) -> Connection:
+    async def _any_connection(self, lane: str) -> BrokerConnection:
         failures = []
         for address in self._candidates(lane):
             try:
@@ -212,17 +212,17 @@ class Cluster:
         message = "none of the brokers can be reached: " + "; ".join(str(each) for each in failures)
         raise BrokerUnreachable(self.bootstrap[0], message)
 
-    def _candidates(self, lane: str) -> list[Address]:
+    def _candidates(self, lane: str) -> list[BrokerAddress]:
         """Where any broker may be found: open connections first, then known brokers, then the bootstrap."""
         known = [node.address for node in self.metadata.nodes.values()]
         everyone = list(dict.fromkeys([*known, *self.bootstrap]))
         self.retry.random.shuffle(everyone)
         return sorted(everyone, key=lambda address: _opened(self._connections.get((address, lane))) is None)
 
-    async def _connection_to(self, address: Address, lane: str) -> Connection:
+    async def _connection_to(self, address: BrokerAddress, lane: str) -> BrokerConnection:
         task = self._connections.get((address, lane))
         if task is None or (task.done() and _opened(task) is None):
-            opening = Connection.open(
+            opening = BrokerConnection.open(
                 address,
                 client_id=self.client_id,
                 connect_timeout_ms=self._connect_timeout_ms,
@@ -235,7 +235,7 @@ class Cluster:
         return await asyncio.shield(task)
 
 
-def _opened(task: asyncio.Task[Connection] | None) -> Connection | None:
+def _opened(task: asyncio.Task[BrokerConnection] | None) -> BrokerConnection | None:
     """The connection that the task opened, while it is open."""
     if task is None or not task.done() or task.cancelled() or task.exception() is not None:
         return None

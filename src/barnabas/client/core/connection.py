@@ -11,7 +11,7 @@ from barnabas import __version__
 from barnabas.base.buffers import Buffer
 from barnabas.client.auth.login import log_in
 from barnabas.client.auth.sasl import SaslLogin
-from barnabas.client.core.address import Address
+from barnabas.client.core.address import BrokerAddress
 from barnabas.client.core.errors import (
     BrokerConnectionError,
     BrokerUnreachable,
@@ -22,7 +22,7 @@ from barnabas.client.core.errors import (
 )
 from barnabas.client.core.frame_protocol import FrameMemory, Frames
 from barnabas.client.core.framing import api_name, decode_response, encode_request
-from barnabas.wire.codec import Malformed
+from barnabas.wire.codec import DecodeError
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from barnabas.wire.schema import Message, Versions
@@ -40,12 +40,12 @@ _RENEWAL_SHARE = 0.85
 _Pending = tuple[type[Message], int, asyncio.Future[Any]]
 
 
-class Connection:
-    """An open connection; made by `Connection.open`. Not usable after any of its requests timed out."""
+class BrokerConnection:
+    """An open connection; made by `BrokerConnection.open`. Not usable after any of its requests timed out."""
 
     def __init__(
         self,
-        address: Address,
+        address: BrokerAddress,
         *,
         client_id: str,
         request_timeout_ms: int,
@@ -68,7 +68,7 @@ class Connection:
     @classmethod
     async def open(
         cls,
-        address: Address,
+        address: BrokerAddress,
         *,
         client_id: str = "barnabas",
         connect_timeout_ms: int = CONNECT_TIMEOUT_MS,
@@ -234,7 +234,7 @@ class Connection:
             return
         try:
             answer.set_result(decode_response(request, version, memoryview(frame)))
-        except Malformed as error:
+        except DecodeError as error:
             answer.set_exception(self._not_kafka(str(error)))
 
     def _refuse_frame(self, size_bytes: int) -> None:

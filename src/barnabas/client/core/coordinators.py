@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from enum import IntEnum
 from typing import TypeVar
 
-from barnabas.client.core.cluster import Cluster
+from barnabas.client.core.cluster import ClusterClient
 from barnabas.client.core.errors import check
 from barnabas.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 
@@ -18,7 +18,7 @@ class KeyType(IntEnum):
     TRANSACTION = 1
 
 
-async def find_coordinator(cluster: Cluster, key_type: KeyType, key: str) -> int:
+async def find_coordinator(cluster: ClusterClient, key_type: KeyType, key: str) -> int:
     """The node id of a key's coordinator.
 
     :raises KafkaError: COORDINATOR_NOT_AVAILABLE while there is none, and when the key may not be asked for.
@@ -31,7 +31,7 @@ async def find_coordinator(cluster: Cluster, key_type: KeyType, key: str) -> int
 
 
 async def ask_coordinator(
-    cluster: Cluster, key_type: KeyType, key: str, ask: Callable[[int], Awaitable[ResultT]]
+    cluster: ClusterClient, key_type: KeyType, key: str, ask: Callable[[int], Awaitable[ResultT]]
 ) -> ResultT:
     """Call `ask` with the coordinator's node id, again when it is another one by now, or not ready yet.
 

@@ -2,7 +2,7 @@
 
 import re
 
-from barnabas.client.core.address import Address
+from barnabas.client.core.address import BrokerAddress
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 #: How Apache Kafka's brokers refuse what concerns the cluster: with their request as Java prints it.
@@ -12,7 +12,7 @@ _REQUEST_PRINTED = re.compile(r"Request Request\(.*\) needs (\w+) permission\.",
 class BrokerConnectionError(ConnectionError):
     """No answer can come over this connection; the request may be tried again on a new one."""
 
-    def __init__(self, address: Address, message: str) -> None:
+    def __init__(self, address: BrokerAddress, message: str) -> None:
         super().__init__(message)
         self.address = address
 

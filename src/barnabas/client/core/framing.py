@@ -6,7 +6,7 @@ from functools import cache
 from typing import cast
 
 from barnabas.base.buffers import Buffer
-from barnabas.wire.codec import Malformed, decode, encode_parts
+from barnabas.wire.codec import DecodeError, decode, encode_parts
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.api_versions import ApiVersionsRequest
 from barnabas.wire.primitives import skip_tagged_fields, write_nullable_string
@@ -50,7 +50,7 @@ def decode_response(request: type[Message], version: int, frame: Buffer) -> Mess
         position, version = _body(request, version, frame)
     except (ValueError, IndexError, struct.error) as error:
         message = f"the header of a response to {api_name(request)} cannot be read: {error}"
-        raise Malformed(message) from error
+        raise DecodeError(message) from error
     return decode(response_type(request), version, frame, position)
 
 

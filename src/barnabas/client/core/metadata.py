@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from barnabas.base.ids import TopicPartition
-from barnabas.client.core.address import Address
+from barnabas.client.core.address import BrokerAddress
 from barnabas.client.core.errors import check, error_for
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.metadata import (
@@ -22,7 +22,7 @@ class Node(NamedTuple):
     """A broker as it advertises itself."""
 
     node_id: int
-    address: Address
+    address: BrokerAddress
     rack: str | None
 
 
@@ -38,7 +38,7 @@ class PartitionInfo(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Topic:
+class TopicInfo:
     """A topic and its partitions in the order of their indexes; `error` tells why it cannot be used."""
 
     name: str
@@ -68,7 +68,7 @@ class Metadata:
     cluster_id: str | None = None
     controller_id: int = -1
     nodes: Mapping[int, Node] = field(default_factory=dict)
-    topics: Mapping[str, Topic] = field(default_factory=dict)
+    topics: Mapping[str, TopicInfo] = field(default_factory=dict)
 
     def node(self, node_id: int) -> Node:
         """The broker with that id.
@@ -81,7 +81,7 @@ class Metadata:
             raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, message)
         return self.nodes[node_id]
 
-    def topic(self, name: str) -> Topic:
+    def topic(self, name: str) -> TopicInfo:
         """The topic of that name.
 
         :raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION when it was never asked for, or what the broker said.
@@ -135,17 +135,17 @@ def _unknown(message: str) -> KafkaError:
 
 
 def _node(broker: MetadataResponseBroker) -> Node:
-    return Node(broker.node_id, Address(broker.host, broker.port), broker.rack)
+    return Node(broker.node_id, BrokerAddress(broker.host, broker.port), broker.rack)
 
 
-def _topic(topic: MetadataResponseTopic) -> Topic:
+def _topic(topic: MetadataResponseTopic) -> TopicInfo:
     assert topic.name is not None
     partitions = [
         _partition(each) for each in sorted(topic.partitions, key=lambda each: each.partition_index)
     ]
     missing = topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     error = error_for(topic.error_code, f"topic '{topic.name}'" + " does not exist" * missing)
-    return Topic(topic.name, topic.topic_id, topic.is_internal, tuple(partitions), error)
+    return TopicInfo(topic.name, topic.topic_id, topic.is_internal, tuple(partitions), error)
 
 
 def _partition(partition: MetadataResponsePartition) -> PartitionInfo:

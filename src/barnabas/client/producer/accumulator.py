@@ -16,7 +16,7 @@ _RECORD_OVERHEAD_BYTES = 21
 _RECORD_HEADER_OVERHEAD_BYTES = 10
 
 
-class Delivery(NamedTuple):
+class RecordMetadata(NamedTuple):
     """Where a record was stored; `offset` is -1 when the broker was not asked (acks=0) or cannot tell."""
 
     place: TopicPartition
@@ -31,7 +31,7 @@ class Identity(NamedTuple):
     producer_epoch: int
 
 
-Waiter = Future[Delivery]
+Waiter = Future[RecordMetadata]
 
 
 @dataclass(eq=False)

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, Self, TypeAlias
 
 from barnabas.base.ids import ZERO_UUID, TopicPartition
-from barnabas.client.core.cluster import Cluster
+from barnabas.client.core.cluster import ClusterClient
 from barnabas.client.core.errors import error_for, is_retriable
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.produce import (
@@ -39,7 +39,7 @@ _TOO_LARGE = frozenset({ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_L
 
 
 @dataclass(eq=False)
-class _Sending:
+class _InFlightBatch:
     """A batch on its way."""
 
     place: TopicPartition
@@ -58,7 +58,7 @@ class BatchSender:
 
     def __init__(
         self,
-        cluster: Cluster,
+        cluster: ClusterClient,
         *,
         transactional_id: str | None = None,
         acks: int = -1,
@@ -72,7 +72,7 @@ class BatchSender:
         self._buffer_size_bytes = buffer_size_bytes
         self._request_size_bytes_max = request_size_bytes_max
         self._delivery_timeout_ms = delivery_timeout_ms
-        self._queues: dict[TopicPartition, deque[_Sending]] = {}
+        self._queues: dict[TopicPartition, deque[_InFlightBatch]] = {}
         self._in_flight: set[TopicPartition] = set()
         self._size_bytes = 0  #: of all that is not stored yet
         self._failure: Exception | None = None
@@ -101,7 +101,7 @@ class BatchSender:
         for place, data in batches:
             await self._wait_until(lambda: self._size_bytes < self._buffer_size_bytes)
             now_ms = self._now_ms()
-            sending = _Sending(place, data, now_ms, now_ms + self._delivery_timeout_ms)
+            sending = _InFlightBatch(place, data, now_ms, now_ms + self._delivery_timeout_ms)
             self._queues.setdefault(place, deque()).append(sending)
             self._size_bytes += len(data)
             self._work.set()
@@ -142,7 +142,7 @@ class BatchSender:
 
     async def _dispatch(self) -> None:
         now_ms = self._now_ms()
-        by_leader: defaultdict[int, list[_Sending]] = defaultdict(list)
+        by_leader: defaultdict[int, list[_InFlightBatch]] = defaultdict(list)
         due = [
             queue[0]
             for place, queue in self._queues.items()
@@ -158,9 +158,9 @@ class BatchSender:
                 self._in_flight.update(sending.place for sending in request)
                 self._spawn(self._deliver(leader, request))
 
-    def _requests(self, sendings: list[_Sending]) -> Iterable[list[_Sending]]:
+    def _requests(self, sendings: list[_InFlightBatch]) -> Iterable[list[_InFlightBatch]]:
         """The batches in groups, each no larger than a request may be, but for a single batch."""
-        request: list[_Sending] = []
+        request: list[_InFlightBatch] = []
         size_bytes = 0
         for sending in sendings:
             if request and size_bytes + len(sending.data) > self._request_size_bytes_max:
@@ -170,7 +170,7 @@ class BatchSender:
             size_bytes += len(sending.data)
         yield request
 
-    async def _deliver(self, leader: int, sendings: list[_Sending]) -> None:
+    async def _deliver(self, leader: int, sendings: list[_InFlightBatch]) -> None:
         outcomes: dict[TopicPartition, PartitionProduceResponse] = {}
         failure: Exception | None = None
         try:
@@ -186,7 +186,7 @@ class BatchSender:
         self._work.set()
 
     async def _exchange(
-        self, leader: int, sendings: list[_Sending]
+        self, leader: int, sendings: list[_InFlightBatch]
     ) -> dict[TopicPartition, PartitionProduceResponse]:
         topics: dict[str, TopicProduceData] = {}
         for sending in sendings:
@@ -210,7 +210,7 @@ class BatchSender:
             for each in topic.partition_responses
         }
 
-    def _settle(self, sending: _Sending, outcome: PartitionProduceResponse | None) -> None:
+    def _settle(self, sending: _InFlightBatch, outcome: PartitionProduceResponse | None) -> None:
         place = sending.place
         if outcome is None:
             missing = f"the answer to Produce says nothing of partition {place}"
@@ -227,7 +227,7 @@ class BatchSender:
             error = KafkaError(error.code, size)
         return self._failed(sending, error)
 
-    def _stored(self, sending: _Sending) -> None:
+    def _stored(self, sending: _InFlightBatch) -> None:
         queue = self._queues[sending.place]
         assert queue[0] is sending
         queue.popleft()
@@ -236,17 +236,18 @@ class BatchSender:
         self._size_bytes -= len(sending.data)
         self._progress.set()
 
-    def _split(self, sending: _Sending) -> None:
+    def _split(self, sending: _InFlightBatch) -> None:
         """Two batches in place of one that was not stored; their records keep their sequences."""
         queue = self._queues[sending.place]
         queue.popleft()
         halves = split_batch(sending.data)
         queue.extendleft(
-            _Sending(sending.place, data, sending.due_ms, sending.give_up_ms) for data in reversed(halves)
+            _InFlightBatch(sending.place, data, sending.due_ms, sending.give_up_ms)
+            for data in reversed(halves)
         )
         self._size_bytes += sum(map(len, halves)) - len(sending.data)
 
-    def _failed(self, sending: _Sending, error: Exception) -> None:
+    def _failed(self, sending: _InFlightBatch, error: Exception) -> None:
         """Let the batch be tried again where that may help and there is time."""
         now_ms = self._now_ms()
         if is_retriable(error) and now_ms < sending.give_up_ms:

@@ -8,10 +8,16 @@ from typing import Self
 
 from barnabas.base.clock import Clock, SystemClock
 from barnabas.base.ids import TopicPartition
-from barnabas.client.core.cluster import Cluster
+from barnabas.client.core.cluster import ClusterClient
 from barnabas.client.core.errors import error_for, is_retriable
-from barnabas.client.core.metadata import NO_LEADER, Topic
-from barnabas.client.producer.accumulator import Accumulator, Batch, Delivery, Identity, record_size_bytes
+from barnabas.client.core.metadata import NO_LEADER, TopicInfo
+from barnabas.client.producer.accumulator import (
+    Accumulator,
+    Batch,
+    Identity,
+    RecordMetadata,
+    record_size_bytes,
+)
 from barnabas.client.producer.partitioner import Sticky, partition_for_key
 from barnabas.client.producer.produce_messages import outcomes_by_place, produce_request, version_max
 from barnabas.client.producer.transaction_requests import idempotent_identity
@@ -49,7 +55,7 @@ class Producer:
 
     def __init__(
         self,
-        cluster: Cluster,
+        cluster: ClusterClient,
         *,
         acks: int = ACKS_ALL,
         compression: Compression = Compression.NONE,
@@ -97,7 +103,7 @@ class Producer:
         partition: int | None = None,
         headers: RecordHeaders = (),
         timestamp_ms: int | None = None,
-    ) -> "asyncio.Future[Delivery]":
+    ) -> "asyncio.Future[RecordMetadata]":
         """Put a record into its batch, waiting for room if need be; gives a future of its delivery.
 
         :raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION and whatever else the broker says of the topic.
@@ -110,7 +116,7 @@ class Producer:
         while self._accumulator.size_bytes >= self._buffer_size_bytes:
             self._room.clear()
             await self._room.wait()
-        delivery: asyncio.Future[Delivery] = asyncio.get_running_loop().create_future()
+        delivery: asyncio.Future[RecordMetadata] = asyncio.get_running_loop().create_future()
         if self._accumulator.append(place, record, delivery, self._clock.monotonic_ms()):
             self._wake()
             await asyncio.sleep(0)  # once per batch, so that sending begins while more is put in
@@ -125,7 +131,7 @@ class Producer:
         partition: int | None = None,
         headers: RecordHeaders = (),
         timestamp_ms: int | None = None,
-    ) -> Delivery:
+    ) -> RecordMetadata:
         """Send one record and wait until it is stored.
 
         :raises KafkaError: Why it was not.
@@ -158,18 +164,18 @@ class Producer:
         await asyncio.gather(*tasks, return_exceptions=True)
         self._accumulator.abandon()
 
-    async def _topic(self, name: str) -> Topic:
+    async def _topic(self, name: str) -> TopicInfo:
         known = self.cluster.cached_topic(name)
         if known is not None:
             return known
 
-        async def ask() -> Topic | KafkaError:
+        async def ask() -> TopicInfo | KafkaError:
             try:
                 return await self.cluster.topic(name, auto_create=True)
             except KafkaError as refusal:
                 return refusal
 
-        async def attempt() -> Topic:
+        async def attempt() -> TopicInfo:
             # brokers that are away are waited for longer than a topic
             told = await self.cluster.retrying(ask)
             if isinstance(told, KafkaError):
@@ -178,7 +184,7 @@ class Producer:
 
         return await self.cluster.retrying(attempt, self._topic_timeout_ms)
 
-    def _choose(self, topic: Topic, record: Record, partition: int | None) -> int:
+    def _choose(self, topic: TopicInfo, record: Record, partition: int | None) -> int:
         if partition is not None:
             return self.cluster.metadata.partition(TopicPartition(topic.name, partition)).partition_index
         if record.key is not None:
@@ -290,10 +296,10 @@ class Producer:
         return self._failed(batch, error, errors)
 
     def _delivered(self, batch: Batch, base_offset: int, append_time_ms: int) -> None:
-        def deliver(index: int, waiter: "asyncio.Future[Delivery]") -> None:
+        def deliver(index: int, waiter: "asyncio.Future[RecordMetadata]") -> None:
             offset = base_offset + index if base_offset >= 0 else -1
             timestamp_ms = batch.records[index].timestamp_ms if append_time_ms < 0 else append_time_ms
-            waiter.set_result(Delivery(batch.place, offset, timestamp_ms))
+            waiter.set_result(RecordMetadata(batch.place, offset, timestamp_ms))
 
         self._finish(batch, deliver)
 
@@ -311,7 +317,7 @@ class Producer:
             return
         self._forget_sequence(batch)
 
-        def fail(index: int, waiter: "asyncio.Future[Delivery]") -> None:
+        def fail(index: int, waiter: "asyncio.Future[RecordMetadata]") -> None:
             waiter.set_exception((record_errors or {}).get(index, error))
 
         self._finish(batch, fail)
@@ -330,7 +336,7 @@ class Producer:
         else:
             self._identity = None
 
-    def _finish(self, batch: Batch, tell: Callable[[int, "asyncio.Future[Delivery]"], None]) -> None:
+    def _finish(self, batch: Batch, tell: Callable[[int, "asyncio.Future[RecordMetadata]"], None]) -> None:
         self._accumulator.settle(batch)
         for index, waiter in enumerate(batch.waiters):
             if not waiter.done():  # else whoever waited was cancelled

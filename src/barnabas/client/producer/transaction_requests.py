@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TypeVar
 
 from barnabas.base.ids import TopicPartition
-from barnabas.client.admin.group_messages import CommittedOffset
-from barnabas.client.core.cluster import MAIN_LANE, Cluster
+from barnabas.client.admin.group_messages import OffsetAndMetadata
+from barnabas.client.core.cluster import MAIN_LANE, ClusterClient
 from barnabas.client.core.coordinators import KeyType, ask_coordinator
 from barnabas.client.core.errors import check
 from barnabas.client.producer.accumulator import Identity
@@ -40,7 +40,7 @@ _NO_TRANSACTION_TIMEOUT_MS = 2**31 - 1
 class TransactionalId:
     """A transactional id of the cluster that it is given; has no state of its own."""
 
-    def __init__(self, cluster: Cluster, name: str) -> None:
+    def __init__(self, cluster: ClusterClient, name: str) -> None:
         self.cluster = cluster
         self.name = name
 
@@ -86,7 +86,7 @@ class TransactionalId:
         await self._ask(ask)
 
     async def commit_offsets(
-        self, identity: Identity, group: str, offsets: Mapping[TopicPartition, CommittedOffset]
+        self, identity: Identity, group: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]
     ) -> None:
         """Let offsets of a group that has no members be committed with the transaction.
 
@@ -137,7 +137,7 @@ class TransactionalId:
 
 
 def _committing(
-    name: str, identity: Identity, group: str, offsets: Mapping[TopicPartition, CommittedOffset]
+    name: str, identity: Identity, group: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]
 ) -> TxnOffsetCommitRequest:
     topics: dict[str, list[TxnOffsetCommitRequestPartition]] = {}
     for place, committed in offsets.items():
@@ -153,7 +153,7 @@ def _committing(
     )
 
 
-async def idempotent_identity(cluster: Cluster, lane: str = MAIN_LANE) -> Identity:
+async def idempotent_identity(cluster: ClusterClient, lane: str = MAIN_LANE) -> Identity:
     """An identity for a producer without a transactional id: its batches are stored once, however often sent.
 
     :raises KafkaError: When the cluster gives none.

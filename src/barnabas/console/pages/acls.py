@@ -10,11 +10,11 @@ from barnabas.client.admin.admin import raise_errors
 from barnabas.console.formatting import plural
 from barnabas.console.forms import Form, too_long
 from barnabas.console.page import MenuEntry, Route
-from barnabas.console.paging import Wish, paged
+from barnabas.console.paging import ListQuery, paged
 from barnabas.console.problems import not_found, sentence, wrong_form
 from barnabas.console.view import View
 from barnabas.console.wait_visible import made, seen
-from barnabas.declared.state import State
+from barnabas.declared.state import DeclaredState
 from barnabas.wire.acls import (
     CLUSTER_NAME,
     AclBinding,
@@ -63,7 +63,7 @@ async def show(view: View) -> Response:
 
 
 async def _page(view: View, values: dict[str, str], errors: dict[str, str]) -> Response:
-    wish = Wish.of("/acls", view.query, "principal", extra=("type", "permission", "topic"))
+    wish = ListQuery.of("/acls", view.query, "principal", extra=("type", "permission", "topic"))
     kind, permission = view.query.get("type", ""), view.query.get("permission", "")
     topic = view.query.get("topic", "")
     if too_long(topic):
@@ -114,7 +114,7 @@ async def create(view: View) -> Response:
     if not form.errors:
         failures = [error for error in await view.admin.create_acls(bindings) if error is not None]
         if not failures:
-            await made(view.admin, State(acls=frozenset(bindings)))
+            await made(view.admin, DeclaredState(acls=frozenset(bindings)))
             return view.back_to(
                 "/acls", f"{plural(len(bindings), 'ACL')} created for {bindings[0].principal}."
             )
@@ -159,7 +159,7 @@ async def remove(view: View) -> Response:
     raise_errors(outcomes)
     fates = [fate for outcome in outcomes if isinstance(outcome, dict) for fate in outcome.values()]
     raise_errors(fates)
-    await seen(view.admin, State(acls=bindings), lambda live: not bindings & live.acls)
+    await seen(view.admin, DeclaredState(acls=bindings), lambda live: not bindings & live.acls)
     return view.back_to("/acls", f"{plural(len(fates), 'ACL')} deleted.")
 
 

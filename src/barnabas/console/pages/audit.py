@@ -5,7 +5,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from barnabas.console.audit_reader import AuditWish, Found, outcomes, read_back
+from barnabas.console.audit_reader import AuditPage, AuditWish, outcomes, read_back
 from barnabas.console.page import MenuEntry, Route
 from barnabas.console.times import EXAMPLES, time_ms
 from barnabas.console.view import View, segment
@@ -28,7 +28,7 @@ async def _context(view: View) -> dict[str, Any]:
     before = view.query.get("before", "")
     at = int(before) if before.isascii() and before.isdigit() and len(before) < 19 else None
     if errors:
-        found = Found([], None)
+        found = AuditPage([], None)
     elif at is None:
         found = await view.access.audit.latest(tuple(values.values()), wish)
     else:

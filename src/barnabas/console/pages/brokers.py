@@ -7,15 +7,15 @@ from starlette.responses import Response
 
 from barnabas.client.admin.admin import raise_errors
 from barnabas.client.admin.model import ConfigEntry, ConfigSource
-from barnabas.config.alter_op import Edit, Operation
+from barnabas.config.alter_op import AlterConfigOp, OpType
 from barnabas.config.config_resource import EVERY_BROKER, Resource, ResourceKind
 from barnabas.console.forms import Form, is_node_id
 from barnabas.console.page import MenuEntry, Route
-from barnabas.console.paging import Wish, paged
+from barnabas.console.paging import ListQuery, paged
 from barnabas.console.problems import not_found, sentence
 from barnabas.console.view import View
 from barnabas.console.wait_visible import made
-from barnabas.declared.state import Broker, State
+from barnabas.declared.state import DeclaredBroker, DeclaredState
 from barnabas.wire.errors import KafkaError
 
 DEFAULT = "default"
@@ -100,7 +100,7 @@ async def _page(
     rows = await _rows(view, resource_of(name))
     source = view.query.get("source", "")
     found = [row for row in rows if source in ("", row.entry.source.name)]
-    wish = Wish.of(f"/brokers/{name}", view.query, "name", extra=("source",))
+    wish = ListQuery.of(f"/brokers/{name}", view.query, "name", extra=("source",))
     chosen = {row.entry.name: row for row in rows}.get(values.get("key", ""))
     context: dict[str, Any] = {
         "part": paged(found, wish, _COLUMNS, _matches),
@@ -139,36 +139,36 @@ async def alter(view: View) -> Response:
             (await view.admin.alter_configs({resource: [edit]}, validate_only=not confirmed)).values()
         )
     except KafkaError as error:
-        form.refuse("value" if edit.operation is Operation.SET else "key", sentence(error))
+        form.refuse("value" if edit.operation is OpType.SET else "key", sentence(error))
         return await _page(view, values, form.errors)
     if confirmed:
-        await made(view.admin, State(brokers={resource.name: Broker({edit.key: edit.value})}))
+        await made(view.admin, DeclaredState(brokers={resource.name: DeclaredBroker({edit.key: edit.value})}))
         whose = "every broker" if name == DEFAULT else f"broker {name}"
-        done = "set" if edit.operation is Operation.SET else "taken back"
+        done = "set" if edit.operation is OpType.SET else "taken back"
         return view.back_to(f"/brokers/{name}", f"{edit.key} is {done} for {whose}.")
     row = next((row for row in await _rows(view, resource) if row.entry.name == edit.key), None)
     return await _page(view, values, {}, [(edit.key, *changed(row, edit))])
 
 
-def changed(row: ConfigRow | None, edit: Edit) -> tuple[str | None, str | None]:
+def changed(row: ConfigRow | None, edit: AlterConfigOp) -> tuple[str | None, str | None]:
     """The value now and then; of one that is taken back, what holds behind it."""
     before = None if row is None else row.value
     if row is not None and row.entry.sensitive:
         return before, _HIDDEN
-    if edit.operation is Operation.SET:
+    if edit.operation is OpType.SET:
         return before, edit.value
     behind = [each for each in row.entry.synonyms if each.source is not row.entry.source] if row else []
     return before, behind[0].value if behind else None
 
 
-def edit_of(form: Form) -> Edit | None:
+def edit_of(form: Form) -> AlterConfigOp | None:
     """The change that a form wants; None with the reason among its errors."""
     key = form.needed("key")
     if form.errors:
         return None
     if form.one_of("way", ("set", "delete")) == "delete":
-        return Edit(key, Operation.DELETE)
-    return Edit(key, Operation.SET, form.text("value"))
+        return AlterConfigOp(key, OpType.DELETE)
+    return AlterConfigOp(key, OpType.SET, form.text("value"))
 
 
 MENU = MenuEntry("Cluster", "Brokers", "/brokers")

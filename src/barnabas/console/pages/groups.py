@@ -9,7 +9,7 @@ from barnabas.client.admin.group_messages import GroupListing
 from barnabas.client.admin.groups import Groups
 from barnabas.client.group_lags import LagTotal, PartitionLag, lags_of, total_lag
 from barnabas.console.page import MenuEntry, Route
-from barnabas.console.paging import Wish, paged
+from barnabas.console.paging import ListQuery, paged
 from barnabas.console.view import View
 from barnabas.wire.errors import KafkaError
 
@@ -30,7 +30,7 @@ class GroupRow(NamedTuple):
 
 async def show(view: View) -> Response:
     """The list; lags are asked for the part of it alone that is shown."""
-    wish = Wish.of("/groups", view.query, "name", extra=("state",))
+    wish = ListQuery.of("/groups", view.query, "name", extra=("state",))
     everything = await Groups(view.cluster).list()
     states = sorted({group.state for group in everything if group.state})
     state = view.query.get("state", "")

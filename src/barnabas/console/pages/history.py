@@ -11,7 +11,7 @@ from barnabas.console.pages.audit import history_path, shown
 from barnabas.console.problems import not_found, sentence, wrong_form
 from barnabas.console.topic_view import find_topic
 from barnabas.console.view import View
-from barnabas.metadata.audit.events import AuditEvent, Outcome
+from barnabas.metadata.audit.events import AuditEvent, AuditOutcome
 from barnabas.metadata.audit.history import compared, state_at
 from barnabas.wire.errors import KafkaError
 
@@ -39,7 +39,7 @@ def revisions_of(events: Sequence[AuditEvent]) -> list[Revision]:
     """The revisions at which something was changed, the newest first; `events` in order."""
     found: dict[int, list[AuditEvent]] = {}
     for event in events:
-        if event.outcome is Outcome.CHANGED:
+        if event.outcome is AuditOutcome.CHANGED:
             found.setdefault(event.revision, []).append(event)
     return [
         Revision(number, each[0].time, each[0].principal, each[0].api, each)

@@ -9,7 +9,16 @@ from starlette.responses import Response
 
 from barnabas.base.ids import TopicPartition
 from barnabas.client.admin.offsets import Isolation, ListedOffset, OffsetSpec
-from barnabas.console.browse import SCAN_BYTES, SCAN_MS, Browser, Found, Share, cursor, parse_cursor, shares
+from barnabas.console.browse import (
+    SCAN_BYTES,
+    SCAN_MS,
+    Browser,
+    RecordPage,
+    Share,
+    cursor,
+    parse_cursor,
+    shares,
+)
 from barnabas.console.criteria import Criteria, header_way
 from barnabas.console.forms import Form
 from barnabas.console.page import Route
@@ -72,7 +81,7 @@ class Question(NamedTuple):
 class Looked(NamedTuple):
     """What a page found, and how far the search has come by partition."""
 
-    found: Found
+    found: RecordPage
     began: Mapping[int, int]
     shares: Mapping[int, Share]
     unread: Sequence[int] = ()  #: partitions without a leader that answers
@@ -88,7 +97,7 @@ class Looked(NamedTuple):
         return sum(each.total_count for each in self.shares.values())
 
 
-_NOTHING = Looked(Found([]), {}, {})
+_NOTHING = Looked(RecordPage([]), {}, {})
 
 
 def question_of(form: Form, partitions_count: int) -> Question:

@@ -10,7 +10,7 @@ from barnabas.console.page import Route
 from barnabas.console.problems import sentence
 from barnabas.console.view import View, segment
 from barnabas.console.wait_visible import seen
-from barnabas.declared.state import State, Topic
+from barnabas.declared.state import DeclaredState, DeclaredTopic
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 #: Configs that have a field of their own.
@@ -44,7 +44,11 @@ async def create(view: View) -> Response:
         if isinstance(outcome, KafkaError):
             _place(form, outcome)
         elif not checking:
-            await seen(view.admin, State({topic.name: Topic()}), lambda live: topic.name in live.topics)
+            await seen(
+                view.admin,
+                DeclaredState({topic.name: DeclaredTopic()}),
+                lambda live: topic.name in live.topics,
+            )
             view.access.topics.forget()
             return view.back_to(f"/topics/{segment(topic.name)}", f"Topic {topic.name} is there.")
     values = {name: form.raw(name) for name in _FIELDS}

@@ -6,15 +6,15 @@ from typing import NamedTuple
 from starlette.responses import Response
 
 from barnabas.client.admin.admin import raise_errors
-from barnabas.client.admin.quotas import Alteration, Entity
+from barnabas.client.admin.quotas import ClientQuotaAlteration, Entity
 from barnabas.console import formatting
 from barnabas.console.forms import Form, encodable
 from barnabas.console.page import MenuEntry, Route
-from barnabas.console.paging import Wish, paged
+from barnabas.console.paging import ListQuery, paged
 from barnabas.console.problems import sentence, wrong_form
 from barnabas.console.view import View
 from barnabas.console.wait_visible import made
-from barnabas.declared.state import State
+from barnabas.declared.state import DeclaredState
 from barnabas.wire.errors import KafkaError
 
 #: What can be limited for whom, and what its number counts.
@@ -66,7 +66,7 @@ async def show(view: View) -> Response:
 async def _page(view: View, values: dict[str, str], errors: dict[str, str]) -> Response:
     found = await view.admin.describe_client_quotas()
     rows = [QuotaRow(entity, key, value) for entity, limits in found.items() for key, value in limits.items()]
-    wish = Wish.of("/quotas", view.query, "whose")
+    wish = ListQuery.of("/quotas", view.query, "whose")
     context = {
         "part": paged(rows, wish, _COLUMNS, lambda row, text: text in f"{row.whose} {row.key}".lower()),
         "keys": KEYS,
@@ -88,7 +88,7 @@ async def alter(view: View) -> Response:
         except KafkaError as error:
             form.refuse("value", sentence(error))
         else:
-            await made(view.admin, State(quotas={alteration.entity: alteration.values}))
+            await made(view.admin, DeclaredState(quotas={alteration.entity: alteration.values}))
             [(key, value)] = alteration.values.items()
             row = QuotaRow(alteration.entity, key, value or 0.0)
             return view.back_to("/quotas", f"{row.whose}: {key} is {row.shown} now.")
@@ -96,7 +96,7 @@ async def alter(view: View) -> Response:
     return await _page(view, {name: form.text(name) for name in names}, form.errors)
 
 
-def alteration_of(form: Form) -> Alteration | None:
+def alteration_of(form: Form) -> ClientQuotaAlteration | None:
     """What the form wants; None with the reasons among its errors."""
     key = form.one_of("key", tuple(KEYS))
     kinds = ("ip",) if key in OF_ADDRESSES else ("user", "client-id")
@@ -116,14 +116,16 @@ def alteration_of(form: Form) -> Alteration | None:
     entity = tuple(
         (kind, None if given[kind] == _DEFAULT else given[kind]) for kind in kinds if kind in given
     )
-    return Alteration(tuple(sorted(entity, key=lambda part: part[0])), {key: value})
+    return ClientQuotaAlteration(tuple(sorted(entity, key=lambda part: part[0])), {key: value})
 
 
 async def remove(view: View) -> Response:
     """Take one limit away."""
     entity, key = limit_in((await view.form()).text("limit"))
-    raise_errors((await view.admin.alter_client_quotas([Alteration(entity, {key: None})])).values())
-    await made(view.admin, State(quotas={entity: {key: None}}))
+    raise_errors(
+        (await view.admin.alter_client_quotas([ClientQuotaAlteration(entity, {key: None})])).values()
+    )
+    await made(view.admin, DeclaredState(quotas={entity: {key: None}}))
     return view.back_to("/quotas", f"{QuotaRow(entity, key, 0).whose}: {key} is taken away.")
 
 

@@ -8,7 +8,7 @@ from starlette.responses import Response
 from barnabas.base.ids import TopicPartition
 from barnabas.client.admin.admin import raise_errors
 from barnabas.client.admin.cluster_control import ElectionType
-from barnabas.client.core.metadata import Topic
+from barnabas.client.core.metadata import TopicInfo
 from barnabas.console.forms import PARTITION_MAX, Form, is_node_id
 from barnabas.console.page import MenuEntry, Route
 from barnabas.console.problems import sentence, wrong_form
@@ -79,7 +79,7 @@ async def start(view: View) -> Response:
     return view.back_to("/reassignments", f"{len(changed)} partitions of {name} are on their way.")
 
 
-async def _topic(view: View, form: Form, name: str) -> Topic | None:
+async def _topic(view: View, form: Form, name: str) -> TopicInfo | None:
     outcome = (await view.admin.describe_topics([name]))[name]
     if isinstance(outcome, KafkaError):
         form.refuse("topic", sentence(outcome))
@@ -98,7 +98,9 @@ def brokers_of(form: Form, nodes: Sequence[int]) -> list[int]:
     return found or list(nodes)
 
 
-def spread(topic: Topic, brokers: Sequence[int], factor: int | None) -> Mapping[TopicPartition, list[int]]:
+def spread(
+    topic: TopicInfo, brokers: Sequence[int], factor: int | None
+) -> Mapping[TopicPartition, list[int]]:
     """Replicas in turn over the brokers; as many as there are now, if `factor` does not say otherwise.
 
     A replica that lies on one of the brokers stays there where that leaves the turns even.

@@ -8,13 +8,13 @@ from starlette.responses import Response
 from barnabas.client.admin.admin import raise_errors
 from barnabas.console.page import Route
 from barnabas.console.pages.audit import history_path
-from barnabas.console.paging import Wish, paged
+from barnabas.console.paging import ListQuery, paged
 from barnabas.console.problems import sentence
 from barnabas.console.topic_view import TopicView, find_topic, reaches, sizes
 from barnabas.console.trash_rule import trash_rule
 from barnabas.console.view import View, segment
 from barnabas.console.wait_visible import made, seen
-from barnabas.declared.state import State, Topic
+from barnabas.declared.state import DeclaredState, DeclaredTopic
 from barnabas.wire.errors import KafkaError
 
 _PARTITIONS_MAX = 100_000
@@ -61,7 +61,7 @@ async def show(view: View) -> Response:
     """Partitions with leaders, replicas, offsets and sizes."""
     topic = await topic_of(view)
     head = await frame(view, topic)
-    wish = Wish.of(head["topic_path"], view.query, "partition")
+    wish = ListQuery.of(head["topic_path"], view.query, "partition")
     partitions = paged(
         topic.partitions, wish, {"partition": lambda each: each.partition}, lambda each, text: True
     )
@@ -96,7 +96,7 @@ async def grow(view: View) -> Response:
         outcome = await view.admin.create_partitions({topic.name: total})
         error = outcome[topic.name]
         if error is None:
-            await made(view.admin, State({topic.name: Topic(total)}))
+            await made(view.admin, DeclaredState({topic.name: DeclaredTopic(total)}))
             view.access.topics.forget()
             notice = f"{topic.name} has {total} partitions now, {total - have} more than before."
             return view.back_to(topic_path(topic), notice)
@@ -134,7 +134,9 @@ async def delete(view: View) -> Response:
             form.refuse("typed", sentence(error))
     if form.errors:
         return await _deletion_page(view, topic, form.errors)
-    await seen(view.admin, State({topic.name: Topic()}), lambda live: topic.name not in live.topics)
+    await seen(
+        view.admin, DeclaredState({topic.name: DeclaredTopic()}), lambda live: topic.name not in live.topics
+    )
     view.access.topics.forget()
     way_back = " It can be brought back from “Deleted topics”." if (await trash_rule(view)).keeps else ""
     return view.back_to("/topics", f"Topic {topic.name} is deleted.{way_back}")

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from starlette.responses import Response
 
 from barnabas.console.page import MenuEntry, Route
-from barnabas.console.paging import Wish, paged
+from barnabas.console.paging import ListQuery, paged
 from barnabas.console.topic_list import TopicRow, TopicSize, topic_sizes
 from barnabas.console.view import View
 
@@ -19,7 +19,7 @@ _COLUMNS = {
 
 async def show(view: View) -> Response:
     """The list, or for htmx its table."""
-    wish = Wish.of("/topics", view.query, "name", extra=("internal",))
+    wish = ListQuery.of("/topics", view.query, "name", extra=("internal",))
     rows = await view.access.topics.get()
     internal = bool(view.query.get("internal"))
     shown = [row for row in rows if internal or not row.is_internal]

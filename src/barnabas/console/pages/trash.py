@@ -6,11 +6,11 @@ from starlette.responses import Response
 
 from barnabas.base.ids import uuid_to_text
 from barnabas.client.admin.admin import raise_errors
-from barnabas.client.admin.extensions.trash import Trashed, TrashedTopic
+from barnabas.client.admin.extensions.trash import Trashed, TrashedTopicDescription
 from barnabas.console.formatting import plural
 from barnabas.console.forms import Form
 from barnabas.console.page import MenuEntry, Route
-from barnabas.console.paging import Wish, paged
+from barnabas.console.paging import ListQuery, paged
 from barnabas.console.problems import not_found, sentence
 from barnabas.console.trash_rule import trash_rule
 from barnabas.console.view import View, segment
@@ -27,7 +27,7 @@ _COLUMNS = {
 class TrashRow(NamedTuple):
     """A deleted topic; `is_replaced` where there is a topic of its name again."""
 
-    topic: TrashedTopic
+    topic: TrashedTopicDescription
     topic_id: str
     left_ms: int
     is_replaced: bool
@@ -35,7 +35,7 @@ class TrashRow(NamedTuple):
 
 async def show(view: View) -> Response:
     """The list, the latest deleted first; on Apache Kafka a page that says why there is none."""
-    wish = Wish.of("/trash", view.query, "")
+    wish = ListQuery.of("/trash", view.query, "")
     try:
         rows = await _rows(view)
     except KafkaError as error:

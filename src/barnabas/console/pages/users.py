@@ -5,14 +5,14 @@ from typing import NamedTuple
 from starlette.responses import Response
 
 from barnabas.client.admin.admin import raise_errors
-from barnabas.client.admin.scram import ITERATIONS, Deletion, Upsertion
+from barnabas.client.admin.scram import ITERATIONS, Upsertion, UserScramCredentialDeletion
 from barnabas.console.forms import Form
 from barnabas.console.page import MenuEntry, Route
-from barnabas.console.paging import Wish, paged
+from barnabas.console.paging import ListQuery, paged
 from barnabas.console.problems import sentence, wrong_form
 from barnabas.console.view import View
 from barnabas.console.wait_visible import made, seen
-from barnabas.declared.state import Credential, State
+from barnabas.declared.state import Credential, DeclaredState
 from barnabas.wire.errors import KafkaError
 from barnabas.wire.scram import MECHANISMS_BY_TITLE, ScramMechanism
 
@@ -35,7 +35,7 @@ async def show(view: View) -> Response:
 async def _page(view: View, values: dict[str, str], errors: dict[str, str]) -> Response:
     found = await view.admin.describe_user_scram_credentials()
     rows = [UserRow(name, each) for name, each in found.items() if not isinstance(each, KafkaError)]
-    wish = Wish.of("/users", view.query, "user")
+    wish = ListQuery.of("/users", view.query, "user")
     context = {
         "part": paged(rows, wish, {"user": lambda row: row.name}, lambda row, text: text in row.name.lower()),
         "mechanisms": [(title, title) for title in reversed(MECHANISMS_BY_TITLE)],
@@ -60,7 +60,7 @@ async def set_password(view: View) -> Response:
         else:
             title = upsertion.mechanism.title
             credentials = {upsertion.mechanism: Credential(upsertion.iterations)}
-            await made(view.admin, State(users={upsertion.user: credentials}))
+            await made(view.admin, DeclaredState(users={upsertion.user: credentials}))
             return view.back_to("/users", f"{upsertion.user} can log in by {title} with the new password.")
     values = {name: form.text(name) for name in ("user", "mechanism", "iterations")}
     return await _page(view, values, form.errors)
@@ -86,8 +86,12 @@ async def remove(view: View) -> Response:
     user, mechanism = form.text("user"), MECHANISMS_BY_TITLE.get(form.text("mechanism"))
     if not user or mechanism is None:
         raise wrong_form("This is not one of the credentials that were shown.")
-    raise_errors((await view.admin.alter_user_scram_credentials([Deletion(user, mechanism)])).values())
-    asked = State(users={user: {mechanism: Credential()}})
+    raise_errors(
+        (
+            await view.admin.alter_user_scram_credentials([UserScramCredentialDeletion(user, mechanism)])
+        ).values()
+    )
+    asked = DeclaredState(users={user: {mechanism: Credential()}})
     await seen(view.admin, asked, lambda live: mechanism not in live.users.get(user, {}))
     return view.back_to("/users", f"{user} can no longer log in by {mechanism.title}.")
 

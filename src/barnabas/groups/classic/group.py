@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from typing import NamedTuple
 
-from barnabas.coordinator.result import Step
+from barnabas.coordinator.result import CoordinatorResult
 from barnabas.groups.classic.members import Roster
 from barnabas.groups.classic.states import TRANSITIONS, ClassicState
 from barnabas.groups.classic.subscriptions import CONSUMER, subscribed_topics
@@ -20,7 +20,7 @@ NO_GENERATION = -1
 _S = ClassicState
 
 
-class Change(NamedTuple):
+class StateTransition(NamedTuple):
     """A transition that has been made."""
 
     state: ClassicState
@@ -46,7 +46,7 @@ class ClassicGroup(Roster):
         self.group_id = group_id
         self.state = _S.EMPTY
         self.state_since_ms = now_ms  #: None where an old record does not tell
-        self.story: list[Change] = []
+        self.story: list[StateTransition] = []
         self.generation = 0
         self.protocol: str | None = None  #: that the members of this generation have agreed on
         self.initial_wait: InitialWait | None = None  #: while the first rebalance is being prepared
@@ -60,7 +60,7 @@ class ClassicGroup(Roster):
         """Move on, as the table allows."""
         assert target in TRANSITIONS[self.state], (self.group_id, self.state, target, self.story)
         self.state, self.state_since_ms = target, now_ms
-        self.story = [*self.story[1 - _STORY_LENGTH_MAX :], Change(target, self.generation, why)]
+        self.story = [*self.story[1 - _STORY_LENGTH_MAX :], StateTransition(target, self.generation, why)]
 
     @property
     def can_rebalance(self) -> bool:
@@ -138,7 +138,7 @@ class ClassicGroup(Roster):
     def check_offset_fetch(self, member_id: str | None, member_epoch: int) -> None:
         """Anybody may fetch a classic group's offsets."""
 
-    def committed_by(self, step: Step, member_id: str) -> None:
+    def committed_by(self, step: CoordinatorResult, member_id: str) -> None:
         """A member has committed offsets, which is as good as a heartbeat."""
         member = self.members.get(member_id)
         if member is not None and self.state in (_S.STABLE, _S.PREPARING_REBALANCE):
@@ -178,7 +178,7 @@ class ClassicGroup(Roster):
         """Since when it has been empty; None: count from each commit."""
         return self.state_since_ms if self.protocol_type and self.is_empty else None
 
-    def append_tombstones(self, step: Step) -> None:
+    def append_tombstones(self, step: CoordinatorResult) -> None:
         """Take back the record of the group."""
         step.append(GroupMetadataKey(group=self.group_id), None)
 

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from barnabas.coordinator.result import Step
+from barnabas.coordinator.result import CoordinatorResult
 from barnabas.groups.classic.group import ClassicGroup
 from barnabas.groups.classic.states import ClassicState
 from barnabas.groups.classic.timers import await_heartbeat
@@ -18,7 +18,7 @@ class Heartbeat(NamedTuple):
     group_instance_id: str | None = None
 
 
-def heartbeat(step: Step, group: ClassicGroup, beat: Heartbeat) -> ErrorCode:
+def heartbeat(step: CoordinatorResult, group: ClassicGroup, beat: Heartbeat) -> ErrorCode:
     """The member is there; while a rebalance is prepared it is told to join.
 
     :raises KafkaError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION.

@@ -6,9 +6,9 @@ from typing import NamedTuple
 from uuid import UUID
 
 from barnabas.config.broker_config import BrokerConfig
-from barnabas.coordinator.result import Pending, Step
+from barnabas.coordinator.result import CoordinatorResult, Pending
 from barnabas.groups.classic.group import ClassicGroup
-from barnabas.groups.classic.member import Member
+from barnabas.groups.classic.member import ClassicGroupMember
 from barnabas.groups.classic.rebalance import Rebalances
 from barnabas.groups.classic.records import assignments_of, group_record
 from barnabas.groups.classic.responses import joined, not_joined, refuse_joining, refuse_syncing
@@ -31,7 +31,7 @@ GROUP_PENDING_MEMBERS_MAX, PENDING_MEMBERS_MAX = 1_000, 2_000
 _S = ClassicState
 
 
-class Client(NamedTuple):
+class JoiningClient(NamedTuple):
     """Who sends a JoinGroup, and in which version."""
 
     client_id: str
@@ -43,7 +43,7 @@ class Join(NamedTuple):
     """One JoinGroup on its way."""
 
     request: JoinGroupRequest
-    client: Client
+    client: JoiningClient
     pending: Pending[JoinGroupResponse]
 
     @property
@@ -73,7 +73,7 @@ class Joining:
         #: (group id, member id) of pending members, the oldest first; some may have been given up since
         self._pending: dict[tuple[str, str], ClassicGroup] = {}
 
-    def join(self, step: Step, group: ClassicGroup, join: Join) -> None:
+    def join(self, step: CoordinatorResult, group: ClassicGroup, join: Join) -> None:
         """Answer, or keep the request until the members are there.
 
         :raises KafkaError: INCONSISTENT_GROUP_PROTOCOL, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
@@ -123,7 +123,7 @@ class Joining:
 
     # A member without an id
 
-    def _join_anew(self, step: Step, group: ClassicGroup, join: Join) -> None:
+    def _join_anew(self, step: CoordinatorResult, group: ClassicGroup, join: Join) -> None:
         instance_id = join.request.group_instance_id
         prefix = join.client.client_id if instance_id is None else instance_id
         member_id = f"{prefix[:_PREFIX_LENGTH_MAX]}-{UUID(int=self._dice.getrandbits(128), version=4)}"
@@ -135,7 +135,9 @@ class Joining:
         else:
             self._add(step, group, join, member_id)
 
-    def _give_out(self, step: Step, group: ClassicGroup, member_id: str, session_timeout_ms: int) -> None:
+    def _give_out(
+        self, step: CoordinatorResult, group: ClassicGroup, member_id: str, session_timeout_ms: int
+    ) -> None:
         """Expect that a member comes back with an id, unless too many others do not."""
         group.pending_members[member_id] = None
         self._pending[group.group_id, member_id] = group
@@ -146,7 +148,7 @@ class Joining:
             (_, oldest), its_group = next(iter(self._pending.items()))
             self._take_back(step, its_group, oldest)
 
-    def _take_back(self, step: Step, group: ClassicGroup, member_id: str) -> None:
+    def _take_back(self, step: CoordinatorResult, group: ClassicGroup, member_id: str) -> None:
         """Forget an id that was given out, if nobody has come back with it."""
         self._pending.pop((group.group_id, member_id), None)
         if member_id in group.pending_members:
@@ -154,10 +156,10 @@ class Joining:
             group.remove(member_id)
             self._rebalances.complete_join_when_all_are_there(step, group)
 
-    def _add(self, step: Step, group: ClassicGroup, join: Join, member_id: str) -> None:
+    def _add(self, step: CoordinatorResult, group: ClassicGroup, join: Join, member_id: str) -> None:
         request, client = join.request, join.client
         self._pending.pop((group.group_id, member_id), None)
-        member = Member(
+        member = ClassicGroupMember(
             member_id,
             request.group_instance_id,
             client.client_id,
@@ -176,7 +178,14 @@ class Joining:
 
     # A static member that has lost its id
 
-    def _replace(self, step: Step, group: ClassicGroup, join: Join, old: Member, member_id: str) -> None:
+    def _replace(
+        self,
+        step: CoordinatorResult,
+        group: ClassicGroup,
+        join: Join,
+        old: ClassicGroupMember,
+        member_id: str,
+    ) -> None:
         refuse_joining(step, old, ErrorCode.FENCED_INSTANCE_ID, old.member_id)
         fenced = KafkaError(ErrorCode.FENCED_INSTANCE_ID, f"'{member_id}' has replaced '{old.member_id}'.")
         refuse_syncing(step, old, fenced)
@@ -193,7 +202,12 @@ class Joining:
 
     @staticmethod
     def _store_replaced(
-        step: Step, group: ClassicGroup, join: Join, old: Member, new: Member, leader: str
+        step: CoordinatorResult,
+        group: ClassicGroup,
+        join: Join,
+        old: ClassicGroupMember,
+        new: ClassicGroupMember,
+        leader: str,
     ) -> None:
         """The new one takes over its place and assignment without a rebalance."""
         step.append(GroupMetadataKey(group=group.group_id), group_record(group, assignments_of(group)))
@@ -204,7 +218,7 @@ class Joining:
             response.leader, response.members = leader, []
         step.answer(join.pending, response)
 
-        def put_back(instead: Step, error: KafkaError) -> None:
+        def put_back(instead: CoordinatorResult, error: KafkaError) -> None:
             group.replace(new, old)
             await_heartbeat(instead, group.group_id, old)
             instead.answer(join.pending, not_joined(error.code))
@@ -213,7 +227,7 @@ class Joining:
 
     # A member that is known
 
-    def _rejoin(self, step: Step, group: ClassicGroup, join: Join) -> None:
+    def _rejoin(self, step: CoordinatorResult, group: ClassicGroup, join: Join) -> None:
         member = group.check_member(join.request.member_id, join.request.group_instance_id)
         if self._must_rebalance(group, member, join):
             earlier = member.joining
@@ -227,14 +241,14 @@ class Joining:
             step.answer(join.pending, response)
 
     @staticmethod
-    def _must_rebalance(group: ClassicGroup, member: Member, join: Join) -> bool:
+    def _must_rebalance(group: ClassicGroup, member: ClassicGroupMember, join: Join) -> bool:
         """Whether the present generation is not good enough: the leader asks for a new one by joining again."""
         if group.state is _S.PREPARING_REBALANCE or not member.tells(join.protocols):
             return True
         return group.state is _S.STABLE and group.leader == member.member_id
 
     @staticmethod
-    def _update(member: Member, join: Join) -> None:
+    def _update(member: ClassicGroupMember, join: Join) -> None:
         member.protocols = join.protocols
         member.rebalance_timeout_ms = join.rebalance_timeout_ms
         member.session_timeout_ms = join.request.session_timeout_ms

@@ -1,6 +1,6 @@
 """LeaveGroup to a classic group: by members, or by an administrator who names static members (KIP-345)."""
 
-from barnabas.coordinator.result import Step
+from barnabas.coordinator.result import CoordinatorResult
 from barnabas.groups.classic.group import ClassicGroup
 from barnabas.groups.classic.rebalance import Rebalances
 from barnabas.groups.classic.timers import session_timer
@@ -9,7 +9,7 @@ from barnabas.wire.messages.leave_group import LeaveGroupResponse, MemberIdentit
 
 
 def leave(
-    step: Step, group: ClassicGroup, identities: list[MemberIdentity], rebalances: Rebalances
+    step: CoordinatorResult, group: ClassicGroup, identities: list[MemberIdentity], rebalances: Rebalances
 ) -> LeaveGroupResponse:
     """Let members go, each for itself; what they leave is shared out once."""
     answers = [_leave_one(step, group, identity, rebalances) for identity in identities]
@@ -35,7 +35,7 @@ def _answer(identity: MemberIdentity, code: ErrorCode) -> MemberResponse:
 
 
 def _leave_one(
-    step: Step, group: ClassicGroup, identity: MemberIdentity, rebalances: Rebalances
+    step: CoordinatorResult, group: ClassicGroup, identity: MemberIdentity, rebalances: Rebalances
 ) -> MemberResponse:
     member_id, instance_id = identity.member_id, identity.group_instance_id
     if member_id in group.pending_members:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from barnabas.coordinator.result import Pending, Step, TimerKey
+from barnabas.coordinator.result import CoordinatorResult, Pending, TimerKey
 from barnabas.coordinator.shard import RecordPlace
 from barnabas.groups.classic.group import ClassicGroup
 from barnabas.groups.classic.heartbeat import Heartbeat, heartbeat
@@ -13,7 +13,7 @@ from barnabas.groups.classic.records import group_of, new_group_record
 from barnabas.groups.classic.states import ClassicState
 from barnabas.groups.classic.sync import sync, take_over_assignment
 from barnabas.groups.classic.timers import JOIN, SESSION, SYNC, await_heartbeat
-from barnabas.groups.context import Expire, Replay, Surroundings
+from barnabas.groups.context import Expire, GroupCoordinatorContext, Replay
 from barnabas.groups.group import Group
 from barnabas.groups.statistics import ClassicStatistics
 from barnabas.wire.coordinator_records.group_metadata import GroupMetadataKey, GroupMetadataValue
@@ -29,7 +29,7 @@ class ClassicGroups:
     `groups` are all groups of the shard, those of other protocols too.
     """
 
-    def __init__(self, groups: dict[str, Group], surroundings: Surroundings) -> None:
+    def __init__(self, groups: dict[str, Group], surroundings: GroupCoordinatorContext) -> None:
         self._groups = groups
         self._config = surroundings.config
         self._counts = surroundings.counts
@@ -46,7 +46,7 @@ class ClassicGroups:
 
     # Requests
 
-    def join(self, step: Step, join: Join) -> None:
+    def join(self, step: CoordinatorResult, join: Join) -> None:
         """JoinGroup; without a member id it makes the group if there is none.
 
         :raises KafkaError: INCONSISTENT_GROUP_PROTOCOL, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
@@ -59,21 +59,25 @@ class ClassicGroups:
         else:
             self._join_new_group(step, join)
 
-    def sync(self, step: Step, pending: Pending[SyncGroupResponse], request: SyncGroupRequest) -> None:
+    def sync(
+        self, step: CoordinatorResult, pending: Pending[SyncGroupResponse], request: SyncGroupRequest
+    ) -> None:
         """SyncGroup.
 
         :raises KafkaError: As `sync.sync`.
         """
         sync(step, self._known(request.group_id), request, pending, self.rebalances)
 
-    def heartbeat(self, step: Step, beat: Heartbeat) -> ErrorCode:
+    def heartbeat(self, step: CoordinatorResult, beat: Heartbeat) -> ErrorCode:
         """Heartbeat.
 
         :raises KafkaError: As `heartbeat.heartbeat`.
         """
         return heartbeat(step, self._known(beat.group_id), beat)
 
-    def leave(self, step: Step, pending: Pending[LeaveGroupResponse], request: LeaveGroupRequest) -> None:
+    def leave(
+        self, step: CoordinatorResult, pending: Pending[LeaveGroupResponse], request: LeaveGroupRequest
+    ) -> None:
         """LeaveGroup; who was no member is told so."""
         group = self.find(request.group_id)
         if group is None:
@@ -96,7 +100,7 @@ class ClassicGroups:
             raise _no_member(group_id)
         return group
 
-    def _join_new_group(self, step: Step, join: Join) -> None:
+    def _join_new_group(self, step: CoordinatorResult, join: Join) -> None:
         """Join a group that will be there when its record is; an empty group of another protocol goes.
 
         :raises KafkaError: INCONSISTENT_GROUP_PROTOCOL.
@@ -116,7 +120,7 @@ class ClassicGroups:
         step.append(GroupMetadataKey(group=group_id), new_group_record(group))
         self._made[group_id] = group
 
-        def unmake(instead: Step, error: KafkaError) -> None:
+        def unmake(instead: CoordinatorResult, error: KafkaError) -> None:
             del self._made[group_id]
             instead.refuse(join.pending, error)
 
@@ -143,7 +147,7 @@ class ClassicGroups:
             group.transition(ClassicState.DEAD, "its record was taken back", place.timestamp_ms)
             del self._groups[group_id]
 
-    def loaded(self, step: Step) -> None:
+    def loaded(self, step: CoordinatorResult) -> None:
         """Members have their session timeouts from now on to be heard of again."""
         self._is_loaded = True
         size_max = self._config().integer("group.max.size")
@@ -154,24 +158,24 @@ class ClassicGroups:
                 self.rebalances.begin(step, group, why)
 
     @staticmethod
-    def await_members(step: Step, group: ClassicGroup) -> None:
+    def await_members(step: CoordinatorResult, group: ClassicGroup) -> None:
         """Begin to count the session timeouts of a group that came from its record."""
         for member in group.members.values():
             await_heartbeat(step, group.group_id, member)
 
     # Timers
 
-    def _expire_join(self, step: Step, key: TimerKey) -> None:
+    def _expire_join(self, step: CoordinatorResult, key: TimerKey) -> None:
         group = self.find(str(key[1]))
         if group is not None:
             self.rebalances.expire_join(step, group)
 
-    def _expire_sync(self, step: Step, key: TimerKey) -> None:
+    def _expire_sync(self, step: CoordinatorResult, key: TimerKey) -> None:
         group = self.find(str(key[1]))
         if group is not None:
             self.rebalances.expire_sync(step, group)
 
-    def _expire_session(self, step: Step, key: TimerKey) -> None:
+    def _expire_session(self, step: CoordinatorResult, key: TimerKey) -> None:
         group = self.find(str(key[1]))
         if group is not None:
             self.rebalances.expire_session(step, group, str(key[2]))

@@ -9,7 +9,7 @@ from barnabas.wire.messages.sync_group import SyncGroupResponse
 
 
 @dataclass(slots=True)
-class Member:
+class ClassicGroupMember:
     """Who it is, what it can do, and what it waits for."""
 
     member_id: str
@@ -43,6 +43,6 @@ class Member:
         """The candidate that it likes best."""
         return next(name for name in self.protocols if name in candidates)
 
-    def renamed(self, member_id: str) -> "Member":
+    def renamed(self, member_id: str) -> "ClassicGroupMember":
         """The same member under a new id, waiting for nothing."""
         return replace(self, member_id=member_id, is_new=False, joining=None, syncing=None)

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from barnabas.groups.classic.member import Member
+from barnabas.groups.classic.member import ClassicGroupMember
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 
@@ -12,13 +12,13 @@ class Roster:
     def __init__(self) -> None:
         self.protocol_type = ""  #: `consumer`, `connect` ...; empty while no member has told
         self.leader: str | None = None  #: the id of a member; None when there are none
-        self.members: dict[str, Member] = {}  #: by id, in the order in which they came
+        self.members: dict[str, ClassicGroupMember] = {}  #: by id, in the order in which they came
         self.static_members: dict[str, str] = {}  #: group instance id -> member id
         #: ids given out, to come back with (KIP-394), in the order in which they were; a set
         self.pending_members: dict[str, None] = {}
         self.unsynced_members: set[str] = set()  #: of this generation, not heard of since they joined
 
-    def add(self, member: Member, protocol_type: str) -> None:
+    def add(self, member: ClassicGroupMember, protocol_type: str) -> None:
         """Take a member in; the first one leads, and says what the group is for."""
         assert member.member_id not in self.members
         self.pending_members.pop(member.member_id, None)
@@ -41,7 +41,7 @@ class Roster:
         if self.leader == member_id:
             self.leader = next(iter(self.members), None)
 
-    def replace(self, old: Member, new: Member) -> None:
+    def replace(self, old: ClassicGroupMember, new: ClassicGroupMember) -> None:
         """Put a member in the place of another one with the same group instance id."""
         assert new.group_instance_id is not None
         assert old.group_instance_id == new.group_instance_id
@@ -62,7 +62,7 @@ class Roster:
             self.leader = joined.member_id
         return joined is not None
 
-    def check_member(self, member_id: str, group_instance_id: str | None) -> Member:
+    def check_member(self, member_id: str, group_instance_id: str | None) -> ClassicGroupMember:
         """The member that sends a request.
 
         :raises KafkaError: UNKNOWN_MEMBER_ID, or FENCED_INSTANCE_ID when another has taken the static member's place.

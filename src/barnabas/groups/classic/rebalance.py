@@ -3,9 +3,9 @@
 from collections.abc import Callable
 
 from barnabas.config.broker_config import BrokerConfig
-from barnabas.coordinator.result import Step
+from barnabas.coordinator.result import CoordinatorResult
 from barnabas.groups.classic.group import ClassicGroup, InitialWait
-from barnabas.groups.classic.member import Member
+from barnabas.groups.classic.member import ClassicGroupMember
 from barnabas.groups.classic.records import group_record
 from barnabas.groups.classic.responses import joined, refuse_joining, refuse_syncing
 from barnabas.groups.classic.states import ClassicState
@@ -24,14 +24,14 @@ class Rebalances:
 
     # Joining
 
-    def advance(self, step: Step, group: ClassicGroup, why: str) -> None:
+    def advance(self, step: CoordinatorResult, group: ClassicGroup, why: str) -> None:
         """A member has come, changed or gone: begin a rebalance, or see whether this one waits for nobody now."""
         if group.can_rebalance:
             self.begin(step, group, why)
         elif group.initial_wait is None:
             self.complete_join_when_all_are_there(step, group)
 
-    def begin(self, step: Step, group: ClassicGroup, why: str) -> None:
+    def begin(self, step: CoordinatorResult, group: ClassicGroup, why: str) -> None:
         """Have all members join anew; who waits for an assignment is told to."""
         was_empty = group.is_empty
         if group.state is _S.COMPLETING_REBALANCE:
@@ -46,12 +46,12 @@ class Rebalances:
         else:
             step.set_timer(join_timer(group.group_id), group.rebalance_timeout_ms)
 
-    def complete_join_when_all_are_there(self, step: Step, group: ClassicGroup) -> None:
+    def complete_join_when_all_are_there(self, step: CoordinatorResult, group: ClassicGroup) -> None:
         """Go on if members are waited for, but none is left to come."""
         if group.state is _S.PREPARING_REBALANCE and group.all_have_joined:
             self.complete_join(step, group)
 
-    def complete_join(self, step: Step, group: ClassicGroup) -> None:
+    def complete_join(self, step: CoordinatorResult, group: ClassicGroup) -> None:
         """Begin a generation with those who have joined, and the static members that are away."""
         step.cancel_timer(join_timer(group.group_id))
         for member in [each for each in group.members.values() if each.joining is None]:
@@ -71,7 +71,7 @@ class Rebalances:
         group.unsynced_members.update(group.members)
         step.set_timer(sync_timer(group.group_id), group.rebalance_timeout_ms)
 
-    def expire_join(self, step: Step, group: ClassicGroup) -> None:
+    def expire_join(self, step: CoordinatorResult, group: ClassicGroup) -> None:
         """Members have been waited for long enough, unless a first wait is to be extended."""
         if group.state is not _S.PREPARING_REBALANCE:
             return
@@ -83,7 +83,7 @@ class Rebalances:
         else:
             self.complete_join(step, group)
 
-    def _begin_initial_wait(self, step: Step, group: ClassicGroup) -> None:
+    def _begin_initial_wait(self, step: CoordinatorResult, group: ClassicGroup) -> None:
         delay_ms = self._initial_delay_ms
         group.initial_wait = InitialWait(delay_ms, max(group.rebalance_timeout_ms - delay_ms, 0))
         step.set_timer(join_timer(group.group_id), delay_ms)
@@ -93,7 +93,7 @@ class Rebalances:
         return self._config().integer("group.initial.rebalance.delay.ms")
 
     @staticmethod
-    def _tell_joined(step: Step, group: ClassicGroup, member: Member) -> None:
+    def _tell_joined(step: CoordinatorResult, group: ClassicGroup, member: ClassicGroupMember) -> None:
         if member.joining is not None:
             step.answer(member.joining, joined(group, member.member_id))
             member.joining = None
@@ -103,7 +103,7 @@ class Rebalances:
     # Syncing
 
     @staticmethod
-    def give_up_assignment(step: Step, group: ClassicGroup, error: KafkaError) -> None:
+    def give_up_assignment(step: CoordinatorResult, group: ClassicGroup, error: KafkaError) -> None:
         """There will be no assignment in this generation: tell those who wait for it."""
         for member in group.members.values():
             member.assignment = b""
@@ -111,7 +111,7 @@ class Rebalances:
                 refuse_syncing(step, member, error)
                 await_heartbeat(step, group.group_id, member)
 
-    def expire_sync(self, step: Step, group: ClassicGroup) -> None:
+    def expire_sync(self, step: CoordinatorResult, group: ClassicGroup) -> None:
         """Members that joined and never came for their assignment are given up."""
         late = sorted(group.unsynced_members)
         if not late or group.state not in (_S.COMPLETING_REBALANCE, _S.STABLE):
@@ -123,7 +123,7 @@ class Rebalances:
 
     # Leaving
 
-    def dismiss(self, step: Step, group: ClassicGroup, member: Member) -> None:
+    def dismiss(self, step: CoordinatorResult, group: ClassicGroup, member: ClassicGroupMember) -> None:
         """Let a member go, which has left or was not heard of; whatever it waits for it is told so."""
         refuse_joining(step, member, ErrorCode.UNKNOWN_MEMBER_ID)
         error = KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"'{member.member_id}' is no member any longer.")
@@ -131,7 +131,7 @@ class Rebalances:
         step.cancel_timer(session_timer(group.group_id, member.member_id))
         group.remove(member.member_id)
 
-    def expire_session(self, step: Step, group: ClassicGroup, member_id: str) -> None:
+    def expire_session(self, step: CoordinatorResult, group: ClassicGroup, member_id: str) -> None:
         """A member has not been heard of in time, or nobody has come back with an id that was given out."""
         member = group.members.get(member_id)
         if member_id in group.pending_members:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from barnabas.groups.classic.group import ClassicGroup
-from barnabas.groups.classic.member import Member
+from barnabas.groups.classic.member import ClassicGroupMember
 from barnabas.groups.classic.states import ClassicState
 from barnabas.wire.coordinator_records.group_metadata import GroupMetadataValue, MemberMetadata
 
@@ -63,7 +63,7 @@ def _timestamp(group: ClassicGroup) -> int:
     return _UNKNOWN_MS if group.state_since_ms is None else group.state_since_ms
 
 
-def _member_record(member: Member, protocol: str, assignment: bytes) -> MemberMetadata:
+def _member_record(member: ClassicGroupMember, protocol: str, assignment: bytes) -> MemberMetadata:
     return MemberMetadata(
         member_id=member.member_id,
         group_instance_id=member.group_instance_id,
@@ -76,9 +76,9 @@ def _member_record(member: Member, protocol: str, assignment: bytes) -> MemberMe
     )
 
 
-def _member_of(told: MemberMetadata, protocol: str) -> Member:
+def _member_of(told: MemberMetadata, protocol: str) -> ClassicGroupMember:
     rebalance_timeout_ms = told.session_timeout if told.rebalance_timeout < 0 else told.rebalance_timeout
-    return Member(
+    return ClassicGroupMember(
         told.member_id,
         told.group_instance_id,
         told.client_id,

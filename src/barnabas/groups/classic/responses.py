@@ -1,8 +1,8 @@
 """What members are told."""
 
-from barnabas.coordinator.result import Step
+from barnabas.coordinator.result import CoordinatorResult
 from barnabas.groups.classic.group import ClassicGroup
-from barnabas.groups.classic.member import Member
+from barnabas.groups.classic.member import ClassicGroupMember
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
 from barnabas.wire.messages.sync_group import SyncGroupResponse
@@ -33,14 +33,16 @@ def synced(group: ClassicGroup, assignment: bytes) -> SyncGroupResponse:
     )
 
 
-def refuse_joining(step: Step, member: Member, code: ErrorCode, member_id: str = "") -> None:
+def refuse_joining(
+    step: CoordinatorResult, member: ClassicGroupMember, code: ErrorCode, member_id: str = ""
+) -> None:
     """Answer a member whose JoinGroup waits."""
     if member.joining is not None:
         step.answer(member.joining, not_joined(code, member_id))
         member.joining = None
 
 
-def refuse_syncing(step: Step, member: Member, error: KafkaError) -> None:
+def refuse_syncing(step: CoordinatorResult, member: ClassicGroupMember, error: KafkaError) -> None:
     """Answer a member whose SyncGroup waits."""
     if member.syncing is not None:
         step.refuse(member.syncing, error)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from barnabas.wire.codec import Malformed
+from barnabas.wire.codec import DecodeError
 from barnabas.wire.consumer_protocol.versioned import read_subscription
 
 #: The protocol type of consumers; other types tell each other what they like.
@@ -13,5 +13,5 @@ def subscribed_topics(subscriptions: Iterable[bytes]) -> frozenset[str] | None:
     """All topics that are named; None when a subscription cannot be read."""
     try:
         return frozenset(topic for told in subscriptions for topic in read_subscription(told).topics)
-    except Malformed:
+    except DecodeError:
         return None

@@ -1,8 +1,8 @@
 """SyncGroup to a classic group: the leader brings the assignment, everybody takes theirs away."""
 
-from barnabas.coordinator.result import Pending, Step
+from barnabas.coordinator.result import CoordinatorResult, Pending
 from barnabas.groups.classic.group import ClassicGroup
-from barnabas.groups.classic.member import Member
+from barnabas.groups.classic.member import ClassicGroupMember
 from barnabas.groups.classic.rebalance import Rebalances
 from barnabas.groups.classic.records import group_record
 from barnabas.groups.classic.responses import synced
@@ -16,7 +16,7 @@ _S = ClassicState
 
 
 def sync(
-    step: Step,
+    step: CoordinatorResult,
     group: ClassicGroup,
     request: SyncGroupRequest,
     pending: Pending[SyncGroupResponse],
@@ -43,13 +43,15 @@ def sync(
         _assign(step, group, request, rebalances)
 
 
-def _wait(step: Step, member: Member, pending: Pending[SyncGroupResponse]) -> None:
+def _wait(step: CoordinatorResult, member: ClassicGroupMember, pending: Pending[SyncGroupResponse]) -> None:
     if member.syncing is not None:  # its connection was lost, or it would not ask again
         step.refuse(member.syncing, KafkaError(ErrorCode.REBALANCE_IN_PROGRESS, "A later SyncGroup waits."))
     member.syncing = pending
 
 
-def _assign(step: Step, group: ClassicGroup, request: SyncGroupRequest, rebalances: Rebalances) -> None:
+def _assign(
+    step: CoordinatorResult, group: ClassicGroup, request: SyncGroupRequest, rebalances: Rebalances
+) -> None:
     """Store what the leader has assigned, and give it to those who wait; who is left out has nothing to do."""
     brought = {each.member_id: bytes(each.assignment) for each in request.assignments}
     assignments = {member_id: brought.get(member_id, b"") for member_id in group.members}
@@ -59,7 +61,7 @@ def _assign(step: Step, group: ClassicGroup, request: SyncGroupRequest, rebalanc
             step.answer(member.syncing, synced(group, assignments[member.member_id]))
             await_heartbeat(step, group.group_id, member)
 
-    def begin_again(instead: Step, error: KafkaError) -> None:
+    def begin_again(instead: CoordinatorResult, error: KafkaError) -> None:
         rebalances.give_up_assignment(instead, group, error)
         rebalances.begin(instead, group, f"the assignment cannot be stored: {error.message}")
 

@@ -1,7 +1,7 @@
 """The timers of a classic group."""
 
-from barnabas.coordinator.result import Step, TimerKey
-from barnabas.groups.classic.member import Member
+from barnabas.coordinator.result import CoordinatorResult, TimerKey
+from barnabas.groups.classic.member import ClassicGroupMember
 
 #: What each is for: no more waiting for members to join, to sync; a member that has not been heard of.
 JOIN, SYNC, SESSION = "classic join", "classic sync", "classic session"
@@ -25,6 +25,6 @@ def session_timer(group_id: str, member_id: str) -> TimerKey:
     return (SESSION, group_id, member_id)
 
 
-def await_heartbeat(step: Step, group_id: str, member: Member) -> None:
+def await_heartbeat(step: CoordinatorResult, group_id: str, member: ClassicGroupMember) -> None:
     """A member has been heard of: give it its session timeout anew."""
     step.set_timer(session_timer(group_id, member.member_id), member.session_timeout_ms)

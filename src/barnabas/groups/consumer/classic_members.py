@@ -7,7 +7,7 @@ again, and what they own then says what they have given up.
 from collections import Counter
 from dataclasses import replace
 
-from barnabas.coordinator.result import Pending, Step
+from barnabas.coordinator.result import CoordinatorResult, Pending
 from barnabas.groups.classic.heartbeat import Heartbeat
 from barnabas.groups.classic.join import FIRST_VERSION_WITH_KNOWN_MEMBER_ID, Join
 from barnabas.groups.classic.responses import not_joined
@@ -22,7 +22,7 @@ from barnabas.groups.consumer.joining import (
     known_static_member,
     new_member_id,
 )
-from barnabas.groups.consumer.member import Member, MemberState, without_epochs
+from barnabas.groups.consumer.member import ConsumerGroupMember, MemberState, without_epochs
 from barnabas.groups.consumer.migration import downgrade, may_downgrade
 from barnabas.groups.consumer.settings import MigrationPolicy, Settings
 from barnabas.groups.consumer.timers import (
@@ -32,7 +32,7 @@ from barnabas.groups.consumer.timers import (
     set_session_timer,
     set_sync_timer,
 )
-from barnabas.wire.codec import Malformed
+from barnabas.wire.codec import DecodeError
 from barnabas.wire.consumer_protocol.subscription import ConsumerProtocolSubscription
 from barnabas.wire.consumer_protocol.versioned import read_subscription
 from barnabas.wire.coordinator_records.consumer_group_member_metadata import (
@@ -56,7 +56,7 @@ class ClassicMembers:
 
     # JoinGroup
 
-    def join(self, step: Step, group: ConsumerGroup, join: Join, topics_revision: int) -> None:
+    def join(self, step: CoordinatorResult, group: ConsumerGroup, join: Join, topics_revision: int) -> None:
         """JoinGroup; it is answered at once, with the epoch as generation.
 
         :raises KafkaError: INCONSISTENT_GROUP_PROTOCOL, GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID,
@@ -87,7 +87,7 @@ class ClassicMembers:
         cancel_rejoin_timer(step, group, member_id)
         step.answer(join.pending, _joined(progress.member))
 
-    def _takes_group_along(self, group: ConsumerGroup, earlier: Member) -> bool:
+    def _takes_group_along(self, group: ConsumerGroup, earlier: ConsumerGroupMember) -> bool:
         """Whether who comes back as a classic member was the last one of the consumer protocol."""
         return not earlier.speaks_classic and may_downgrade(group, [earlier], self._settings, joining_count=1)
 
@@ -117,7 +117,9 @@ class ClassicMembers:
             raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, message)
 
     @staticmethod
-    def _joining_member(step: Step, group: ConsumerGroup, join: Join, member_id: str) -> Member:
+    def _joining_member(
+        step: CoordinatorResult, group: ConsumerGroup, join: Join, member_id: str
+    ) -> ConsumerGroupMember:
         instance_id = join.request.group_instance_id
         if instance_id is None:
             return dynamic_member(group, member_id, creates=True)
@@ -127,10 +129,10 @@ class ClassicMembers:
 
     def _downgrade(
         self,
-        step: Step,
+        step: CoordinatorResult,
         group: ConsumerGroup,
         progress: Progress,
-        earlier: Member,
+        earlier: ConsumerGroupMember,
         subscription: ConsumerProtocolSubscription,
     ) -> None:
         """The last member of the consumer protocol has come back as a classic one."""
@@ -150,7 +152,7 @@ class ClassicMembers:
 
     def sync(
         self,
-        step: Step,
+        step: CoordinatorResult,
         group: ConsumerGroup,
         pending: Pending[SyncGroupResponse],
         request: SyncGroupRequest,
@@ -179,7 +181,7 @@ class ClassicMembers:
         step.answer(pending, response)
 
     @staticmethod
-    def heartbeat(step: Step, group: ConsumerGroup, beat: Heartbeat) -> ErrorCode:
+    def heartbeat(step: CoordinatorResult, group: ConsumerGroup, beat: Heartbeat) -> ErrorCode:
         """Heartbeat: the member is told to join again when there is something for it to give up or to get.
 
         :raises KafkaError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION.
@@ -196,13 +198,13 @@ class ClassicMembers:
 _S = MemberState
 
 
-def _must_rejoin(group: ConsumerGroup, member: Member) -> bool:
+def _must_rejoin(group: ConsumerGroup, member: ConsumerGroupMember) -> bool:
     if member.member_epoch < group.assignment_epoch or member.state is _S.UNREVOKED_PARTITIONS:
         return True
     return member.state is _S.UNRELEASED_PARTITIONS and not _waits(group, member)
 
 
-def _waits(group: ConsumerGroup, member: Member) -> bool:
+def _waits(group: ConsumerGroup, member: ConsumerGroupMember) -> bool:
     """Whether others still have what the member is to get."""
     return any(
         group.is_owned(topic_id, index)
@@ -218,12 +220,14 @@ def _subscription(join: Join) -> ConsumerProtocolSubscription:
     """
     try:
         return read_subscription(next(iter(join.protocols.values())))
-    except Malformed as error:
+    except DecodeError as error:
         message = f"Malformed embedded consumer protocol in subscription deserialization: {error}"
         raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, message) from error
 
 
-def _as_told(member: Member, join: Join, subscription: ConsumerProtocolSubscription) -> Member:
+def _as_told(
+    member: ConsumerGroupMember, join: Join, subscription: ConsumerProtocolSubscription
+) -> ConsumerGroupMember:
     request = join.request
     return replace(
         member,
@@ -243,7 +247,7 @@ def _as_told(member: Member, join: Join, subscription: ConsumerProtocolSubscript
     )
 
 
-def _joined(member: Member) -> JoinGroupResponse:
+def _joined(member: ConsumerGroupMember) -> JoinGroupResponse:
     assert member.classic is not None
     return JoinGroupResponse(
         member_id=member.member_id,
@@ -253,7 +257,7 @@ def _joined(member: Member) -> JoinGroupResponse:
     )
 
 
-def _classic_member(group: ConsumerGroup, member_id: str, instance_id: str | None) -> Member:
+def _classic_member(group: ConsumerGroup, member_id: str, instance_id: str | None) -> ConsumerGroupMember:
     """The member that sends a classic request.
 
     :raises KafkaError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
@@ -268,13 +272,13 @@ def _classic_member(group: ConsumerGroup, member_id: str, instance_id: str | Non
     return member
 
 
-def _check_generation(member: Member, generation: int) -> None:
+def _check_generation(member: ConsumerGroupMember, generation: int) -> None:
     if generation != member.member_epoch:
         message = f"The generation {generation} is not the epoch {member.member_epoch} of member {member.member_id}."
         raise KafkaError(ErrorCode.ILLEGAL_GENERATION, message)
 
 
-def _check_protocol(member: Member, request: SyncGroupRequest) -> None:
+def _check_protocol(member: ConsumerGroupMember, request: SyncGroupRequest) -> None:
     assert member.classic is not None
     name = member.classic.supported_protocols[0].name
     if request.protocol_type not in (None, PROTOCOL_TYPE) or request.protocol_name not in (None, name):

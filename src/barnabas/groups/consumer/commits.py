@@ -1,6 +1,6 @@
 """Which commits of offsets a member of a consumer group may make."""
 
-from barnabas.groups.consumer.member import Member
+from barnabas.groups.consumer.member import ConsumerGroupMember
 from barnabas.groups.group import CommitCheck
 from barnabas.wire.errors import ErrorCode, KafkaError
 
@@ -9,7 +9,7 @@ FIRST_VERSION_WITH_MEMBER_EPOCH = 9
 
 
 def check_member_commit(
-    member: Member, epoch: int, *, is_transactional: bool, version: int
+    member: ConsumerGroupMember, epoch: int, *, is_transactional: bool, version: int
 ) -> CommitCheck | None:
     """Refuse a commit in an epoch that the member has not reached; an older one may do for what it has had since.
 
@@ -25,7 +25,7 @@ def check_member_commit(
     return lambda topic_id, index: _check_partition(member, epoch, topic_id, index)
 
 
-def check_member_epoch(member: Member, epoch: int) -> None:
+def check_member_epoch(member: ConsumerGroupMember, epoch: int) -> None:
     """Refuse an epoch that is not the member's.
 
     :raises KafkaError: STALE_MEMBER_EPOCH, or for a classic member ILLEGAL_GENERATION.
@@ -34,7 +34,7 @@ def check_member_epoch(member: Member, epoch: int) -> None:
         raise _stale(member, f"Epoch {epoch} is not the member's, which is {member.member_epoch}.")
 
 
-def _check_partition(member: Member, epoch: int, topic_id: bytes, index: int) -> None:
+def _check_partition(member: ConsumerGroupMember, epoch: int, topic_id: bytes, index: int) -> None:
     assigned_epoch = member.assignment_epoch(topic_id, index)
     if assigned_epoch is None:
         raise _stale(member, f"The member has no partition {index} of this topic.")
@@ -45,6 +45,6 @@ def _check_partition(member: Member, epoch: int, topic_id: bytes, index: int) ->
         raise _stale(member, message)
 
 
-def _stale(member: Member, message: str) -> KafkaError:
+def _stale(member: ConsumerGroupMember, message: str) -> KafkaError:
     code = ErrorCode.ILLEGAL_GENERATION if member.speaks_classic else ErrorCode.STALE_MEMBER_EPOCH
     return KafkaError(code, message)

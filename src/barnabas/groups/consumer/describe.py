@@ -3,15 +3,15 @@
 from barnabas.groups.consumer.assignors.group_spec import Partitions
 from barnabas.groups.consumer.group import ConsumerGroup
 from barnabas.groups.consumer.heartbeat_update import preferred_assignor
-from barnabas.groups.consumer.member import Member, held_by
+from barnabas.groups.consumer.member import ConsumerGroupMember, held_by
 from barnabas.groups.consumer.settings import Settings
-from barnabas.metadata.image import Image
+from barnabas.metadata.image import MetadataImage
 from barnabas.wire.messages import consumer_group_describe as messages
 
 CLASSIC_MEMBER, CONSUMER_MEMBER = 0, 1
 
 
-def described(group: ConsumerGroup, settings: Settings, image: Image) -> messages.DescribedGroup:
+def described(group: ConsumerGroup, settings: Settings, image: MetadataImage) -> messages.DescribedGroup:
     """The group, its members, what they have and are to have; topics that have gone are left out."""
     return messages.DescribedGroup(
         group_id=group.group_id,
@@ -23,7 +23,7 @@ def described(group: ConsumerGroup, settings: Settings, image: Image) -> message
     )
 
 
-def _member(group: ConsumerGroup, member: Member, image: Image) -> messages.Member:
+def _member(group: ConsumerGroup, member: ConsumerGroupMember, image: MetadataImage) -> messages.Member:
     return messages.Member(
         member_id=member.member_id,
         instance_id=member.instance_id,
@@ -39,7 +39,7 @@ def _member(group: ConsumerGroup, member: Member, image: Image) -> messages.Memb
     )
 
 
-def _assignment(partitions: Partitions, image: Image) -> messages.Assignment:
+def _assignment(partitions: Partitions, image: MetadataImage) -> messages.Assignment:
     topics = [
         messages.TopicPartitions(
             topic_id=topic_id, topic_name=image.topic_names[topic_id], partitions=sorted(indexes)

@@ -1,14 +1,14 @@
 """What members of the classic protocol carry in its opaque fields: consumers' subscriptions and assignments."""
 
 from barnabas.groups.consumer.assignors.group_spec import Partitions
-from barnabas.metadata.image import Image
-from barnabas.wire.codec import Malformed
+from barnabas.metadata.image import MetadataImage
+from barnabas.wire.codec import DecodeError
 from barnabas.wire.consumer_protocol.assignment import ConsumerProtocolAssignment, TopicPartition
 from barnabas.wire.consumer_protocol.subscription import ConsumerProtocolSubscription
 from barnabas.wire.consumer_protocol.versioned import read_assignment, version_of, write
 
 
-def owned_by(subscription: ConsumerProtocolSubscription, image: Image) -> Partitions:
+def owned_by(subscription: ConsumerProtocolSubscription, image: MetadataImage) -> Partitions:
     """What a member says it has; topics that have gone are left out."""
     owned: dict[bytes, frozenset[int]] = {}
     for told in subscription.owned_partitions:
@@ -18,7 +18,7 @@ def owned_by(subscription: ConsumerProtocolSubscription, image: Image) -> Partit
     return owned
 
 
-def encode_assignment(partitions: Partitions, subscription: bytes, image: Image) -> bytes:
+def encode_assignment(partitions: Partitions, subscription: bytes, image: MetadataImage) -> bytes:
     """What a member is to work on, in the version in which it subscribes; 0 where that cannot be read."""
     topics = [
         TopicPartition(topic=image.topic_names[topic_id], partitions=sorted(indexes))
@@ -28,15 +28,15 @@ def encode_assignment(partitions: Partitions, subscription: bytes, image: Image)
     assignment = ConsumerProtocolAssignment(assigned_partitions=topics)
     try:
         version = version_of(subscription)
-    except Malformed:
+    except DecodeError:
         version = assignment.VERSIONS.first
     return write(assignment, max(assignment.VERSIONS.first, min(version, assignment.VERSIONS.last)))
 
 
-def decode_assignment(assignment: bytes, image: Image) -> tuple[Partitions, bool]:
+def decode_assignment(assignment: bytes, image: MetadataImage) -> tuple[Partitions, bool]:
     """What a leader has given a member, and whether it gave more than partitions.
 
-    :raises Malformed: When the assignment cannot be read.
+    :raises DecodeError: When the assignment cannot be read.
     """
     if not assignment:
         return {}, False

@@ -4,14 +4,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from barnabas.coordinator.result import Step
+from barnabas.coordinator.result import CoordinatorResult
 from barnabas.groups.consumer.assignors.group_spec import Partitions
 from barnabas.groups.consumer.commits import check_member_commit, check_member_epoch
-from barnabas.groups.consumer.member import LEAVE_EPOCH, Member
+from barnabas.groups.consumer.member import LEAVE_EPOCH, ConsumerGroupMember
 from barnabas.groups.consumer.records import append_group_tombstones
 from barnabas.groups.consumer.regex import ResolvedRegex
 from barnabas.groups.group import CommitCheck
-from barnabas.metadata.image import Image
+from barnabas.metadata.image import MetadataImage
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 PROTOCOL_TYPE = "consumer"
@@ -31,7 +31,7 @@ class ConsumerGroup:
     """One group. Records change what is stored of it, nothing else does; the last fields are never stored."""
 
     group_id: str
-    members: dict[str, Member] = field(default_factory=dict)
+    members: dict[str, ConsumerGroupMember] = field(default_factory=dict)
     static_members: dict[str, str] = field(default_factory=dict)  #: instance id -> member id
     target: dict[str, Partitions] = field(default_factory=dict)
     regexes: dict[str, ResolvedRegex] = field(default_factory=dict)
@@ -50,7 +50,7 @@ class ConsumerGroup:
 
     # What records change
 
-    def put_member(self, member: Member) -> None:
+    def put_member(self, member: ConsumerGroupMember) -> None:
         """A member as it is from now on."""
         before = self.members.get(member.member_id)
         if before is not None:
@@ -69,12 +69,12 @@ class ConsumerGroup:
             self._release(member)
             self._forget_instance(member)
 
-    def _release(self, member: Member) -> None:
+    def _release(self, member: ConsumerGroupMember) -> None:
         for held in _held_by(member):
             if self.owners.get(held) == member.member_id:
                 del self.owners[held]
 
-    def _forget_instance(self, member: Member) -> None:
+    def _forget_instance(self, member: ConsumerGroupMember) -> None:
         if member.instance_id is not None and self.static_members.get(member.instance_id) == member.member_id:
             del self.static_members[member.instance_id]
 
@@ -85,7 +85,7 @@ class ConsumerGroup:
         until_ms, epoch = self.metadata_fresh
         return now_ms >= until_ms or self.epoch < epoch
 
-    def member(self, member_id: str) -> Member:
+    def member(self, member_id: str) -> ConsumerGroupMember:
         """A member by its id.
 
         :raises KafkaError: UNKNOWN_MEMBER_ID.
@@ -96,12 +96,12 @@ class ConsumerGroup:
             raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, message)
         return member
 
-    def static_member(self, instance_id: str | None) -> Member | None:
+    def static_member(self, instance_id: str | None) -> ConsumerGroupMember | None:
         """The member that an instance id stands for now."""
         member_id = None if instance_id is None else self.static_members.get(instance_id)
         return None if member_id is None else self.members.get(member_id)
 
-    def target_of(self, member: Member) -> Partitions:
+    def target_of(self, member: ConsumerGroupMember) -> Partitions:
         """What a member is to have; a static one takes over from who had its instance id."""
         earlier = self.static_member(member.instance_id)
         return self.target.get(member.member_id if earlier is None else earlier.member_id, {})
@@ -110,7 +110,7 @@ class ConsumerGroup:
         """Whether some member has a partition."""
         return (topic_id, index) in self.owners
 
-    def members_with(self, member: Member) -> dict[str, Member]:
+    def members_with(self, member: ConsumerGroupMember) -> dict[str, ConsumerGroupMember]:
         """All members, with one as it is about to be, in place of who had its instance id."""
         members = self.members | {member.member_id: member}
         earlier = self.static_member(member.instance_id)
@@ -179,7 +179,7 @@ class ConsumerGroup:
         if member_id is not None or member_epoch >= 0:
             check_member_epoch(self.member(member_id or ""), member_epoch)
 
-    def committed_by(self, step: Step, member_id: str) -> None:
+    def committed_by(self, step: CoordinatorResult, member_id: str) -> None:
         """Only heartbeats show that a member is alive."""
 
     def check_offset_deletion(self) -> None:
@@ -206,7 +206,7 @@ class ConsumerGroup:
         """Count from each commit."""
         return None
 
-    def append_tombstones(self, step: Step) -> None:
+    def append_tombstones(self, step: CoordinatorResult) -> None:
         """Take back every record of the group itself."""
         append_group_tombstones(step, self.group_id, self.members, self.regexes)
 
@@ -227,21 +227,21 @@ class ConsumerGroup:
             ), member
 
 
-def subscribed_topics(member: Member, regexes: Mapping[str, ResolvedRegex]) -> frozenset[str]:
+def subscribed_topics(member: ConsumerGroupMember, regexes: Mapping[str, ResolvedRegex]) -> frozenset[str]:
     """The names of topics that a member subscribes to, there or not."""
     resolved = regexes.get(member.subscribed_regex)
     return member.subscribed_topics if resolved is None else member.subscribed_topics | resolved.topics
 
 
 def subscribed_topic_ids(
-    member: Member, regexes: Mapping[str, ResolvedRegex], image: Image
+    member: ConsumerGroupMember, regexes: Mapping[str, ResolvedRegex], image: MetadataImage
 ) -> frozenset[bytes]:
     """The ids of the topics that a member subscribes to and that are there."""
     found = (image.topics.get(name) for name in subscribed_topics(member, regexes))
     return frozenset(topic.topic_id for topic in found if topic is not None)
 
 
-def _held_by(member: Member) -> Iterable[tuple[bytes, int]]:
+def _held_by(member: ConsumerGroupMember) -> Iterable[tuple[bytes, int]]:
     for held in (member.assigned, member.revoking):
         for topic_id, epochs in held.items():
             for index in epochs:

@@ -2,11 +2,11 @@
 
 from collections import Counter
 
-from barnabas.coordinator.result import Step
+from barnabas.coordinator.result import CoordinatorResult
 from barnabas.groups.consumer.assignors.group_spec import Partitions
 from barnabas.groups.consumer.client_info import Caller
 from barnabas.groups.consumer.group import ConsumerGroup, subscribed_topic_ids
-from barnabas.groups.consumer.member import Member, MemberState
+from barnabas.groups.consumer.member import ConsumerGroupMember, MemberState
 from barnabas.groups.consumer.reconciliation import Aim, reconcile
 from barnabas.groups.consumer.records import (
     append_assignment_epoch,
@@ -21,7 +21,7 @@ from barnabas.groups.consumer.regex import REFRESH_INTERVAL_MS_MIN, ResolvedRege
 from barnabas.groups.consumer.settings import Settings
 from barnabas.groups.consumer.subscriptions import group_spec, metadata_hash
 from barnabas.groups.consumer.timers import cancel_rebalance_timer, set_rebalance_timer
-from barnabas.metadata.image import Image
+from barnabas.metadata.image import MetadataImage
 from barnabas.wire.errors import KafkaError
 
 #: How long subscribed topics are taken to be as they were unless something is heard of them.
@@ -32,7 +32,12 @@ class Progress:
     """One request of a member while it is decided. Only the step is changed: records change the group."""
 
     def __init__(
-        self, step: Step, group: ConsumerGroup, settings: Settings, before: Member, member: Member
+        self,
+        step: CoordinatorResult,
+        group: ConsumerGroup,
+        settings: Settings,
+        before: ConsumerGroupMember,
+        member: ConsumerGroupMember,
     ) -> None:
         """`before` is the member as it was, `member` as its request makes it."""
         self.step = step
@@ -40,7 +45,7 @@ class Progress:
         self.settings = settings
         self.before = before
         self.member = member
-        self.image: Image = settings.surroundings.image()
+        self.image: MetadataImage = settings.surroundings.image()
         self.regexes = dict(group.regexes)
         self.epoch = group.epoch
         self.assignment_epoch = group.assignment_epoch
@@ -169,7 +174,7 @@ class Progress:
             cancel_rebalance_timer(self.step, self.group, reconciled.member_id)
 
 
-def preferred_assignor(members: dict[str, Member], settings: Settings) -> str:
+def preferred_assignor(members: dict[str, ConsumerGroupMember], settings: Settings) -> str:
     """The name that most members ask for, the first configured one when none does."""
     known = settings.assignors()
     wanted = Counter(dict.fromkeys(known, 0))

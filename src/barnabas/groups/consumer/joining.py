@@ -4,10 +4,10 @@ from dataclasses import replace
 from random import Random
 
 from barnabas.base.ids import uuid_to_text
-from barnabas.coordinator.result import Step
+from barnabas.coordinator.result import CoordinatorResult
 from barnabas.groups.consumer.assignors.group_spec import Partitions
 from barnabas.groups.consumer.group import ConsumerGroup
-from barnabas.groups.consumer.member import JOIN_EPOCH, STATIC_LEAVE_EPOCH, Assigned, Member
+from barnabas.groups.consumer.member import JOIN_EPOCH, STATIC_LEAVE_EPOCH, Assigned, ConsumerGroupMember
 from barnabas.groups.consumer.records import (
     append_current,
     append_member,
@@ -35,19 +35,19 @@ def check_size(group: ConsumerGroup, member_id: str, size_max: int) -> None:
         raise KafkaError(ErrorCode.GROUP_MAX_SIZE_REACHED, message)
 
 
-def dynamic_member(group: ConsumerGroup, member_id: str, *, creates: bool) -> Member:
+def dynamic_member(group: ConsumerGroup, member_id: str, *, creates: bool) -> ConsumerGroupMember:
     """The member with an id, perhaps a new one.
 
     :raises KafkaError: UNKNOWN_MEMBER_ID.
     """
     if creates and member_id not in group.members:
-        return Member(member_id)
+        return ConsumerGroupMember(member_id)
     return group.member(member_id)
 
 
 def joining_static_member(
-    step: Step, group: ConsumerGroup, member_id: str, instance_id: str, *, is_classic: bool
-) -> Member:
+    step: CoordinatorResult, group: ConsumerGroup, member_id: str, instance_id: str, *, is_classic: bool
+) -> ConsumerGroupMember:
     """The member that an instance id stands for from now on: it takes over what its predecessor had.
 
     :raises KafkaError: UNRELEASED_INSTANCE_ID while its predecessor has not left.
@@ -67,7 +67,9 @@ def joining_static_member(
     return member
 
 
-def _replace(step: Step, group: ConsumerGroup, earlier: Member, member: Member) -> None:
+def _replace(
+    step: CoordinatorResult, group: ConsumerGroup, earlier: ConsumerGroupMember, member: ConsumerGroupMember
+) -> None:
     append_member_tombstones(step, group.group_id, earlier.member_id)
     append_member(step, group.group_id, member)
     append_target(step, group.group_id, member.member_id, group.target.get(earlier.member_id, {}))
@@ -75,7 +77,7 @@ def _replace(step: Step, group: ConsumerGroup, earlier: Member, member: Member) 
     cancel_timers(step, group, earlier.member_id)
 
 
-def known_static_member(group: ConsumerGroup, member_id: str, instance_id: str) -> Member:
+def known_static_member(group: ConsumerGroup, member_id: str, instance_id: str) -> ConsumerGroupMember:
     """The member that an instance id stands for, if that is who asks.
 
     :raises KafkaError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
@@ -89,7 +91,7 @@ def known_static_member(group: ConsumerGroup, member_id: str, instance_id: str) 
     return member
 
 
-def check_epoch(member: Member, epoch: int, owned: Partitions | None) -> None:
+def check_epoch(member: ConsumerGroupMember, epoch: int, owned: Partitions | None) -> None:
     """Refuse an epoch that is not the member's, or its last one while it has learnt of nothing since.
 
     :raises KafkaError: FENCED_MEMBER_EPOCH.

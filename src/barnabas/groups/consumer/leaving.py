@@ -3,10 +3,10 @@
 from collections.abc import Collection
 from dataclasses import replace
 
-from barnabas.coordinator.result import Step
+from barnabas.coordinator.result import CoordinatorResult
 from barnabas.groups.consumer.group import ConsumerGroup
 from barnabas.groups.consumer.joining import known_static_member
-from barnabas.groups.consumer.member import STATIC_LEAVE_EPOCH, Assigned, Member
+from barnabas.groups.consumer.member import STATIC_LEAVE_EPOCH, Assigned, ConsumerGroupMember
 from barnabas.groups.consumer.records import (
     append_current,
     append_group_epoch,
@@ -15,12 +15,17 @@ from barnabas.groups.consumer.records import (
 )
 from barnabas.groups.consumer.subscriptions import metadata_hash
 from barnabas.groups.consumer.timers import cancel_timers
-from barnabas.metadata.image import Image
+from barnabas.metadata.image import MetadataImage
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.leave_group import MemberIdentity, MemberResponse
 
 
-def remove_members(step: Step, group: ConsumerGroup, members: Collection[Member], image: Image) -> None:
+def remove_members(
+    step: CoordinatorResult,
+    group: ConsumerGroup,
+    members: Collection[ConsumerGroupMember],
+    image: MetadataImage,
+) -> None:
     """Forget members; a new epoch gives what they had to others."""
     gone = dict.fromkeys(member.member_id for member in members)
     for member_id in gone:
@@ -36,9 +41,9 @@ def remove_members(step: Step, group: ConsumerGroup, members: Collection[Member]
 
 def leaving_members(
     group: ConsumerGroup, identities: list[MemberIdentity]
-) -> tuple[list[Member], list[MemberResponse]]:
+) -> tuple[list[ConsumerGroupMember], list[MemberResponse]]:
     """Who leaves by a LeaveGroup, and what each identity in it is told; an instance id alone will do."""
-    gone: dict[str, Member] = {}
+    gone: dict[str, ConsumerGroupMember] = {}
     answers = []
     for identity in identities:
         code = ErrorCode.NONE
@@ -55,7 +60,7 @@ def leaving_members(
     return list(gone.values()), answers
 
 
-def _identified(group: ConsumerGroup, identity: MemberIdentity) -> Member:
+def _identified(group: ConsumerGroup, identity: MemberIdentity) -> ConsumerGroupMember:
     if identity.group_instance_id is None:
         return group.member(identity.member_id)
     earlier = group.static_member(identity.group_instance_id)
@@ -63,7 +68,7 @@ def _identified(group: ConsumerGroup, identity: MemberIdentity) -> Member:
     return known_static_member(group, member_id, identity.group_instance_id)
 
 
-def suspend_static_member(step: Step, group: ConsumerGroup, member: Member) -> None:
+def suspend_static_member(step: CoordinatorResult, group: ConsumerGroup, member: ConsumerGroupMember) -> None:
     """A static member that will come back keeps what it has, until its session ends."""
     away = replace(
         member,

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import replace
 
-from barnabas.coordinator.result import Pending, Step, TimerKey
+from barnabas.coordinator.result import CoordinatorResult, Pending, TimerKey
 from barnabas.groups.classic.group import ClassicGroup
 from barnabas.groups.classic.heartbeat import Heartbeat
 from barnabas.groups.classic.join import Join
@@ -23,15 +23,15 @@ from barnabas.groups.consumer.joining import (
     new_member_id,
 )
 from barnabas.groups.consumer.leaving import leaving_members, remove_members, suspend_static_member
-from barnabas.groups.consumer.member import JOIN_EPOCH, STATIC_LEAVE_EPOCH, Member, MemberState
+from barnabas.groups.consumer.member import JOIN_EPOCH, STATIC_LEAVE_EPOCH, ConsumerGroupMember, MemberState
 from barnabas.groups.consumer.migration import check_upgrade, downgrade, may_downgrade, upgrade
 from barnabas.groups.consumer.replay import ConsumerReplay
 from barnabas.groups.consumer.requests import check_heartbeat, is_full, owned_partitions
 from barnabas.groups.consumer.settings import Settings
-from barnabas.groups.context import Surroundings
+from barnabas.groups.context import GroupCoordinatorContext
 from barnabas.groups.group import Group
 from barnabas.groups.statistics import ConsumerStatistics
-from barnabas.metadata.image import Image
+from barnabas.metadata.image import MetadataImage
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.consumer_group_describe import DescribedGroup
 from barnabas.wire.messages.consumer_group_heartbeat import (
@@ -49,12 +49,12 @@ HeartbeatPending = Pending[ConsumerGroupHeartbeatResponse]
 class ConsumerGroups:
     """Decides for the consumer groups among a shard's groups."""
 
-    def __init__(self, groups: MutableMapping[str, Group], surroundings: Surroundings) -> None:
+    def __init__(self, groups: MutableMapping[str, Group], surroundings: GroupCoordinatorContext) -> None:
         self._groups = groups
         self._surroundings = surroundings
         self.settings = Settings(surroundings)
         self.replays = ConsumerReplay(groups).by_record()
-        self.expiries: Mapping[object, Callable[[Step, TimerKey], None]] = {
+        self.expiries: Mapping[object, Callable[[CoordinatorResult, TimerKey], None]] = {
             timers.SESSION: self._session_expired,
             timers.REBALANCE: self._rebalance_expired,
             timers.REJOIN: self._rejoin_expired,
@@ -78,7 +78,11 @@ class ConsumerGroups:
     # Heartbeats
 
     def heartbeat(
-        self, step: Step, pending: HeartbeatPending, request: ConsumerGroupHeartbeatRequest, caller: Caller
+        self,
+        step: CoordinatorResult,
+        pending: HeartbeatPending,
+        request: ConsumerGroupHeartbeatRequest,
+        caller: Caller,
     ) -> None:
         """A member joins, lives or leaves.
 
@@ -93,7 +97,7 @@ class ConsumerGroups:
             step.answer(pending, self._live(step, request, caller))
 
     def _live(
-        self, step: Step, request: ConsumerGroupHeartbeatRequest, caller: Caller
+        self, step: CoordinatorResult, request: ConsumerGroupHeartbeatRequest, caller: Caller
     ) -> ConsumerGroupHeartbeatResponse:
         joins = request.member_epoch == JOIN_EPOCH
         group = self._find_or_create(step, request.group_id) if joins else self.find(request.group_id)
@@ -115,7 +119,7 @@ class ConsumerGroups:
         tells_all = joins or is_full(request) or progress.member.assigned != member.assigned
         return self._response(request.group_id, progress.member, tells_all=tells_all)
 
-    def _find_or_create(self, step: Step, group_id: str) -> ConsumerGroup:
+    def _find_or_create(self, step: CoordinatorResult, group_id: str) -> ConsumerGroup:
         """The group that a member joins: there already, new, or made of a classic one.
 
         :raises KafkaError: GROUP_ID_NOT_FOUND for a classic group that may not become one.
@@ -131,7 +135,9 @@ class ConsumerGroups:
         check_upgrade(group, self.settings)
         return upgrade(step, group, self.settings)
 
-    def _response(self, group_id: str, member: Member, *, tells_all: bool) -> ConsumerGroupHeartbeatResponse:
+    def _response(
+        self, group_id: str, member: ConsumerGroupMember, *, tells_all: bool
+    ) -> ConsumerGroupHeartbeatResponse:
         return ConsumerGroupHeartbeatResponse(
             member_id=member.member_id,
             member_epoch=member.member_epoch,
@@ -139,10 +145,14 @@ class ConsumerGroups:
             assignment=_assignment(member) if tells_all else None,
         )
 
-    def _expect_sign_of_life(self, step: Step, group: ConsumerGroup, member: Member) -> None:
+    def _expect_sign_of_life(
+        self, step: CoordinatorResult, group: ConsumerGroup, member: ConsumerGroupMember
+    ) -> None:
         timers.set_session_timer(step, group, member, self.settings.session_timeout_ms(group.group_id))
 
-    def _leave(self, step: Step, request: ConsumerGroupHeartbeatRequest) -> ConsumerGroupHeartbeatResponse:
+    def _leave(
+        self, step: CoordinatorResult, request: ConsumerGroupHeartbeatRequest
+    ) -> ConsumerGroupHeartbeatResponse:
         group = self.find(request.group_id)
         if request.instance_id is None:
             member = group.member(request.member_id)
@@ -154,7 +164,9 @@ class ConsumerGroups:
             self.remove(step, group, [member])
         return ConsumerGroupHeartbeatResponse(member_id=request.member_id, member_epoch=request.member_epoch)
 
-    def remove(self, step: Step, group: ConsumerGroup, members: list[Member]) -> None:
+    def remove(
+        self, step: CoordinatorResult, group: ConsumerGroup, members: list[ConsumerGroupMember]
+    ) -> None:
         """Put members out; when all who stay speak the classic protocol, the group does so, too."""
         image = self._surroundings.image()
         if not may_downgrade(group, members, self.settings):
@@ -171,7 +183,7 @@ class ConsumerGroups:
         group = self._groups.get(group_id)
         return isinstance(group, ConsumerGroup) and not group.is_empty
 
-    def join(self, step: Step, join: Join) -> None:
+    def join(self, step: CoordinatorResult, join: Join) -> None:
         """JoinGroup.
 
         :raises ClassicMemberRefused: With the codes of `ClassicMembers.join`.
@@ -182,21 +194,25 @@ class ConsumerGroups:
         except KafkaError as error:
             raise ClassicMemberRefused(error.code, error.message) from error
 
-    def sync(self, step: Step, pending: Pending[SyncGroupResponse], request: SyncGroupRequest) -> None:
+    def sync(
+        self, step: CoordinatorResult, pending: Pending[SyncGroupResponse], request: SyncGroupRequest
+    ) -> None:
         """SyncGroup.
 
         :raises KafkaError: As `ClassicMembers.sync`.
         """
         self._classic.sync(step, self.find(request.group_id), pending, request)
 
-    def classic_heartbeat(self, step: Step, beat: Heartbeat) -> ErrorCode:
+    def classic_heartbeat(self, step: CoordinatorResult, beat: Heartbeat) -> ErrorCode:
         """Heartbeat.
 
         :raises KafkaError: As `ClassicMembers.heartbeat`.
         """
         return self._classic.heartbeat(step, self.find(beat.group_id), beat)
 
-    def leave(self, step: Step, pending: Pending[LeaveGroupResponse], request: LeaveGroupRequest) -> None:
+    def leave(
+        self, step: CoordinatorResult, pending: Pending[LeaveGroupResponse], request: LeaveGroupRequest
+    ) -> None:
         """LeaveGroup: each for itself, and one new epoch for what all leave behind."""
         group = self.find(request.group_id)
         gone, answers = leaving_members(group, request.members)
@@ -215,27 +231,27 @@ class ConsumerGroups:
 
     # Time
 
-    def _session_expired(self, step: Step, key: TimerKey) -> None:
+    def _session_expired(self, step: CoordinatorResult, key: TimerKey) -> None:
         self._put_out(step, key)
 
-    def _rebalance_expired(self, step: Step, key: TimerKey) -> None:
+    def _rebalance_expired(self, step: CoordinatorResult, key: TimerKey) -> None:
         group = self._groups.get(str(key[1]))
         if isinstance(group, ConsumerGroup) and not timers.has_left_epoch(group, key):
             self._put_out(step, key)
 
-    def _rejoin_expired(self, step: Step, key: TimerKey) -> None:
+    def _rejoin_expired(self, step: CoordinatorResult, key: TimerKey) -> None:
         self._put_out(step, key)
 
-    def _sync_expired(self, step: Step, key: TimerKey) -> None:
+    def _sync_expired(self, step: CoordinatorResult, key: TimerKey) -> None:
         self._put_out(step, key)
 
-    def _put_out(self, step: Step, key: TimerKey) -> None:
+    def _put_out(self, step: CoordinatorResult, key: TimerKey) -> None:
         _, group_id, member_id = key
         group = self._groups.get(str(group_id))
         if isinstance(group, ConsumerGroup) and (member := group.members.get(str(member_id))) is not None:
             self.remove(step, group, [member])
 
-    def loaded(self, step: Step) -> None:
+    def loaded(self, step: CoordinatorResult) -> None:
         """Every member gets the time that it would have had."""
         self._topics_revision = self._surroundings.image().revision
         for group in self._groups.values():
@@ -245,7 +261,7 @@ class ConsumerGroups:
                     if member.state is MemberState.UNREVOKED_PARTITIONS:
                         timers.set_rebalance_timer(step, group, member)
 
-    def follow(self, before: Image, after: Image) -> None:
+    def follow(self, before: MetadataImage, after: MetadataImage) -> None:
         """Look again at what is subscribed to when topics have changed: with the next heartbeat."""
         if after.topics is before.topics:
             return
@@ -264,7 +280,9 @@ class ConsumerGroups:
         }
 
 
-def _as_told(member: Member, request: ConsumerGroupHeartbeatRequest, caller: Caller) -> Member:
+def _as_told(
+    member: ConsumerGroupMember, request: ConsumerGroupHeartbeatRequest, caller: Caller
+) -> ConsumerGroupMember:
     """The member with what its heartbeat tells; what it leaves out stays."""
     names, regex = request.subscribed_topic_names, request.subscribed_topic_regex
     timeout_ms = request.rebalance_timeout_ms
@@ -284,7 +302,7 @@ def _as_told(member: Member, request: ConsumerGroupHeartbeatRequest, caller: Cal
     )
 
 
-def _assignment(member: Member) -> Assignment:
+def _assignment(member: ConsumerGroupMember) -> Assignment:
     topics = [
         ResponseTopicPartitions(topic_id=topic_id, partitions=sorted(epochs))
         for topic_id, epochs in sorted(member.assigned.items())

@@ -25,7 +25,7 @@ class MemberState(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class ConsumerGroupMember:
     """One member; a change makes another one."""
 
     member_id: str
@@ -48,7 +48,9 @@ class Member:
         """Whether the member has all that a target gives it."""
         return self.state is MemberState.STABLE and self.member_epoch == assignment_epoch
 
-    def moved(self, state: MemberState, epoch: int, assigned: Assigned, revoking: Assigned) -> "Member":
+    def moved(
+        self, state: MemberState, epoch: int, assigned: Assigned, revoking: Assigned
+    ) -> "ConsumerGroupMember":
         """The member in another state, perhaps in another epoch."""
         return replace(
             self,
@@ -78,7 +80,7 @@ def without_epochs(assigned: Assigned) -> Partitions:
     return {topic_id: frozenset(epochs) for topic_id, epochs in assigned.items()}
 
 
-def held_by(member: Member) -> Partitions:
+def held_by(member: ConsumerGroupMember) -> Partitions:
     """What a member has until it says otherwise: what it is giving up, too."""
     assigned, revoking = without_epochs(member.assigned), without_epochs(member.revoking)
     return {

@@ -4,17 +4,17 @@ protocol joins, down when the last one has gone.
 
 from collections.abc import Collection, Sequence
 
-from barnabas.coordinator.result import Step
+from barnabas.coordinator.result import CoordinatorResult
 from barnabas.coordinator.shard import RecordPlace
 from barnabas.groups.classic.group import ClassicGroup
-from barnabas.groups.classic.member import Member as ClassicMember
+from barnabas.groups.classic.member import ClassicGroupMember
 from barnabas.groups.classic.records import group_record
 from barnabas.groups.classic.responses import refuse_joining, refuse_syncing
 from barnabas.groups.classic.timers import join_timer, session_timer, sync_timer
 from barnabas.groups.consumer.assignors.group_spec import Partitions
 from barnabas.groups.consumer.embedded import decode_assignment, encode_assignment
 from barnabas.groups.consumer.group import PROTOCOL_TYPE, ConsumerGroup
-from barnabas.groups.consumer.member import Member
+from barnabas.groups.consumer.member import ConsumerGroupMember
 from barnabas.groups.consumer.records import (
     append_assignment_epoch,
     append_current,
@@ -28,15 +28,15 @@ from barnabas.groups.consumer.settings import Settings
 from barnabas.groups.consumer.subscriptions import metadata_hash
 from barnabas.groups.consumer.timers import cancel_timers, set_session_timer
 from barnabas.groups.group import Group
-from barnabas.metadata.image import Image
-from barnabas.wire.codec import Malformed
+from barnabas.metadata.image import MetadataImage
+from barnabas.wire.codec import DecodeError
 from barnabas.wire.consumer_protocol.versioned import read_subscription
 from barnabas.wire.coordinator_records.consumer_group_member_metadata import (
     ClassicMemberMetadata,
     ClassicProtocol,
 )
 from barnabas.wire.coordinator_records.group_metadata import GroupMetadataKey
-from barnabas.wire.coordinator_records.serde import Record
+from barnabas.wire.coordinator_records.serde import CoordinatorRecord
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 #: A timer that is due at once: a group has become a classic one whose members must join anew.
@@ -59,7 +59,7 @@ def check_upgrade(group: ClassicGroup, settings: Settings) -> None:
         raise _not_upgraded(group, "the group size exceeds the consumer group maximum size")
 
 
-def upgrade(step: Step, group: ClassicGroup, settings: Settings) -> ConsumerGroup:
+def upgrade(step: CoordinatorResult, group: ClassicGroup, settings: Settings) -> ConsumerGroup:
     """Write a classic group as a consumer group; what comes back is what it will be once that is stored.
 
     :raises KafkaError: GROUP_ID_NOT_FOUND.
@@ -67,7 +67,7 @@ def upgrade(step: Step, group: ClassicGroup, settings: Settings) -> ConsumerGrou
     image = settings.surroundings.image()
     try:
         members = [_upgraded_member(group, member, image) for member in group.members.values()]
-    except Malformed:
+    except DecodeError:
         raise _not_upgraded(group, "the embedded consumer protocol is malformed") from None
     group.append_tombstones(step)
     first = len(step.records)
@@ -81,7 +81,7 @@ def upgrade(step: Step, group: ClassicGroup, settings: Settings) -> ConsumerGrou
     return upgraded
 
 
-def _upgraded_member(group: ClassicGroup, member: ClassicMember, image: Image) -> Member:
+def _upgraded_member(group: ClassicGroup, member: ClassicGroupMember, image: MetadataImage) -> ConsumerGroupMember:
     favourite = next(iter(member.protocols))  #: before the members have agreed on a protocol
     subscription = read_subscription(member.protocols[group.protocol or favourite])
     assigned, has_more = decode_assignment(member.assignment, image)
@@ -91,7 +91,7 @@ def _upgraded_member(group: ClassicGroup, member: ClassicMember, image: Image) -
             "assignor before re-attempting the upgrade"
         )
         raise _not_upgraded(group, why)
-    return Member(
+    return ConsumerGroupMember(
         member.member_id,
         member.group_instance_id,
         subscription.rack_id,
@@ -113,7 +113,12 @@ def _upgraded_member(group: ClassicGroup, member: ClassicMember, image: Image) -
     )
 
 
-def _append_group(step: Step, group: ClassicGroup, members: Collection[Member], image: Image) -> None:
+def _append_group(
+    step: CoordinatorResult,
+    group: ClassicGroup,
+    members: Collection[ConsumerGroupMember],
+    image: MetadataImage,
+) -> None:
     group_id, epoch = group.group_id, group.generation
     for member in members:
         append_member(step, group_id, member)
@@ -130,14 +135,14 @@ def _replayed(group_id: str, records: Collection[object]) -> ConsumerGroup:
     groups: dict[str, Group] = {}
     replays = ConsumerReplay(groups).by_record()
     for record in records:
-        assert isinstance(record, Record), record
+        assert isinstance(record, CoordinatorRecord), record
         replays[type(record.key)](record.key, record.value, RecordPlace(0, 0))
     group = groups.get(group_id)
     assert isinstance(group, ConsumerGroup), group
     return group
 
 
-def _leave_classic(step: Step, group: ClassicGroup, member: ClassicMember) -> None:
+def _leave_classic(step: CoordinatorResult, group: ClassicGroup, member: ClassicGroupMember) -> None:
     """Who waits in the classic group is to join again, and then meets the consumer group."""
     refuse_joining(step, member, ErrorCode.REBALANCE_IN_PROGRESS)
     error = KafkaError(ErrorCode.REBALANCE_IN_PROGRESS, "The group changes its protocol.")
@@ -154,7 +159,7 @@ def _not_upgraded(group: ClassicGroup, why: str) -> KafkaError:
 
 
 def may_downgrade(
-    group: ConsumerGroup, gone: Collection[Member], settings: Settings, *, joining_count: int = 0
+    group: ConsumerGroup, gone: Collection[ConsumerGroupMember], settings: Settings, *, joining_count: int = 0
 ) -> bool:
     """Whether all members that stay speak the classic protocol, as those do that join, and the group may, too."""
     ids = {member.member_id for member in gone}
@@ -168,10 +173,10 @@ def may_downgrade(
 
 
 def downgrade(
-    step: Step,
+    step: CoordinatorResult,
     group: ConsumerGroup,
-    members: Sequence[tuple[Member, Partitions]],
-    image: Image,
+    members: Sequence[tuple[ConsumerGroupMember, Partitions]],
+    image: MetadataImage,
     *,
     rebalances: bool,
 ) -> None:
@@ -198,9 +203,9 @@ def downgrade(
         step.set_timer((DOWNGRADED, group.group_id), 0)
 
 
-def _classic_member(member: Member) -> ClassicMember:
+def _classic_member(member: ConsumerGroupMember) -> ClassicGroupMember:
     assert member.classic is not None, member
-    return ClassicMember(
+    return ClassicGroupMember(
         member.member_id,
         member.instance_id,
         member.client_id,

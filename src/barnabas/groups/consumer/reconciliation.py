@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from barnabas.groups.consumer.assignors.group_spec import Partitions
-from barnabas.groups.consumer.member import Assigned, Member, MemberState
+from barnabas.groups.consumer.member import Assigned, ConsumerGroupMember, MemberState
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 _S = MemberState
@@ -40,7 +40,7 @@ class Aim:
     has_subscription_changed: bool = False
 
 
-def reconcile(member: Member, aim: Aim) -> Member:
+def reconcile(member: ConsumerGroupMember, aim: Aim) -> ConsumerGroupMember:
     """The member after one step towards its aim; the same one when there is no step to take.
 
     :raises KafkaError: FENCED_MEMBER_EPOCH for a member in a state of a newer broker that still has partitions.
@@ -50,30 +50,30 @@ def reconcile(member: Member, aim: Aim) -> Member:
     return moved
 
 
-def _from_stable(member: Member, aim: Aim) -> Member:
+def _from_stable(member: ConsumerGroupMember, aim: Aim) -> ConsumerGroupMember:
     if member.member_epoch != aim.epoch:
         return _advance(member, aim, member.member_epoch)
     return _drop_unsubscribed(member, aim) if aim.has_subscription_changed else member
 
 
-def _from_unrevoked(member: Member, aim: Aim) -> Member:
+def _from_unrevoked(member: ConsumerGroupMember, aim: Aim) -> ConsumerGroupMember:
     if _still_has(aim, member.revoking):
         return _drop_unsubscribed(member, aim) if aim.has_subscription_changed else member
     return _advance(member, aim, member.member_epoch)
 
 
-def _from_unreleased(member: Member, aim: Aim) -> Member:
+def _from_unreleased(member: ConsumerGroupMember, aim: Aim) -> ConsumerGroupMember:
     return _advance(member, aim, member.member_epoch)
 
 
-def _from_unknown(member: Member, aim: Aim) -> Member:
+def _from_unknown(member: ConsumerGroupMember, aim: Aim) -> ConsumerGroupMember:
     if aim.owned is None or aim.owned:
         message = "The member is in an unknown state: it must give up all its partitions and join again."
         raise KafkaError(ErrorCode.FENCED_MEMBER_EPOCH, message)
     return _advance(member, aim, aim.epoch)
 
 
-_STEPS: dict[MemberState, Callable[[Member, Aim], Member]] = {
+_STEPS: dict[MemberState, Callable[[ConsumerGroupMember, Aim], ConsumerGroupMember]] = {
     _S.STABLE: _from_stable,
     _S.UNREVOKED_PARTITIONS: _from_unrevoked,
     _S.UNRELEASED_PARTITIONS: _from_unreleased,
@@ -88,7 +88,7 @@ def _still_has(aim: Aim, revoked: Assigned) -> bool:
     return any(not indexes.isdisjoint(revoked.get(topic_id, ())) for topic_id, indexes in aim.owned.items())
 
 
-def _drop_unsubscribed(member: Member, aim: Aim) -> Member:
+def _drop_unsubscribed(member: ConsumerGroupMember, aim: Aim) -> ConsumerGroupMember:
     """Take topics away that the member does not subscribe to any more; a newer target comes with the next epoch."""
     dropped = {topic_id: of for topic_id, of in member.assigned.items() if topic_id not in aim.topic_ids}
     if not dropped:
@@ -103,7 +103,7 @@ def _drop_unsubscribed(member: Member, aim: Aim) -> Member:
     return member.moved(member.state, member.member_epoch, kept, member.revoking)
 
 
-def _advance(member: Member, aim: Aim, epoch: int) -> Member:
+def _advance(member: ConsumerGroupMember, aim: Aim, epoch: int) -> ConsumerGroupMember:
     """Give up what the target does not have, or else take what it has and nobody else does."""
     kept, revoked, missing = _compare(member.assigned, aim)
     if revoked and _still_has(aim, revoked):
@@ -119,7 +119,7 @@ def _advance(member: Member, aim: Aim, epoch: int) -> Member:
     return member if _is_no_step(member, moved) else moved
 
 
-def _is_no_step(member: Member, moved: Member) -> bool:
+def _is_no_step(member: ConsumerGroupMember, moved: ConsumerGroupMember) -> bool:
     """Whether a member that waits for others goes on waiting, or nothing but the previous epoch would change."""
     return replace(moved, previous_epoch=member.previous_epoch) == member
 
@@ -139,6 +139,6 @@ def _compare(assigned: Assigned, aim: Aim) -> tuple[Assigned, Assigned, Partitio
     return kept, revoked, missing
 
 
-def _free(member: Member, aim: Aim, topic_id: bytes, indexes: frozenset[int]) -> frozenset[int]:
+def _free(member: ConsumerGroupMember, aim: Aim, topic_id: bytes, indexes: frozenset[int]) -> frozenset[int]:
     own = member.revoking.get(topic_id, {})
     return frozenset(index for index in indexes if index in own or not aim.is_owned(topic_id, index))

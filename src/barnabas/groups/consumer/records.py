@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable
 
-from barnabas.coordinator.result import Step
+from barnabas.coordinator.result import CoordinatorResult
 from barnabas.groups.consumer.assignors.group_spec import Partitions
-from barnabas.groups.consumer.member import Assigned, Member, MemberState
+from barnabas.groups.consumer.member import Assigned, ConsumerGroupMember, MemberState
 from barnabas.groups.consumer.regex import ResolvedRegex
 from barnabas.wire.coordinator_records import consumer_group_current_member_assignment as current
 from barnabas.wire.coordinator_records import consumer_group_target_assignment_member as target
@@ -31,7 +31,7 @@ from barnabas.wire.coordinator_records.consumer_group_target_assignment_metadata
 _STATES = {state.value for state in MemberState}
 
 
-def append_member(step: Step, group_id: str, member: Member) -> None:
+def append_member(step: CoordinatorResult, group_id: str, member: ConsumerGroupMember) -> None:
     """Who a member is and what it subscribes to."""
     step.append(
         ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member.member_id),
@@ -49,13 +49,13 @@ def append_member(step: Step, group_id: str, member: Member) -> None:
     )
 
 
-def append_group_epoch(step: Step, group_id: str, epoch: int, metadata_hash: int) -> None:
+def append_group_epoch(step: CoordinatorResult, group_id: str, epoch: int, metadata_hash: int) -> None:
     """The group wants a new target."""
     value = ConsumerGroupMetadataValue(epoch=epoch, metadata_hash=metadata_hash)
     step.append(ConsumerGroupMetadataKey(group_id=group_id), value)
 
 
-def append_target(step: Step, group_id: str, member_id: str, partitions: Partitions) -> None:
+def append_target(step: CoordinatorResult, group_id: str, member_id: str, partitions: Partitions) -> None:
     """What a member is to have."""
     topics = [
         target.TopicPartition(topic_id=topic_id, partitions=sorted(indexes))
@@ -65,7 +65,7 @@ def append_target(step: Step, group_id: str, member_id: str, partitions: Partiti
     step.append(key, target.ConsumerGroupTargetAssignmentMemberValue(topic_partitions=topics))
 
 
-def append_assignment_epoch(step: Step, group_id: str, epoch: int, timestamp_ms: int) -> None:
+def append_assignment_epoch(step: CoordinatorResult, group_id: str, epoch: int, timestamp_ms: int) -> None:
     """The targets of all members are those of an epoch."""
     step.append(
         ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id),
@@ -73,7 +73,7 @@ def append_assignment_epoch(step: Step, group_id: str, epoch: int, timestamp_ms:
     )
 
 
-def append_current(step: Step, group_id: str, member: Member) -> None:
+def append_current(step: CoordinatorResult, group_id: str, member: ConsumerGroupMember) -> None:
     """What a member has."""
     key = current.ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member.member_id)
     step.append(
@@ -88,7 +88,9 @@ def append_current(step: Step, group_id: str, member: Member) -> None:
     )
 
 
-def append_regex(step: Step, group_id: str, pattern: str, resolved: ResolvedRegex | None) -> None:
+def append_regex(
+    step: CoordinatorResult, group_id: str, pattern: str, resolved: ResolvedRegex | None
+) -> None:
     """What an expression matches; None for an expression that nobody subscribes by any more."""
     key = ConsumerGroupRegularExpressionKey(group_id=group_id, regular_expression=pattern)
     if resolved is None:
@@ -100,7 +102,7 @@ def append_regex(step: Step, group_id: str, pattern: str, resolved: ResolvedRege
     step.append(key, value)
 
 
-def append_member_tombstones(step: Step, group_id: str, member_id: str) -> None:
+def append_member_tombstones(step: CoordinatorResult, group_id: str, member_id: str) -> None:
     """Forget a member."""
     ids = {"group_id": group_id, "member_id": member_id}
     step.append(current.ConsumerGroupCurrentMemberAssignmentKey(**ids), None)
@@ -109,7 +111,7 @@ def append_member_tombstones(step: Step, group_id: str, member_id: str) -> None:
 
 
 def append_group_tombstones(
-    step: Step, group_id: str, member_ids: Iterable[str], patterns: Iterable[str]
+    step: CoordinatorResult, group_id: str, member_ids: Iterable[str], patterns: Iterable[str]
 ) -> None:
     """Forget a group: what it is made of first, so that it never is without what it refers to."""
     member_ids = list(member_ids)
@@ -129,7 +131,7 @@ def append_group_tombstones(
     step.append(ConsumerGroupMetadataKey(group_id=group_id), None)
 
 
-def append_no_partition_metadata(step: Step, group_id: str) -> None:
+def append_no_partition_metadata(step: CoordinatorResult, group_id: str) -> None:
     """Forget what brokers before 4.1 wrote of subscribed topics; a hash of it stands with the group's epoch since."""
     step.append(ConsumerGroupPartitionMetadataKey(group_id=group_id), None)
 

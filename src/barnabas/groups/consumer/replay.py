@@ -6,7 +6,7 @@ from typing import Any
 
 from barnabas.coordinator.shard import RecordPlace
 from barnabas.groups.consumer.group import ConsumerGroup
-from barnabas.groups.consumer.member import LEAVE_EPOCH, Member, MemberState
+from barnabas.groups.consumer.member import LEAVE_EPOCH, ConsumerGroupMember, MemberState
 from barnabas.groups.consumer.records import read_assigned, read_state, read_target
 from barnabas.groups.consumer.regex import ResolvedRegex
 from barnabas.groups.group import Group
@@ -62,7 +62,7 @@ class ConsumerReplay:
                 group.remove_member(key.member_id)
             return
         group = self._find_or_create(key.group_id)
-        member = group.members.get(key.member_id, Member(key.member_id))
+        member = group.members.get(key.member_id, ConsumerGroupMember(key.member_id))
         group.put_member(
             replace(
                 member,
@@ -131,7 +131,7 @@ class ConsumerReplay:
         group = self._find(key.group_id)
         if value is not None:
             group = group or self._find_or_create(key.group_id)
-            member = group.members.get(key.member_id, Member(key.member_id))
+            member = group.members.get(key.member_id, ConsumerGroupMember(key.member_id))
             group.put_member(
                 replace(
                     member,

@@ -7,7 +7,7 @@ from barnabas.config.class_names import resolve_class
 from barnabas.config.groups import group_value
 from barnabas.groups.consumer.assignors.builtin import ASSIGNORS
 from barnabas.groups.consumer.assignors.group_spec import Assignor
-from barnabas.groups.context import Surroundings
+from barnabas.groups.context import GroupCoordinatorContext
 
 
 class MigrationPolicy(StrEnum):
@@ -33,7 +33,7 @@ class MigrationPolicy(StrEnum):
 class Settings:
     """Reads what holds at the moment."""
 
-    surroundings: Surroundings
+    surroundings: GroupCoordinatorContext
 
     def session_timeout_ms(self, group_id: str) -> int:
         """How long a member may be silent."""

@@ -6,15 +6,17 @@ from collections.abc import Iterable, Mapping
 
 from barnabas.groups.consumer.assignors.group_spec import GroupSpec, MemberSpec
 from barnabas.groups.consumer.group import ConsumerGroup, subscribed_topic_ids, subscribed_topics
-from barnabas.groups.consumer.member import Member
+from barnabas.groups.consumer.member import ConsumerGroupMember
 from barnabas.groups.consumer.regex import ResolvedRegex
-from barnabas.metadata.image import Image
+from barnabas.metadata.image import MetadataImage
 
 _PARTITIONS = struct.Struct(">i")
 _HASH = struct.Struct(">q")
 
 
-def metadata_hash(members: Iterable[Member], regexes: Mapping[str, ResolvedRegex], image: Image) -> int:
+def metadata_hash(
+    members: Iterable[ConsumerGroupMember], regexes: Mapping[str, ResolvedRegex], image: MetadataImage
+) -> int:
     """A number for what the subscribed topics are: it changes when one comes, goes or grows; 0 for none.
 
     It is only ever compared with what this function gave before, so it need not be the number that Kafka would have.
@@ -30,7 +32,10 @@ def metadata_hash(members: Iterable[Member], regexes: Mapping[str, ResolvedRegex
 
 
 def group_spec(
-    group: ConsumerGroup, members: Mapping[str, Member], regexes: Mapping[str, ResolvedRegex], image: Image
+    group: ConsumerGroup,
+    members: Mapping[str, ConsumerGroupMember],
+    regexes: Mapping[str, ResolvedRegex],
+    image: MetadataImage,
 ) -> GroupSpec:
     """The group as assignors see it."""
     specs = {

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 from barnabas.base.ids import ZERO_UUID
-from barnabas.coordinator.result import Pending, Step
-from barnabas.groups.context import Surroundings
+from barnabas.coordinator.result import CoordinatorResult, Pending
+from barnabas.groups.context import GroupCoordinatorContext
 from barnabas.groups.group import CommitCheck, Group
-from barnabas.metadata.image import Image
+from barnabas.metadata.image import MetadataImage
 from barnabas.wire.coordinator_records.committed_offset import (
     NEVER_MS,
     CommittedOffset,
@@ -66,13 +66,17 @@ class Commits:
     def __init__(
         self,
         groups: Mapping[str, Group],
-        surroundings: Surroundings,
+        surroundings: GroupCoordinatorContext,
     ) -> None:
         self._groups = groups
         self._surroundings = surroundings
 
     def commit(
-        self, step: Step, pending: Pending[OffsetCommitResponse], request: OffsetCommitRequest, version: int
+        self,
+        step: CoordinatorResult,
+        pending: Pending[OffsetCommitResponse],
+        request: OffsetCommitRequest,
+        version: int,
     ) -> None:
         """Answer a decoded request; see `commit_offsets`."""
         topics: list[TopicCommit] = [
@@ -109,7 +113,9 @@ class Commits:
             response.topics.append(OffsetCommitResponseTopic(topic.name, topic.topic_id, partitions))
         step.answer(pending, response)
 
-    def commit_offsets(self, step: Step, commit: OffsetCommit, version: int) -> list[list[ErrorCode]]:
+    def commit_offsets(
+        self, step: CoordinatorResult, commit: OffsetCommit, version: int
+    ) -> list[list[ErrorCode]]:
         """Append the offsets that may be committed; return the error code of each partition of each topic.
 
         A commit without a generation needs no group. The topics go by their names.
@@ -150,7 +156,7 @@ class Commits:
 
     def commit_in_transaction(
         self,
-        step: Step,
+        step: CoordinatorResult,
         pending: Pending[TxnOffsetCommitResponse],
         request: TxnOffsetCommitRequest,
         version: int,
@@ -198,7 +204,7 @@ class Commits:
                 raise
             raise KafkaError(ErrorCode.ILLEGAL_GENERATION, error.message) from error  # what this API has
 
-    def _committer(self, step: Step, group_id: str, check: CommitCheck | None) -> "_Committer":
+    def _committer(self, step: CoordinatorResult, group_id: str, check: CommitCheck | None) -> "_Committer":
         metadata_max = self._surroundings.config().integer(METADATA_MAX)
         return _Committer(step, encode_group(group_id), check, metadata_max, self._surroundings.image())
 
@@ -206,11 +212,11 @@ class Commits:
 class _Committer(NamedTuple):
     """Appends the offsets of one request."""
 
-    step: Step
+    step: CoordinatorResult
     key_head: bytes
     check: CommitCheck | None
     metadata_max: int  #: in UTF-16 units, as Kafka counts
-    image: Image
+    image: MetadataImage
 
     def topic_id(self, topic: str) -> bytes:
         """The id of a topic; ZERO_UUID for one that has gone meanwhile."""

@@ -1,10 +1,10 @@
 """How offsets go: asked for, with their group, with their topic."""
 
 from barnabas.base.ids import ZERO_UUID
-from barnabas.coordinator.result import Step
+from barnabas.coordinator.result import CoordinatorResult
 from barnabas.groups.group import Group
 from barnabas.groups.offsets.table import OffsetTable, StoredOffset
-from barnabas.metadata.image import Image
+from barnabas.metadata.image import MetadataImage
 from barnabas.wire.coordinator_records.committed_offset import (
     decode_partition,
     decode_value,
@@ -21,7 +21,7 @@ from barnabas.wire.messages.offset_delete import (
 
 
 def delete_topic(
-    step: Step, table: OffsetTable, group: Group, topic: OffsetDeleteRequestTopic
+    step: CoordinatorResult, table: OffsetTable, group: Group, topic: OffsetDeleteRequestTopic
 ) -> OffsetDeleteResponseTopic:
     """Forget a group's offsets in a topic, unless a member is subscribed to it."""
     code = ErrorCode.NONE
@@ -38,7 +38,7 @@ def delete_topic(
     )
 
 
-def delete_group(step: Step, table: OffsetTable, group_id: str) -> int:
+def delete_group(step: CoordinatorResult, table: OffsetTable, group_id: str) -> int:
     """Forget all offsets of a group, those of open transactions too; gives how many."""
     partitions = sorted(table.of_group(group_id).keys() | table.open_partitions(group_id))
     key_head = encode_group(group_id)
@@ -48,7 +48,9 @@ def delete_group(step: Step, table: OffsetTable, group_id: str) -> int:
     return len(partitions)
 
 
-def delete_topics(step: Step, table: OffsetTable, before: Image, after: Image) -> None:
+def delete_topics(
+    step: CoordinatorResult, table: OffsetTable, before: MetadataImage, after: MetadataImage
+) -> None:
     """Forget the offsets of topics that were deleted: a later topic of the same name is another one."""
     known = before.deleted_topics.keys() | before.trashed_topics.keys()
     deleted = {

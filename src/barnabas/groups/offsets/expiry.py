@@ -4,7 +4,7 @@ Counted is from the time that a group of members became empty, or else from each
 stays, and what an open transaction is about to replace.
 """
 
-from barnabas.coordinator.result import Step
+from barnabas.coordinator.result import CoordinatorResult
 from barnabas.groups.group import Group
 from barnabas.groups.offsets.table import OffsetTable
 from barnabas.wire.coordinator_records.committed_offset import (
@@ -16,7 +16,7 @@ from barnabas.wire.coordinator_records.committed_offset import (
 )
 
 
-def expire_offsets(step: Step, table: OffsetTable, group: Group, retention_ms: int) -> bool:
+def expire_offsets(step: CoordinatorResult, table: OffsetTable, group: Group, retention_ms: int) -> bool:
     """Forget what has expired of a group's offsets; whether none is left then."""
     offsets = table.of_group(group.group_id)
     is_open = table.has_open(group.group_id)

@@ -4,9 +4,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import islice
 
 from barnabas.base.ids import TopicPartition
-from barnabas.coordinator.result import Pending, Step, TimerKey
+from barnabas.coordinator.result import CoordinatorResult, Pending, TimerKey
 from barnabas.coordinator.shard import RecordPlace
-from barnabas.groups.context import Surroundings
+from barnabas.groups.context import GroupCoordinatorContext
 from barnabas.groups.group import Group
 from barnabas.groups.offsets.commits import Commits
 from barnabas.groups.offsets.deletions import delete_group, delete_topic, delete_topics
@@ -15,7 +15,7 @@ from barnabas.groups.offsets.fetches import fetch
 from barnabas.groups.offsets.table import OffsetTable, StoredOffset
 from barnabas.groups.offsets.trash import GroupOffset, offsets_of_topics, restore_offsets
 from barnabas.groups.statistics import OffsetStatistics
-from barnabas.metadata.image import Image
+from barnabas.metadata.image import MetadataImage
 from barnabas.wire.coordinator_records.committed_offset import (
     CommittedOffset,
     decode_partition,
@@ -31,7 +31,7 @@ from barnabas.wire.messages.offset_delete import (
     OffsetDeleteResponse,
 )
 from barnabas.wire.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
-from barnabas.wire.records.control import EndMarker
+from barnabas.wire.records.control import EndTransactionMarker
 
 #: The timer that looks for offsets to forget.
 EXPIRE_OFFSETS = "expire offsets"
@@ -48,7 +48,7 @@ class OffsetManager:
     def __init__(
         self,
         groups: Mapping[str, Group],
-        surroundings: Surroundings,
+        surroundings: GroupCoordinatorContext,
         make_simple_group: Callable[[str], None],
     ) -> None:
         """`make_simple_group` makes the group without members that somebody has committed offsets for."""
@@ -71,7 +71,7 @@ class OffsetManager:
         if record.value is not None and group_id not in self._groups:
             self._make_simple_group(group_id)
 
-    def replay_end_marker(self, marker: EndMarker) -> None:
+    def replay_end_marker(self, marker: EndTransactionMarker) -> None:
         """Take over that a producer's transaction has ended."""
         self.table.end_transaction(marker.producer_id, commit=marker.commit)
 
@@ -85,7 +85,7 @@ class OffsetManager:
         return fetch(asked, *self._readable(asked, require_stable=require_stable))
 
     def delete(
-        self, step: Step, pending: Pending[OffsetDeleteResponse], request: OffsetDeleteRequest
+        self, step: CoordinatorResult, pending: Pending[OffsetDeleteResponse], request: OffsetDeleteRequest
     ) -> None:
         """Forget offsets of topics that no member is subscribed to (KIP-496).
 
@@ -120,7 +120,9 @@ class OffsetManager:
                     found[partition] = decode_value(stored[1]).offset
         return found
 
-    def forget_some(self, step: Step, group_id: str, count_max: int) -> dict[TopicPartition, int]:
+    def forget_some(
+        self, step: CoordinatorResult, group_id: str, count_max: int
+    ) -> dict[TopicPartition, int]:
         """Take back so many offsets of a group that is about to be deleted; return them."""
         some = list(islice(self.table.of_group(group_id).items(), count_max))
         key_head = encode_group(group_id)
@@ -152,11 +154,11 @@ class OffsetManager:
 
     # What happens to groups and topics
 
-    def append_tombstones(self, step: Step, group_id: str) -> int:
+    def append_tombstones(self, step: CoordinatorResult, group_id: str) -> int:
         """Take back all offsets of a group that is deleted; gives how many."""
         return delete_group(step, self.table, group_id)
 
-    def follow(self, step: Step, before: Image, after: Image) -> None:
+    def follow(self, step: CoordinatorResult, before: MetadataImage, after: MetadataImage) -> None:
         """The offsets of deleted topics go."""
         delete_topics(step, self.table, before, after)
 
@@ -166,7 +168,7 @@ class OffsetManager:
 
     def restore(
         self,
-        step: Step,
+        step: CoordinatorResult,
         pending: Pending[int],
         group_id: str,
         topic: str,
@@ -178,11 +180,11 @@ class OffsetManager:
 
     # Expiry
 
-    def loaded(self, step: Step) -> None:
+    def loaded(self, step: CoordinatorResult) -> None:
         """Begin to look for offsets to forget."""
         self._look_later(step)
 
-    def expire(self, step: Step, key: TimerKey) -> None:
+    def expire(self, step: CoordinatorResult, key: TimerKey) -> None:
         """Forget what has expired, a few groups at a time; groups that then have neither offsets nor members go too."""
         if key == _NEXT_ROUND:
             self._to_look_at = iter(tuple(self._groups))
@@ -204,7 +206,7 @@ class OffsetManager:
                 return
         self._look_later(step)
 
-    def _look_later(self, step: Step) -> None:
+    def _look_later(self, step: CoordinatorResult) -> None:
         step.set_timer(_NEXT_ROUND, self._config().integer("offsets.retention.check.interval.ms"))
 
     def statistics(self) -> OffsetStatistics:

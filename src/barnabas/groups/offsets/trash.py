@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 
-from barnabas.coordinator.result import Step
+from barnabas.coordinator.result import CoordinatorResult
 from barnabas.groups.group import Group
 from barnabas.groups.offsets.table import OffsetTable
 from barnabas.wire.coordinator_records.committed_offset import (
@@ -35,7 +35,7 @@ def offsets_of_topics(table: OffsetTable, topics: Collection[str]) -> Iterator[G
 
 
 def restore_offsets(
-    step: Step,
+    step: CoordinatorResult,
     table: OffsetTable,
     group: Group | None,
     group_id: str,

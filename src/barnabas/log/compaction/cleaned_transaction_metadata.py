@@ -15,14 +15,14 @@ class _Ongoing(NamedTuple):
 
 
 class TransactionsSoFar(NamedTuple):
-    """What `CleanedTransactions` know where a segment begins, for others to go on there."""
+    """What `CleanedTransactionMetadata` know where a segment begins, for others to go on there."""
 
     begun_count: int
     aborted: dict[int, _Ongoing]
     committed: set[int]
 
 
-class CleanedTransactions:
+class CleanedTransactionMetadata:
     """Told of every batch in the order of the log. Markers stay until all batches of their transaction are gone."""
 
     def __init__(

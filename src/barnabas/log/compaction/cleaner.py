@@ -10,12 +10,12 @@ from typing import NamedTuple
 
 from barnabas.base.clock import Clock
 from barnabas.base.ids import TopicPartition
-from barnabas.log.compaction.cleaning_pass import Cleaning, Pass, Source, last_records
-from barnabas.log.compaction.log_to_clean import Cleanable, LogBounds, decide_cleanable, group_segments
+from barnabas.log.compaction.cleaning_pass import Cleaner, CleaningPlan, Source, last_records
+from barnabas.log.compaction.log_to_clean import LogBounds, LogToClean, decide_cleanable, group_segments
 from barnabas.log.compaction.log_worker import Interrupted, LogWork, LogWorker
 from barnabas.log.compaction.offset_map import offset_map_of_size
 from barnabas.log.files import INDEX_SUFFIX, NO_SPACE, TIME_INDEX_SUFFIX, offset_file, sync_path
-from barnabas.log.log_manager import LogDirectories
+from barnabas.log.log_manager import LogManager
 from barnabas.log.partition_log import PartitionLog
 from barnabas.log.segments.segment import Segment
 from barnabas.telemetry.logs import get_logger
@@ -60,7 +60,7 @@ class LogCleaner:
 
     def __init__(
         self,
-        directories: LogDirectories,
+        directories: LogManager,
         clock: Clock,
         settings: Callable[[], CleanerSettings],
         worker: LogWorker,
@@ -129,7 +129,7 @@ class LogCleaner:
         )
         stopping.cancel()
 
-    def _begin(self, log: PartitionLog, cleanable: Cleanable) -> None:
+    def _begin(self, log: PartitionLog, cleanable: LogToClean) -> None:
         task = asyncio.get_running_loop().create_task(self._clean_if_possible(log, cleanable))
         self._under_way[log] = task
         self._worker.busy.add(log)
@@ -139,10 +139,10 @@ class LogCleaner:
         del self._under_way[log]
         self._worker.busy.discard(log)
 
-    def filthiest(self) -> tuple[PartitionLog, Cleanable] | None:
+    def filthiest(self) -> tuple[PartitionLog, LogToClean] | None:
         """The log that is due and has the largest dirty ratio, unless it is at work or cannot be compacted."""
         now_ms = self._clock.wall_ms()
-        found: list[tuple[PartitionLog, Cleanable]] = []
+        found: list[tuple[PartitionLog, LogToClean]] = []
         self._last_looked_ms = self._clock.monotonic_ms()
         self.max_dirty_ratio, self.max_overdue_ms = 0.0, 0
         for name, log in self._directories.logs.items():
@@ -167,7 +167,7 @@ class LogCleaner:
 
     # Working
 
-    async def _clean_if_possible(self, log: PartitionLog, cleanable: Cleanable) -> None:
+    async def _clean_if_possible(self, log: PartitionLog, cleanable: LogToClean) -> None:
         try:
             await self.clean(log, cleanable)
         except Interrupted:
@@ -191,7 +191,7 @@ class LogCleaner:
             self._uncleanable[log.topic_partition] = Uncleanable(log, why)
             _log.error("a log cannot be compacted", partition=str(log.topic_partition), why=why)
 
-    async def clean(self, log: PartitionLog, cleanable: Cleanable) -> None:
+    async def clean(self, log: PartitionLog, cleanable: LogToClean) -> None:
         """Compact a log once, as far as the table of keys has room.
 
         :raises OSError: When the disk fails.
@@ -204,7 +204,7 @@ class LogCleaner:
         offset_map = await self._worker.in_thread(  # importing numpy takes its time
             offset_map_of_size, share_bytes, settings.load_factor, plan.offsets_count
         )
-        cleaning = Cleaning(plan, offset_map, settings.step_bytes)
+        cleaning = Cleaner(plan, offset_map, settings.step_bytes)
         await self._worker.drive(work, cleaning.index())
         for group in group_segments(cleaning.sources, plan.config):
             cleaned = await self._worker.drive(work, cleaning.clean(group))
@@ -219,7 +219,7 @@ class LogCleaner:
         self.last_table_use = len(offset_map) * offset_map.entry_bytes / share_bytes
         self._count(log, cleaning, began_ms)
 
-    def _count(self, log: PartitionLog, cleaning: Cleaning, began_ms: int) -> None:
+    def _count(self, log: PartitionLog, cleaning: Cleaner, began_ms: int) -> None:
         self.cleaned_count += 1
         self.read_bytes += cleaning.read_bytes
         self.written_bytes += cleaning.written_bytes
@@ -270,7 +270,7 @@ class LogCleaner:
         }
 
 
-def cleanable_of(log: PartitionLog, now_ms: int) -> Cleanable:
+def cleanable_of(log: PartitionLog, now_ms: int) -> LogToClean:
     """What there is to compact in a log."""
     bounds = LogBounds(
         log_start_offset=log.log_start_offset,
@@ -282,7 +282,7 @@ def cleanable_of(log: PartitionLog, now_ms: int) -> Cleanable:
     return decide_cleanable(log.segments.rolled, bounds, log.config, now_ms)
 
 
-def plan_pass(log: PartitionLog, cleanable: Cleanable, now_ms: int) -> Pass:
+def plan_pass(log: PartitionLog, cleanable: LogToClean, now_ms: int) -> CleaningPlan:
     """What a pass over a log that begins now is to do."""
     sources = []
     for index, segment in enumerate(log.segments.rolled):
@@ -296,7 +296,7 @@ def plan_pass(log: PartitionLog, cleanable: Cleanable, now_ms: int) -> Pass:
     aborted = [
         each for part in log.segments for each in part.transaction_index.entries if each.first_offset < bound
     ]
-    return Pass(
+    return CleaningPlan(
         log.directory,
         sources,
         cleanable.first_dirty_offset,

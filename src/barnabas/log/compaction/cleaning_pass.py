@@ -7,11 +7,11 @@ from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from barnabas.log.compaction.cleaned_transaction_metadata import CleanedTransactions, control_type_of
+from barnabas.log.compaction.cleaned_transaction_metadata import CleanedTransactionMetadata, control_type_of
 from barnabas.log.compaction.offset_map import OffsetMap
 from barnabas.log.files import CLEANED_SUFFIX, SEGMENT_SUFFIXES, offset_file, sync_path, unlink_files
 from barnabas.log.log_config import LogConfig
-from barnabas.log.producers.producer_state_manager import ProducerEntry
+from barnabas.log.producers.producer_state_manager import ProducerStateEntry
 from barnabas.log.segments.open_files import OpenFiles
 from barnabas.log.segments.segment import BatchFacts, Segment
 from barnabas.log.segments.segment_chunks import checked_chunks
@@ -42,7 +42,7 @@ class LastRecord(NamedTuple):
     producer_epoch: int
 
 
-def last_records(producers: Iterable[ProducerEntry]) -> dict[int, LastRecord]:
+def last_records(producers: Iterable[ProducerStateEntry]) -> dict[int, LastRecord]:
     """The last records of all producers, by producer id."""
     return {
         entry.producer_id: LastRecord(
@@ -52,7 +52,7 @@ def last_records(producers: Iterable[ProducerEntry]) -> dict[int, LastRecord]:
     }
 
 
-class Pass(NamedTuple):
+class CleaningPlan(NamedTuple):
     """What a pass is to do, as the log was when it began."""
 
     directory: Path
@@ -90,21 +90,23 @@ def must_stay(header: BatchHeader, end_offset: int, last_records: Mapping[int, L
     return header.is_control and header.producer_epoch == last.producer_epoch
 
 
-class Cleaning:
+class Cleaner:
     """A pass that is under way. `index` first, then `clean` for each group; both may run in a thread."""
 
     def __init__(
         self,
-        plan: Pass,
+        plan: CleaningPlan,
         offset_map: OffsetMap,
         step_bytes: int,
-        transactions: CleanedTransactions | None = None,
+        transactions: CleanedTransactionMetadata | None = None,
     ) -> None:
         """`transactions` are as the segments before have left them, where `clean` does not begin with the first."""
         self._plan = plan
         self._map = offset_map
         self._step_bytes = step_bytes
-        self._transactions = CleanedTransactions(plan.aborted) if transactions is None else transactions
+        self._transactions = (
+            CleanedTransactionMetadata(plan.aborted) if transactions is None else transactions
+        )
         self.read_bytes = 0
         self.written_bytes = 0
         self.read_records_count = 0
@@ -127,7 +129,7 @@ class Cleaning:
         :raises KafkaError: CORRUPT_MESSAGE.
         """
         first_dirty = self._plan.first_dirty_offset
-        transactions = CleanedTransactions(
+        transactions = CleanedTransactionMetadata(
             each for each in self._plan.aborted if each.last_offset >= first_dirty
         )
         for source in self._plan.sources:
@@ -141,7 +143,7 @@ class Cleaning:
                 yield len(chunk)
             self._map.pass_over(source.end_offset - 1)
 
-    def _index_chunk(self, columns: RecordColumns, transactions: CleanedTransactions) -> bool:
+    def _index_chunk(self, columns: RecordColumns, transactions: CleanedTransactionMetadata) -> bool:
         """Put the keys into the map; True when it is full."""
         rows: list[int] = []
         for batch, header in enumerate(columns.headers):

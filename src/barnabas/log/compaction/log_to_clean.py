@@ -36,7 +36,7 @@ class LogBounds(NamedTuple):
     cleaner_offset: int
 
 
-class Cleanable(NamedTuple):
+class LogToClean(NamedTuple):
     """What there is to compact in a log."""
 
     first_dirty_offset: int
@@ -62,7 +62,7 @@ class Cleanable(NamedTuple):
 
 def decide_cleanable(
     segments: Sequence[RolledSegment], bounds: LogBounds, config: LogConfig, now_ms: int
-) -> Cleanable:
+) -> LogToClean:
     """What of `segments`, all but the active one, may be compacted.
 
     Not what a transaction or a replica may still take back, nor what is younger than `min.compaction.lag.ms`.
@@ -78,7 +78,7 @@ def decide_cleanable(
         limit = min(limit, next(young, limit))
     beyond = _from(segments, max(limit, first_dirty), bounds.active_offset)
     uncleanable = beyond[0].base_offset if beyond else bounds.active_offset
-    return Cleanable(
+    return LogToClean(
         first_dirty,
         uncleanable,
         clean_bytes=sum(each.size_bytes for each in segments if each.base_offset < first_dirty),
@@ -103,7 +103,7 @@ def _overdue_ms(dirty: Sequence[RolledSegment], config: LogConfig, now_ms: int) 
     return max(now_ms - config.max_compaction_lag_ms - earliest_ms, 0)
 
 
-class Sized(Protocol):
+class CleanableSegment(Protocol):
     """What of a segment decides with which others it is joined."""
 
     @property
@@ -127,7 +127,7 @@ class Sized(Protocol):
         ...
 
 
-SizedT = TypeVar("SizedT", bound=Sized)
+SizedT = TypeVar("SizedT", bound=CleanableSegment)
 
 
 def group_segments(segments: Iterable[SizedT], config: LogConfig) -> list[list[SizedT]]:
@@ -141,7 +141,7 @@ def group_segments(segments: Iterable[SizedT], config: LogConfig) -> list[list[S
     return groups
 
 
-def _fits(group: Sequence[Sized], segment: Sized, config: LogConfig) -> bool:
+def _fits(group: Sequence[CleanableSegment], segment: CleanableSegment, config: LogConfig) -> bool:
     size_bytes = sum(each.size_bytes for each in group) + segment.size_bytes
     index_bytes = sum(each.index_bytes for each in group) + segment.index_bytes
     return (

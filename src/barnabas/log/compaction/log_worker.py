@@ -11,7 +11,7 @@ from typing import Generic, NamedTuple, TypeVar
 from barnabas.base.clock import Clock
 from barnabas.base.throttle import Throttle
 from barnabas.log.compaction.cleaning_pass import discard
-from barnabas.log.log_manager import LogDirectories
+from barnabas.log.log_manager import LogManager
 from barnabas.log.partition_log import PartitionLog
 from barnabas.log.segments.segment import Segment
 
@@ -35,9 +35,7 @@ class LogWork(NamedTuple):
 class LogWorker:
     """What those share who write segments anew. All methods run on the event loop."""
 
-    def __init__(
-        self, directories: LogDirectories, clock: Clock, bytes_per_second: Callable[[], float]
-    ) -> None:
+    def __init__(self, directories: LogManager, clock: Clock, bytes_per_second: Callable[[], float]) -> None:
         self._directories = directories
         self._clock = clock
         self._bytes_per_second = bytes_per_second

@@ -16,16 +16,16 @@ from barnabas.log.files import sync_path, unlink_files
 from barnabas.log.imports.manifest import (
     MANIFEST_FILE,
     REPLACEMENT_DIRECTORY,
-    Manifest,
-    Outcome,
-    Part,
+    ImportedSegment,
+    ImportManifest,
+    ImportResult,
     conclude,
     digest_of,
     read_manifest,
     remove_abandoned,
 )
-from barnabas.log.imports.validation import Adoptable, Adoption, Refused
-from barnabas.log.log_manager import LogDirectories
+from barnabas.log.imports.validation import Adoptable, Adoption, ImportRejectedError
+from barnabas.log.log_manager import LogManager
 from barnabas.log.partition_log import PartitionLog
 from barnabas.log.segments.segment import Segment
 from barnabas.telemetry.logs import get_logger
@@ -48,7 +48,7 @@ class Replacements:
 
     def __init__(
         self,
-        directories: LogDirectories,
+        directories: LogManager,
         clock: Clock,
         settings: Callable[[], CleanerSettings],
         worker: LogWorker,
@@ -124,9 +124,9 @@ class Replacements:
             parts=len(manifest.parts),
             end_offset=manifest.parts[-1].end_offset,
         )
-        await self._conclude(log, path, Outcome(adopted=True))
+        await self._conclude(log, path, ImportResult(adopted=True))
 
-    async def _conclude(self, log: PartitionLog, path: Path, outcome: Outcome) -> None:
+    async def _conclude(self, log: PartitionLog, path: Path, outcome: ImportResult) -> None:
         try:
             await self._worker.in_thread(conclude, path, outcome)
         except OSError as error:
@@ -136,12 +136,12 @@ class Replacements:
     async def _refuse(self, log: PartitionLog, path: Path, why: str) -> None:
         self.refused_count += 1
         _log.warning("refused segments that were handed over", partition=str(log.topic_partition), why=why)
-        await self._conclude(log, path, Outcome(adopted=False, why=why))
+        await self._conclude(log, path, ImportResult(adopted=False, why=why))
 
-    async def _adopt(self, work: LogWork, path: Path, manifest: Manifest) -> None:
+    async def _adopt(self, work: LogWork, path: Path, manifest: ImportManifest) -> None:
         log = work.log
         if manifest.topic_id != log.topic_id:
-            raise Refused("they are for a topic with another id")
+            raise ImportRejectedError("they are for a topic with another id")
         end_offset = manifest.parts[-1].end_offset
         for part in manifest.parts:
             self._check_cleanable(log, manifest.first_dirty_offset, end_offset)
@@ -160,20 +160,20 @@ class Replacements:
         await self._worker.in_thread(self._directories.checkpoint, home)
 
     def _check_cleanable(self, log: PartitionLog, first_dirty_offset: int, end_offset: int) -> None:
-        """:raises Refused: When something was compacted that may not be, or left out that must be."""
+        """:raises ImportRejectedError: When something was compacted that may not be, or left out that must be."""
         if not log.config.is_compacted:
-            raise Refused("the topic is not compacted")
+            raise ImportRejectedError("the topic is not compacted")
         cleanable = cleanable_of(log, self._clock.wall_ms())
         if end_offset > cleanable.first_uncleanable_offset:
-            raise Refused(
+            raise ImportRejectedError(
                 f"the log may be compacted up to offset {cleanable.first_uncleanable_offset}, not {end_offset}"
             )
         if first_dirty_offset > cleanable.first_dirty_offset:
-            raise Refused(
+            raise ImportRejectedError(
                 f"the log must be compacted from offset {cleanable.first_dirty_offset} on, not {first_dirty_offset}"
             )
 
-    async def _has(self, work: LogWork, part: Part) -> bool:
+    async def _has(self, work: LogWork, part: ImportedSegment) -> bool:
         """Whether the log has the part already."""
         log = work.log
         found = next((each for each in log.segments.rolled if each.base_offset == part.base_offset), None)
@@ -183,7 +183,7 @@ class Replacements:
         return digest == part.digest and _end_of(log, found) == part.end_offset
 
     def _adoptable(
-        self, log: PartitionLog, path: Path, part: Part, old: Sequence[Segment], end_offset: int
+        self, log: PartitionLog, path: Path, part: ImportedSegment, old: Sequence[Segment], end_offset: int
     ) -> Adoptable:
         settings = self._settings()
         aborted = [each for segment in log.segments for each in segment.transaction_index.entries]
@@ -226,17 +226,21 @@ def _look(logs: Sequence[PartitionLog]) -> _Found:
     return found
 
 
-def _segments_of(log: PartitionLog, part: Part) -> list[Segment]:
+def _segments_of(log: PartitionLog, part: ImportedSegment) -> list[Segment]:
     """The segments that a part takes the place of.
 
-    :raises Refused: When they are not what they were.
+    :raises ImportRejectedError: When they are not what they were.
     """
     wanted = [(each.base_offset, each.size_bytes) for each in part.replaced]
     found = [each for each in log.segments.rolled if part.base_offset <= each.base_offset < part.end_offset]
     if [(each.base_offset, each.size_bytes) for each in found] != wanted:
-        raise Refused(f"the segments from offset {part.base_offset} on are not those that were read")
+        raise ImportRejectedError(
+            f"the segments from offset {part.base_offset} on are not those that were read"
+        )
     if _end_of(log, found[-1]) != part.end_offset:
-        raise Refused(f"the segment at offset {found[-1].base_offset} does not end at {part.end_offset}")
+        raise ImportRejectedError(
+            f"the segment at offset {found[-1].base_offset} does not end at {part.end_offset}"
+        )
     return found
 
 

@@ -51,7 +51,7 @@ class Replaced(NamedTuple):
     digest: str
 
 
-class Part(NamedTuple):
+class ImportedSegment(NamedTuple):
     """A segment that is handed over."""
 
     file: str
@@ -68,16 +68,16 @@ class Part(NamedTuple):
     aborted: tuple[AbortedTransaction, ...] = ()
 
 
-class Manifest(NamedTuple):
+class ImportManifest(NamedTuple):
     """All that is handed over to one log, in the order of offsets."""
 
     topic_id: bytes
-    parts: tuple[Part, ...]
+    parts: tuple[ImportedSegment, ...]
     #: From here on it was looked for the latest of each key.
     first_dirty_offset: int = 0
 
 
-class Outcome(NamedTuple):
+class ImportResult(NamedTuple):
     """What became of a replacement."""
 
     adopted: bool
@@ -183,7 +183,7 @@ class Claim:
         if os.geteuid() == 0 and owner.st_uid != 0:
             os.chown(self.path, owner.st_uid, owner.st_gid)
 
-    def publish(self, manifest: Manifest) -> None:
+    def publish(self, manifest: ImportManifest) -> None:
         """Hand over: everything goes to the disk, the manifest last; other files are removed. Blocks."""
         _remove(self.path, {part.file for part in manifest.parts})
         for part in manifest.parts:
@@ -192,15 +192,15 @@ class Claim:
         sync_path(self.directory)
         write_atomically(self.path / MANIFEST_FILE, _to_json(manifest))
 
-    def outcome(self) -> Outcome | None:
+    def outcome(self) -> ImportResult | None:
         """What the broker has done with it; None while it waits, or is at it."""
         if (self.path / MANIFEST_FILE).exists():
             return None
         try:
             found = json.loads((self.path / OUTCOME_FILE).read_text())
         except FileNotFoundError:
-            return Outcome(adopted=False, why="the log is gone, or has been moved to another directory")
-        return Outcome(bool(found["adopted"]), str(found["why"]))
+            return ImportResult(adopted=False, why="the log is gone, or has been moved to another directory")
+        return ImportResult(bool(found["adopted"]), str(found["why"]))
 
     def release(self) -> None:
         """Give the right back; what waits for the broker stays, all else goes."""
@@ -236,7 +236,7 @@ def remove_abandoned(directory: Path) -> bool:
         os.close(fd)
 
 
-def conclude(path: Path, outcome: Outcome) -> None:
+def conclude(path: Path, outcome: ImportResult) -> None:
     """Leave nothing of a replacement but what became of it; the manifest goes last, as it keeps others out. Blocks."""
     with suppress(FileNotFoundError):  # the log has been deleted meanwhile
         _remove(path, {MANIFEST_FILE})
@@ -255,7 +255,7 @@ def _remove(path: Path, kept: Collection[str]) -> None:
             each.unlink()
 
 
-def read_manifest(path: Path) -> Manifest:
+def read_manifest(path: Path) -> ImportManifest:
     """What is handed over in the directory `path`. Blocks.
 
     :raises FileNotFoundError: When it is not whole yet, or gone.
@@ -266,7 +266,7 @@ def read_manifest(path: Path) -> Manifest:
         found = json.loads(file.read_bytes())
         if found["version"] != _VERSION:
             raise MalformedFile(f"{file}: version {found['version']}: {_VERSION} is known")
-        manifest = Manifest(
+        manifest = ImportManifest(
             uuid_from_text(found["topic_id"]),
             tuple(map(_part, found["parts"])),
             int(found["first_dirty_offset"]),
@@ -277,13 +277,13 @@ def read_manifest(path: Path) -> Manifest:
     return manifest
 
 
-def _part(found: Mapping[str, Any]) -> Part:
+def _part(found: Mapping[str, Any]) -> ImportedSegment:
     replaced = tuple(
         Replaced(int(each["base_offset"]), int(each["size_bytes"]), str(each["digest"]))
         for each in found["replaced"]
     )
     aborted = tuple(AbortedTransaction(*map(int, each)) for each in found["aborted"])
-    return Part(
+    return ImportedSegment(
         str(found["file"]),
         int(found["base_offset"]),
         int(found["end_offset"]),
@@ -294,7 +294,7 @@ def _part(found: Mapping[str, Any]) -> Part:
     )
 
 
-def _check(file: Path, manifest: Manifest) -> None:
+def _check(file: Path, manifest: ImportManifest) -> None:
     """Parts follow each other, each replaces something, and files lie where they should."""
     end = 0
     for part in manifest.parts:
@@ -311,7 +311,7 @@ def _check(file: Path, manifest: Manifest) -> None:
         raise MalformedFile(f"{file}: nothing is handed over")
 
 
-def _to_json(manifest: Manifest) -> bytes:
+def _to_json(manifest: ImportManifest) -> bytes:
     parts = [
         {
             **part._asdict(),

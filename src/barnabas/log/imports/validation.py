@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from barnabas.log.compaction.cleaning_pass import LastRecord, StepBytes, discard, finish, must_stay
 from barnabas.log.files import CLEANED_SUFFIX
-from barnabas.log.imports.manifest import HeaderDigest, Part, Replaced, headers_of
+from barnabas.log.imports.manifest import HeaderDigest, ImportedSegment, Replaced, headers_of
 from barnabas.log.log_config import LogConfig
 from barnabas.log.segments.open_files import OpenFiles
 from barnabas.log.segments.segment import BatchFacts, Segment
@@ -25,14 +25,14 @@ from barnabas.wire.records.filtering import EMPTY_ATTRIBUTES
 _SKIPPED_AT_ONCE_COUNT = 10_000
 
 
-class Refused(Exception):
+class ImportRejectedError(Exception):
     """What is handed over does not belong into the log; the message says why, for people."""
 
 
 class Adoptable(NamedTuple):
     """A part, the files that it takes the place of, and what the log knows."""
 
-    part: Part
+    part: ImportedSegment
     replacement: Path
     directory: Path
     #: Of the segments that the part says it replaces.
@@ -66,14 +66,14 @@ class Adoption:
 
         Nothing is left of it when the generator is closed or fails.
 
-        :raises Refused: When something is not as it must be.
+        :raises ImportRejectedError: When something is not as it must be.
         :raises OSError: When the disk fails, or a file is gone.
         :raises KafkaError: CORRUPT_MESSAGE.
         """
         wanted, part = self._wanted, self._wanted.part
         path = wanted.replacement / part.file
         if path.stat().st_size != part.size_bytes:
-            raise Refused(f"{part.file} has {path.stat().st_size} bytes, not {part.size_bytes}")
+            raise ImportRejectedError(f"{part.file} has {path.stat().st_size} bytes, not {part.size_bytes}")
         cleaned = Segment.create(
             wanted.directory, part.base_offset, OpenFiles(1), now_ms=wanted.now_ms, suffix=CLEANED_SUFFIX
         )
@@ -84,7 +84,7 @@ class Adoption:
                 if count % _SKIPPED_AT_ONCE_COUNT == 0:
                     yield 0
             if self._digest.text != part.digest:
-                raise Refused(f"{part.file} is not as the manifest says")
+                raise ImportRejectedError(f"{part.file} is not as the manifest says")
             self._note_aborted(cleaned)
             finish(cleaned, wanted.old_files[-1])
         except BaseException:
@@ -109,19 +109,23 @@ class Adoption:
 
     def _check(self, header: BatchHeader, before: BatchHeader | None) -> None:
         if before is None or not _is_left_of(header, before):
-            raise Refused(f"the batch at offset {header.base_offset} is not one of the log's")
+            raise ImportRejectedError(f"the batch at offset {header.base_offset} is not one of the log's")
         if header.records_count and header.is_transactional and not header.is_control:
             aborted = self._aborted_by.get(header.producer_id, [])
             index = bisect_left(aborted, header.base_offset, key=_last_offset)
             if index < len(aborted) and aborted[index].first_offset <= header.base_offset:
-                raise Refused(f"the batch at offset {header.base_offset} has records that were aborted")
+                raise ImportRejectedError(
+                    f"the batch at offset {header.base_offset} has records that were aborted"
+                )
 
     def _note_aborted(self, cleaned: Segment) -> None:
         part = self._wanted.part
         known = set(self._wanted.aborted)
         for each in part.aborted:
             if each not in known or not part.base_offset <= each.last_offset < part.end_offset:
-                raise Refused(f"no transaction was aborted at offset {each.last_offset} as the manifest says")
+                raise ImportRejectedError(
+                    f"no transaction was aborted at offset {each.last_offset} as the manifest says"
+                )
         for each in sorted(set(part.aborted), key=_last_offset):
             cleaned.transaction_index.append(each)
 
@@ -165,7 +169,9 @@ class _Source:
         self._next = None
         wanted = self._wanted
         if must_stay(header, wanted.end_offset, wanted.last_records):
-            raise Refused(f"the batch at offset {header.base_offset} must stay, be it without records")
+            raise ImportRejectedError(
+                f"the batch at offset {header.base_offset} must stay, be it without records"
+            )
 
     def _read(self) -> Generator[BatchHeader, None, None]:
         for path, replaced in zip(self._wanted.old_files, self._wanted.part.replaced, strict=True):
@@ -174,7 +180,9 @@ class _Source:
                 digest.update(headers)
                 yield from headers
             if digest.text != replaced.digest:
-                raise Refused(f"the segment at offset {replaced.base_offset} is not as it was read")
+                raise ImportRejectedError(
+                    f"the segment at offset {replaced.base_offset} is not as it was read"
+                )
 
 
 def _headers_in(path: Path, replaced: Replaced) -> Iterator[list[BatchHeader]]:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from barnabas.base.ids import TopicPartition
 from barnabas.log.files import SNAPSHOT_SUFFIX, offset_file
 from barnabas.log.producers.producer_snapshot import read_snapshot, snapshot_offsets
-from barnabas.log.producers.producer_state_manager import ProducerStates
+from barnabas.log.producers.producer_state_manager import ProducerStateManager
 from barnabas.log.segments.segment import Segment
 from barnabas.log.segments.segments import Segments
 from barnabas.log.segments.transaction_index import AbortedTransaction
@@ -18,7 +18,7 @@ from barnabas.wire.records.control import read_end_marker
 class RestoredProducers(NamedTuple):
     """Producers as of the end of the log, and the offset of the snapshot they were read from."""
 
-    states: ProducerStates
+    states: ProducerStateManager
     snapshot_offset: int
 
 
@@ -44,7 +44,7 @@ def producers_at(
     offset: int,
 ) -> RestoredProducers:
     """The producers as they were at `offset`, where a batch begins; damaged snapshots are removed."""
-    states = ProducerStates(topic_partition)
+    states = ProducerStateManager(topic_partition)
     snapshot_offset = log_start_offset
     for taken_at in reversed(snapshot_offsets(directory)):
         if not log_start_offset < taken_at <= offset:
@@ -61,7 +61,7 @@ def producers_at(
     return RestoredProducers(states, snapshot_offset)
 
 
-def _replay(states: ProducerStates, segments: Segments, start_offset: int, end_offset: int) -> None:
+def _replay(states: ProducerStateManager, segments: Segments, start_offset: int, end_offset: int) -> None:
     if start_offset >= end_offset:
         return
     for segment in segments.since(start_offset):
@@ -73,7 +73,7 @@ def _replay(states: ProducerStates, segments: Segments, start_offset: int, end_o
 
 
 def replay_batch(
-    states: ProducerStates, segment: Segment, position: int, header: BatchHeader
+    states: ProducerStateManager, segment: Segment, position: int, header: BatchHeader
 ) -> AbortedTransaction | None:
     """Account for a batch of a producer that is in the log already; gives back what it aborted."""
     if not header.is_control:
@@ -83,7 +83,7 @@ def replay_batch(
 
 
 def end_transaction(
-    states: ProducerStates, records: memoryview, header: BatchHeader
+    states: ProducerStateManager, records: memoryview, header: BatchHeader
 ) -> AbortedTransaction | None:
     """Account for the marker that stands first in `records`; gives back the transaction that it aborted.
 

@@ -9,7 +9,7 @@ from struct import error as struct_error
 from crc32c import crc32c
 
 from barnabas.log.files import SNAPSHOT_SUFFIX, offset_file, offset_of, write_atomically
-from barnabas.log.producers.producer_state_manager import NO_OFFSET, ProducedBatch, ProducerEntry
+from barnabas.log.producers.producer_state_manager import NO_OFFSET, BatchMetadata, ProducerStateEntry
 from barnabas.log.startup.checkpoints import MalformedFile
 
 _VERSION = 1
@@ -19,7 +19,7 @@ _ENTRY = Struct(">qhiqiqiq")
 _CRC_END = 6
 
 
-def write_snapshot(directory: Path, offset: int, entries: Iterable[ProducerEntry]) -> Path:
+def write_snapshot(directory: Path, offset: int, entries: Iterable[ProducerStateEntry]) -> Path:
     """Write the state of all producers before `offset`; not flushed to the disk."""
     rows = [_pack(entry) for entry in entries]
     data = bytearray(_HEAD.pack(_VERSION, 0, len(rows)) + b"".join(rows))
@@ -29,7 +29,7 @@ def write_snapshot(directory: Path, offset: int, entries: Iterable[ProducerEntry
     return path
 
 
-def _pack(entry: ProducerEntry) -> bytes:
+def _pack(entry: ProducerStateEntry) -> bytes:
     last = entry.batches[-1] if entry.batches else None
     return _ENTRY.pack(
         entry.producer_id,
@@ -43,7 +43,7 @@ def _pack(entry: ProducerEntry) -> bytes:
     )
 
 
-def read_snapshot(path: Path) -> list[ProducerEntry]:
+def read_snapshot(path: Path) -> list[ProducerStateEntry]:
     """The producers in a snapshot file.
 
     :raises MalformedFile: When version, length or CRC is wrong.
@@ -60,13 +60,13 @@ def read_snapshot(path: Path) -> list[ProducerEntry]:
     return [_unpack(row) for row in rows]
 
 
-def _unpack(row: tuple[int, ...]) -> ProducerEntry:
-    entry = ProducerEntry(row[0])
+def _unpack(row: tuple[int, ...]) -> ProducerStateEntry:
+    entry = ProducerStateEntry(row[0])
     entry.producer_epoch, last_sequence, last_offset, offset_delta = row[1:5]
     entry.last_timestamp_ms, entry.coordinator_epoch, entry.current_txn_start_offset = row[5:]
     entry.last_offset = last_offset
     if last_offset >= 0:
-        entry.batches.append(ProducedBatch(last_sequence, last_offset, offset_delta, entry.last_timestamp_ms))
+        entry.batches.append(BatchMetadata(last_sequence, last_offset, offset_delta, entry.last_timestamp_ms))
     return entry
 
 

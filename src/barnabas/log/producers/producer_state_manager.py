@@ -9,7 +9,7 @@ from barnabas.base.ids import TopicPartition
 from barnabas.log.segments.transaction_index import AbortedTransaction
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.batch import NO_SEQUENCE, NO_TIMESTAMP, SEQUENCE_LIMIT, BatchHeader
-from barnabas.wire.records.control import EndMarker
+from barnabas.wire.records.control import EndTransactionMarker
 
 #: A producer has at most this many requests in flight, so a retry can only be one of them.
 BATCHES_TO_RETAIN = 5
@@ -25,7 +25,7 @@ EPOCH_MAX = (1 << 15) - 1
 BUMPING_VERSION = 2
 
 
-class ProducedBatch(NamedTuple):
+class BatchMetadata(NamedTuple):
     """One appended batch of a producer, as far as recognising it again needs."""
 
     last_sequence: int
@@ -55,7 +55,7 @@ class ActiveProducer(NamedTuple):
     current_txn_start_offset: int
 
 
-class ProducerEntry:
+class ProducerStateEntry:
     """The state of one producer id."""
 
     __slots__ = (
@@ -76,7 +76,7 @@ class ProducerEntry:
         self.current_txn_start_offset = NO_OFFSET
         self.last_offset = NO_OFFSET  #: of its last record or marker
         #: All of `producer_epoch`, in the order of their sequences.
-        self.batches: deque[ProducedBatch] = deque(maxlen=BATCHES_TO_RETAIN)
+        self.batches: deque[BatchMetadata] = deque(maxlen=BATCHES_TO_RETAIN)
 
     @property
     def last_sequence(self) -> int:
@@ -89,7 +89,7 @@ class ProducerEntry:
             self.batches.clear()
             self.producer_epoch = producer_epoch
 
-    def find_duplicate(self, header: BatchHeader) -> ProducedBatch | None:
+    def find_duplicate(self, header: BatchHeader) -> BatchMetadata | None:
         """The remembered batch with the very sequences of `header`."""
         if header.producer_epoch != self.producer_epoch:
             return None
@@ -119,7 +119,7 @@ class ProducerEntry:
         return KafkaError(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, message)
 
 
-class Verification:
+class VerificationGuard:
     """A transaction's first batch in a partition is on its way, while the coordinator is asked (KIP-890)."""
 
     __slots__ = ("bumps_epochs", "lowest_sequence", "producer_epoch", "started_ms")
@@ -141,23 +141,23 @@ class Verification:
             self.lowest_sequence = min(self.lowest_sequence, sequence)
 
 
-class ProducerStates:
+class ProducerStateManager:
     """All producers of one partition; checks what they send, remembers what was appended."""
 
     def __init__(self, topic_partition: TopicPartition) -> None:
         self._topic_partition = topic_partition
-        self._entries: dict[int, ProducerEntry] = {}
+        self._entries: dict[int, ProducerStateEntry] = {}
         #: First offset of the open transaction, by producer id; ascending.
         self._open_transactions: dict[int, int] = {}
         #: First offset -> offset of the marker, of transactions whose marker not every replica is known to have.
         self._unreplicated: dict[int, int] = {}
-        self._verifications: dict[int, Verification] = {}
+        self._verifications: dict[int, VerificationGuard] = {}
 
     def __len__(self) -> int:
         return len(self._entries)
 
     @property
-    def entries(self) -> Iterable[ProducerEntry]:
+    def entries(self) -> Iterable[ProducerStateEntry]:
         """Every producer, for a snapshot."""
         return self._entries.values()
 
@@ -208,7 +208,7 @@ class ProducerStates:
 
     def start_verification(
         self, producer_id: int, producer_epoch: int, sequence: int, *, bumps_epochs: bool, now_ms: int
-    ) -> Verification | None:
+    ) -> VerificationGuard | None:
         """What must be shown when the transaction's first batch is appended, once its coordinator knows of it.
 
         None when the transaction has records here already. `bumps_epochs`: transactions of version 2 (KIP-890).
@@ -224,7 +224,7 @@ class ProducerStates:
         if verification is None:
             if len(self._verifications) >= PRODUCER_IDS_MAX:
                 del self._verifications[next(iter(self._verifications))]
-            verification = Verification(producer_epoch, sequence, bumps_epochs, now_ms)
+            verification = VerificationGuard(producer_epoch, sequence, bumps_epochs, now_ms)
             self._verifications[producer_id] = verification
         verification.asked_for(producer_epoch, sequence)
         return verification
@@ -234,9 +234,9 @@ class ProducerStates:
         header: BatchHeader,
         *,
         sequences: bool,
-        verification: Verification | None = None,
+        verification: VerificationGuard | None = None,
         verifies: bool = False,
-    ) -> ProducedBatch | None:
+    ) -> BatchMetadata | None:
         """Whether the batch may be appended: None, or the batch that it repeats.
 
         An unknown producer may start with any sequence: its state may have expired. With `sequences`
@@ -267,7 +267,7 @@ class ProducerStates:
             raise KafkaError(ErrorCode.INVALID_TXN_STATE, message)
         return None
 
-    def _check_verification(self, header: BatchHeader, verification: Verification | None) -> None:
+    def _check_verification(self, header: BatchHeader, verification: VerificationGuard | None) -> None:
         if self.has_open_transaction(header.producer_id, header.producer_epoch):
             return
         known = self._verifications.get(header.producer_id)
@@ -278,7 +278,7 @@ class ProducerStates:
             )
             raise KafkaError(ErrorCode.INVALID_TXN_STATE, message)
 
-    def _check_first_sequence(self, header: BatchHeader, entry: ProducerEntry | None) -> None:
+    def _check_first_sequence(self, header: BatchHeader, entry: ProducerStateEntry | None) -> None:
         """While a producer's first batch is being verified, none behind it may come first."""
         verification = self._verifications.get(header.producer_id)
         if verification is None:
@@ -291,14 +291,14 @@ class ProducerStates:
             )
             raise KafkaError(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, message)
 
-    def _fenced(self, producer_id: int, producer_epoch: int, entry: ProducerEntry) -> KafkaError:
+    def _fenced(self, producer_id: int, producer_epoch: int, entry: ProducerStateEntry) -> KafkaError:
         message = (
             f"epoch {producer_epoch} of producer {producer_id} in {self._topic_partition}: "
             f"epoch {entry.producer_epoch} was seen already"
         )
         return KafkaError(ErrorCode.INVALID_PRODUCER_EPOCH, message)
 
-    def check_end_marker(self, marker: EndMarker, transaction_version: int) -> None:
+    def check_end_marker(self, marker: EndTransactionMarker, transaction_version: int) -> None:
         """Whether the marker may be appended.
 
         One of a transaction of version 2 has the epoch after that of the records (KIP-890), unless it is written again.
@@ -331,7 +331,7 @@ class ProducerStates:
         entry = self._entry(header.producer_id)
         entry.move_to_epoch(header.producer_epoch)
         entry.batches.append(
-            ProducedBatch(
+            BatchMetadata(
                 header.last_sequence, header.last_offset, header.last_offset_delta, header.max_timestamp
             )
         )
@@ -343,7 +343,7 @@ class ProducerStates:
         if header.is_transactional:
             self._verifications.pop(header.producer_id, None)
 
-    def end_transaction(self, marker: EndMarker, offset: int) -> AbortedTransaction | None:
+    def end_transaction(self, marker: EndTransactionMarker, offset: int) -> AbortedTransaction | None:
         """Remember the marker appended at `offset`; gives back what it aborted, if that had records here."""
         entry = self._entry(marker.producer_id)
         entry.move_to_epoch(marker.producer_epoch)
@@ -362,7 +362,7 @@ class ProducerStates:
         stable_offset = offset + 1 if undecided is None else undecided
         return AbortedTransaction(marker.producer_id, first_offset, offset, stable_offset)
 
-    def _end_verification(self, marker: EndMarker) -> None:
+    def _end_verification(self, marker: EndTransactionMarker) -> None:
         """A marker of version 2 has the epoch of the next transaction, whose verification may be under way."""
         verification = self._verifications.get(marker.producer_id)
         if verification is None:
@@ -370,12 +370,12 @@ class ProducerStates:
         if not verification.bumps_epochs or verification.producer_epoch != marker.producer_epoch:
             del self._verifications[marker.producer_id]
 
-    def _entry(self, producer_id: int) -> ProducerEntry:
+    def _entry(self, producer_id: int) -> ProducerStateEntry:
         entry = self._entries.get(producer_id)
         if entry is None:
             if len(self._entries) >= PRODUCER_IDS_MAX:
                 self.evict(PRODUCER_IDS_MAX - EVICTED_TOGETHER)
-            entry = self._entries[producer_id] = ProducerEntry(producer_id)
+            entry = self._entries[producer_id] = ProducerStateEntry(producer_id)
         return entry
 
     def evict(self, kept_count: int) -> None:
@@ -392,7 +392,7 @@ class ProducerStates:
         for entry in heapq.nsmallest(excess_count, idle, key=lambda entry: entry.last_offset):
             del self._entries[entry.producer_id]
 
-    def replace(self, entries: Iterable[ProducerEntry]) -> None:
+    def replace(self, entries: Iterable[ProducerStateEntry]) -> None:
         """Forget everything and start from a snapshot."""
         self._entries = {entry.producer_id: entry for entry in entries}
         open_entries = [

@@ -7,7 +7,7 @@ from typing import Protocol
 OPEN_SEGMENTS_MAX = 256
 
 
-class Closable(Protocol):
+class OpenFileOwner(Protocol):
     """Something that opens its files again when it is next used."""
 
     #: Set by every use, cleared when the turn of closing passes by.
@@ -28,12 +28,12 @@ class OpenFiles:
     def __init__(self, count_max: int = OPEN_SEGMENTS_MAX) -> None:
         assert count_max > 0
         self._count_max = count_max
-        self._open: deque[Closable] = deque()
+        self._open: deque[OpenFileOwner] = deque()
 
     def __len__(self) -> int:
         return len(self._open)
 
-    def opened(self, newcomer: Closable) -> None:
+    def opened(self, newcomer: OpenFileOwner) -> None:
         """Take `newcomer` in, and close another when there are too many."""
         while len(self._open) >= self._count_max:
             oldest = self._open.popleft()
@@ -44,13 +44,13 @@ class OpenFiles:
                 _close(oldest)
         self._open.append(newcomer)
 
-    def closed(self, segment: Closable) -> None:
+    def closed(self, segment: OpenFileOwner) -> None:
         """Forget a segment that closed its files itself."""
         if segment in self._open:
             self._open.remove(segment)
 
 
-def _close(oldest: Closable) -> None:
+def _close(oldest: OpenFileOwner) -> None:
     """What fails is the old one's disk, and no concern of the newcomer's."""
     try:
         oldest.close_files()

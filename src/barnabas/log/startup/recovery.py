@@ -22,7 +22,7 @@ from barnabas.log.files import (
 from barnabas.log.leader_epoch_cache import LeaderEpochs
 from barnabas.log.log_config import LogConfig
 from barnabas.log.producers.producer_recovery import producers_at, replay_batch
-from barnabas.log.producers.producer_state_manager import ProducerStates
+from barnabas.log.producers.producer_state_manager import ProducerStateManager
 from barnabas.log.segments.open_files import OpenFiles
 from barnabas.log.segments.segment import RELATIVE_OFFSET_MAX, Segment
 from barnabas.log.segments.segments import Segments
@@ -147,10 +147,10 @@ class _Producers(NamedTuple):
     topic_partition: TopicPartition
     log_start_offset: int
 
-    def before(self, found: list[Segment], index: int) -> ProducerStates:
+    def before(self, found: list[Segment], index: int) -> ProducerStateManager:
         """As they were where the segment at `index` begins."""
         if index == 0:
-            return ProducerStates(self.topic_partition)
+            return ProducerStateManager(self.topic_partition)
         offset = found[index].base_offset
         segments = Segments(found[:index])
         return producers_at(
@@ -163,7 +163,7 @@ def _recover(
 ) -> int:
     """Check the segments from the one that holds `recovery_point` on; stop at the first bad batch."""
     first = max((i for i, segment in enumerate(found) if segment.base_offset <= recovery_point), default=0)
-    states = producers.before(found, first) if found else ProducerStates(producers.topic_partition)
+    states = producers.before(found, first) if found else ProducerStateManager(producers.topic_partition)
     for index in range(first, len(found)):
         bad_bytes = rebuild(found[index], config, states, epochs)
         if bad_bytes:
@@ -175,7 +175,7 @@ def _recover(
 
 
 def rebuild(
-    segment: Segment, config: LogConfig, states: ProducerStates, epochs: LeaderEpochs | None = None
+    segment: Segment, config: LogConfig, states: ProducerStateManager, epochs: LeaderEpochs | None = None
 ) -> int:
     """Check every batch, fill the indexes again, cut the file before the first bad batch.
 

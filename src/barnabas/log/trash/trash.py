@@ -16,7 +16,7 @@ from typing import NamedTuple
 from barnabas.base.ids import TopicPartition
 from barnabas.log.log_config import LogConfig
 from barnabas.log.log_directory import DELETE_SUFFIX, LogDirectory, remove_move_mark, renamed_directory
-from barnabas.log.log_manager import LogDirectories
+from barnabas.log.log_manager import LogManager
 from barnabas.log.partition_log import PartitionLog
 from barnabas.log.segments.open_files import OpenFiles
 from barnabas.log.startup.checkpoints import (
@@ -60,7 +60,7 @@ def trashed_logs(directory: LogDirectory) -> Iterator[TrashedLog]:
             yield TrashedLog(bytes.fromhex(match[3]), int(match[2]), path)
 
 
-def settle_trash(directories: LogDirectories, names: Mapping[bytes, str], gone: Collection[bytes]) -> None:
+def settle_trash(directories: LogManager, names: Mapping[bytes, str], gone: Collection[bytes]) -> None:
     """Before logs are loaded: do what the cluster has decided and a crash or a failed disk has left undone. Blocks.
 
     A disk that fails goes offline.
@@ -81,7 +81,7 @@ def settle_trash(directories: LogDirectories, names: Mapping[bytes, str], gone: 
                         found.path.rename(directory.path / str(name))
 
 
-def _set_misnamed_aside(directories: LogDirectories, names: Mapping[bytes, str]) -> None:
+def _set_misnamed_aside(directories: LogManager, names: Mapping[bytes, str]) -> None:
     """Put into the trash what lies under the name of another topic: its own has another name now, or none.
 
     So it is where a topic was deleted or renamed while the disk was offline. Only what may be so is looked at.
@@ -127,7 +127,7 @@ def _doom(directory: LogDirectory, found: TrashedLog, random: Random) -> Path:
 class TrashedLogs:
     """The trash of a node's directories. What blocks is for threads; one at a time."""
 
-    def __init__(self, directories: LogDirectories) -> None:
+    def __init__(self, directories: LogManager) -> None:
         self._directories = directories
 
     def _found(self) -> Iterator[tuple[LogDirectory, TrashedLog]]:

@@ -11,13 +11,13 @@ from barnabas.metadata.audit.records import (
     Actor,
     AuditRecord,
     Difference,
+    PolicyResult,
     Refusal,
-    Verdict,
 )
 from barnabas.metadata.audit.stored_history import kept
 from barnabas.metadata.decision import Decision, ResponseT
-from barnabas.metadata.image import Image
-from barnabas.metadata.store import Change
+from barnabas.metadata.image import MetadataImage
+from barnabas.metadata.store import StoreChange
 
 _ID_BYTES = 8
 
@@ -41,10 +41,10 @@ class Auditor:
 
     def recorded(
         self,
-        image: Image,
+        image: MetadataImage,
         decision: Decision[ResponseT],
         actor: Actor | None,
-        verdicts: Mapping[str, Verdict] = NO_VERDICTS,
+        verdicts: Mapping[str, PolicyResult] = NO_VERDICTS,
     ) -> Decision[ResponseT]:
         """The decision with what it replaces and, of an actor, its record.
 
@@ -93,11 +93,13 @@ class Auditor:
         self._told_ms[key] = now_ms
         return True
 
-    def _put(self, record: AuditRecord) -> Change:
+    def _put(self, record: AuditRecord) -> StoreChange:
         return AUDIT.put(self._dice.randbytes(_ID_BYTES).hex(), record)
 
 
-def _of_these(verdicts: Mapping[str, Verdict], found: Iterable[Difference]) -> Mapping[str, Verdict]:
+def _of_these(
+    verdicts: Mapping[str, PolicyResult], found: Iterable[Difference]
+) -> Mapping[str, PolicyResult]:
     """Those on resources that a change makes different."""
     changed = {each.resource for each in found}
     return {resource: verdict for resource, verdict in verdicts.items() if resource in changed}

@@ -14,7 +14,7 @@ from barnabas.config.describe import is_sensitive
 from barnabas.metadata.acls import ACLS
 from barnabas.metadata.audit.historical_value import FORMER_VALUES, HISTORY_START
 from barnabas.metadata.audit.records import AUDIT, Difference
-from barnabas.metadata.brokers import BROKERS, Broker
+from barnabas.metadata.brokers import BROKERS, BrokerRegistration
 from barnabas.metadata.cluster import CLUSTER
 from barnabas.metadata.configs import (
     BROKER_CONFIGS,
@@ -24,20 +24,20 @@ from barnabas.metadata.configs import (
     Overrides,
 )
 from barnabas.metadata.features import FINALIZED_FEATURES
-from barnabas.metadata.image import NOUNS, Image
+from barnabas.metadata.image import NOUNS, MetadataImage
 from barnabas.metadata.producer_ids import PRODUCER_IDS
 from barnabas.metadata.quotas import QUOTAS, ClientQuota
 from barnabas.metadata.scram import SCRAM_CREDENTIALS, Credentials
-from barnabas.metadata.store import Change
+from barnabas.metadata.store import StoreChange
 from barnabas.metadata.topics import (
     DELETED_TOPICS,
     PARTITION_STATES,
     TAKEN_NAMES,
     TOPICS,
-    PartitionState,
-    Topic,
+    PartitionRegistration,
+    TopicImage,
 )
-from barnabas.metadata.trash import TRASHED_TOPICS, TrashedTopic
+from barnabas.metadata.trash import TRASHED_TOPICS, TrashRecord
 from barnabas.wire.acls import AclBinding, PatternType, ResourceType
 
 #: What stands for a value that must not be told; whether it has changed is told.
@@ -62,7 +62,7 @@ UNTOLD = frozenset(
 )
 
 
-def differences(image: Image, changes: Iterable[Change]) -> Iterator[Difference]:
+def differences(image: MetadataImage, changes: Iterable[StoreChange]) -> Iterator[Difference]:
     """What `changes` would make different in the cluster that `image` shows."""
     for change in changes:
         name, _, row = change.key.partition("/")
@@ -86,8 +86,8 @@ def _compared(resource: str, before: View, after: View, secrets: Iterable[str] =
         yield Difference(resource, key, old, new)
 
 
-def _topic(row: str, before: Topic | None, after: Topic | None) -> Iterator[Difference]:
-    def view(topic: Topic | None) -> View:
+def _topic(row: str, before: TopicImage | None, after: TopicImage | None) -> Iterator[Difference]:
+    def view(topic: TopicImage | None) -> View:
         if topic is None:
             return {}
         replicas = [list(each) for each in topic.assignments]
@@ -96,20 +96,22 @@ def _topic(row: str, before: Topic | None, after: Topic | None) -> Iterator[Diff
     return _compared(f"topic/{row}", view(before), view(after))
 
 
-def _trashed(row: str, before: TrashedTopic | None, after: TrashedTopic | None) -> Iterator[Difference]:
+def _trashed(row: str, before: TrashRecord | None, after: TrashRecord | None) -> Iterator[Difference]:
     trashed = after or before
     assert trashed is not None
     yield Difference(f"topic/{trashed.name}", "in the trash", before and row, after and row)
 
 
-def _partition_differences(image: Image, row: str, after: PartitionState | None) -> Iterator[Difference]:
+def _partition_differences(
+    image: MetadataImage, row: str, after: PartitionRegistration | None
+) -> Iterator[Difference]:
     """Where a partition is and who leads; nothing of topics that are gone, or not there yet."""
     topic_id, _, index = row.partition("/")
     topic = image.topic_by_id(bytes.fromhex(topic_id))
     if topic is None or after is None or int(index) >= topic.partition_count:
         return iter(())
 
-    def view(state: PartitionState) -> View:
+    def view(state: PartitionRegistration) -> View:
         parts = {"replicas": state.replicas or topic.assignments[int(index)], "leader": state.leader}
         parts |= {"isr": state.isr, "adding": state.adding, "removing": state.removing}
         return {f"partition {index} {key}": _listed(part) for key, part in parts.items()}
@@ -171,8 +173,10 @@ def _user(row: str, before: Credentials | None, after: Credentials | None) -> It
             yield Difference(f"user/{row}", mechanism.title, *shown)
 
 
-def _broker(row: str, before: Broker | None, after: Broker | None) -> Iterator[Difference]:
-    def view(broker: Broker | None) -> View:
+def _broker(
+    row: str, before: BrokerRegistration | None, after: BrokerRegistration | None
+) -> Iterator[Difference]:
+    def view(broker: BrokerRegistration | None) -> View:
         if broker is None:
             return {}
         endpoints = [f"{each.listener}://{each.host}:{each.port}" for each in broker.endpoints]

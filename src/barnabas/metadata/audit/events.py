@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
-from barnabas.metadata.audit.records import AuditRecord, Verdict
+from barnabas.metadata.audit.records import AuditRecord, PolicyResult
 from barnabas.wire.errors import ErrorCode
 
 #: What is left of a text or value in an event that is too large.
 SHORTENED_LENGTH = 200
 
 
-class Outcome(enum.StrEnum):
+class AuditOutcome(enum.StrEnum):
     """What became of what somebody wanted."""
 
     CHANGED = "changed"
@@ -39,14 +39,14 @@ class AuditEvent:
     client_id: str | None
     client_host: str
     api: str
-    outcome: Outcome
+    outcome: AuditOutcome
     resource: str
     key: str | None = None
     before: Any = None
     after: Any = None
     error: str | None = None
     message: str | None = None
-    policy: Verdict | None = None  #: None where no policy was asked
+    policy: PolicyResult | None = None  #: None where no policy was asked
 
     @property
     def sequence(self) -> EventSequence:
@@ -85,7 +85,7 @@ class AuditEvent:
         try:
             fields = json.loads(value)
             known = {name: fields[name] for name in AuditEvent.__slots__ if name in fields}
-            event = AuditEvent(**known | {"outcome": Outcome(fields["outcome"])})
+            event = AuditEvent(**known | {"outcome": AuditOutcome(fields["outcome"])})
         except (TypeError, KeyError, RecursionError) as error:
             raise ValueError(_no_event(value)) from error
         if not event.is_well_formed:
@@ -111,9 +111,12 @@ def events_of(revision: int, record: AuditRecord) -> Iterator[AuditEvent]:
     number = 0
     for each in record.differences:
         verdict = record.verdicts.get(each.resource)
-        yield AuditEvent(revision, number, *who, Outcome.CHANGED, *each, policy=verdict)
+        yield AuditEvent(revision, number, *who, AuditOutcome.CHANGED, *each, policy=verdict)
         number += 1
-    for outcome, refusals in ((Outcome.REFUSED, record.refusals), (Outcome.WARNED, record.warnings)):
+    for outcome, refusals in (
+        (AuditOutcome.REFUSED, record.refusals),
+        (AuditOutcome.WARNED, record.warnings),
+    ):
         for resource, error, message in refusals:
             verdict = _verdict(outcome, error)
             yield AuditEvent(
@@ -122,7 +125,7 @@ def events_of(revision: int, record: AuditRecord) -> Iterator[AuditEvent]:
             number += 1
 
 
-def _verdict(outcome: Outcome, error: str) -> Verdict | None:
-    if outcome is Outcome.WARNED:
-        return Verdict.WARNED
-    return Verdict.REFUSED if error == ErrorCode.POLICY_VIOLATION.name else None
+def _verdict(outcome: AuditOutcome, error: str) -> PolicyResult | None:
+    if outcome is AuditOutcome.WARNED:
+        return PolicyResult.WARNED
+    return PolicyResult.REFUSED if error == ErrorCode.POLICY_VIOLATION.name else None

@@ -6,7 +6,7 @@ They are what a rollback restores. No API, log line, export or audit event tells
 from dataclasses import dataclass, field
 from typing import Any
 
-from barnabas.metadata.record_type import Noun
+from barnabas.metadata.record_type import RecordType
 
 #: There is one history to a store.
 KEY = "self"
@@ -27,7 +27,7 @@ class FormerValue:
         return f"{self.since}/{self.key}"
 
 
-FORMER_VALUES: Noun[FormerValue] = Noun(
+FORMER_VALUES: RecordType[FormerValue] = RecordType(
     "former_values",
     lambda value: [value.key, value.plain, value.since, value.ended_ms],
     lambda plain: FormerValue(*plain),
@@ -35,4 +35,4 @@ FORMER_VALUES: Noun[FormerValue] = Noun(
 
 #: KEY -> the revision from which on all that was replaced is known; 0 stands for the one that wrote the row.
 #: Without the row nothing is kept.
-HISTORY_START: Noun[int] = Noun("history_start", int, int)
+HISTORY_START: RecordType[int] = RecordType("history_start", int, int)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from barnabas.metadata.audit.events import AuditEvent, Outcome
+from barnabas.metadata.audit.events import AuditEvent, AuditOutcome
 
 
 class KeyDifference(NamedTuple):
@@ -22,7 +22,7 @@ def state_at(events: Iterable[AuditEvent], resource: str, revision: int) -> dict
     state: dict[str, Any] = {}
     later: dict[str, Any] = {}
     for event in events:
-        if event.resource != resource or event.outcome is not Outcome.CHANGED or event.key is None:
+        if event.resource != resource or event.outcome is not AuditOutcome.CHANGED or event.key is None:
             continue
         if event.revision <= revision:
             state[event.key] = event.after

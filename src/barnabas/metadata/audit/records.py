@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from barnabas.metadata.record_type import Noun
+from barnabas.metadata.record_type import RecordType
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Refusal(NamedTuple):
     message: str
 
 
-class Verdict(enum.StrEnum):
+class PolicyResult(enum.StrEnum):
     """What policies said to a change."""
 
     PASSED = "passed"
@@ -48,7 +48,7 @@ class Verdict(enum.StrEnum):
 
 
 #: Of a change that no policy was asked about.
-NO_VERDICTS: Mapping[str, Verdict] = MappingProxyType({})
+NO_VERDICTS: Mapping[str, PolicyResult] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class AuditRecord:
     #: what policies in mode `warn` would have refused
     warnings: Sequence[Refusal] = ()
     #: by resource; nothing of those that no policy was asked about
-    verdicts: Mapping[str, Verdict] = field(default_factory=lambda: NO_VERDICTS)
+    verdicts: Mapping[str, PolicyResult] = field(default_factory=lambda: NO_VERDICTS)
 
 
 def _to_plain(record: AuditRecord) -> Any:
@@ -87,9 +87,9 @@ def _from_plain(plain: Any) -> AuditRecord:
         tuple(Difference(*each) for each in plain["differences"]),
         tuple(Refusal(*each) for each in plain["refusals"]),
         tuple(Refusal(*each) for each in plain["warnings"]),
-        {resource: Verdict(verdict) for resource, verdict in plain["verdicts"].items()},
+        {resource: PolicyResult(verdict) for resource, verdict in plain["verdicts"].items()},
     )
 
 
 #: unique id -> record; the revision that wrote it is that of its changes
-AUDIT: Noun[AuditRecord] = Noun("audit", _to_plain, _from_plain)
+AUDIT: RecordType[AuditRecord] = RecordType("audit", _to_plain, _from_plain)

@@ -7,21 +7,21 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from barnabas.config.alter_op import Edit, Operation
+from barnabas.config.alter_op import AlterConfigOp, OpType
 from barnabas.config.config_resource import Resource
 from barnabas.metadata import acls, config_alteration, quotas
 from barnabas.metadata.acls import ACLS
 from barnabas.metadata.audit.changes import differences
 from barnabas.metadata.audit.records import Difference
 from barnabas.metadata.audit.stored_history import history_start, states_of, value_at
-from barnabas.metadata.config_alteration import Alteration, AlterationRules, Altered
+from barnabas.metadata.config_alteration import AlterationRules, ConfigAlteration, ConfigAlterationResult
 from barnabas.metadata.configs import CONFIG_NOUNS, Overrides
 from barnabas.metadata.decision import Decision
-from barnabas.metadata.image import Image
+from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.quotas import QUOTAS, ClientQuota
 from barnabas.metadata.scram import SCRAM_CREDENTIALS, decide_restore_credentials
-from barnabas.metadata.store import Change
-from barnabas.metadata.topics import TOPICS, Topic
+from barnabas.metadata.store import StoreChange
+from barnabas.metadata.topics import TOPICS, TopicImage
 from barnabas.wire.acls import AclBinding, AclFilter
 from barnabas.wire.errors import ErrorCode, KafkaError
 
@@ -47,14 +47,16 @@ class RolledBack:
 
     differences: tuple[Difference, ...] = ()
     notes: tuple[str, ...] = ()
-    altered: Altered | None = None  #: the configs that change, as policies are asked about them
+    altered: ConfigAlterationResult | None = (
+        None  #: the configs that change, as policies are asked about them
+    )
 
 
 @dataclass(slots=True)
 class _Parts:
     """The changes as they come together."""
 
-    changes: list[Change] = field(default_factory=list)
+    changes: list[StoreChange] = field(default_factory=list)
     reads: dict[str, int] = field(default_factory=dict)
 
     def add(self, decision: Decision[Any]) -> Any:
@@ -64,7 +66,7 @@ class _Parts:
 
 
 def decide_rollback(
-    image: Image, resource: str, revision: int, rules: RollbackRules, *, validate_only: bool
+    image: MetadataImage, resource: str, revision: int, rules: RollbackRules, *, validate_only: bool
 ) -> Decision[RolledBack]:
     """Let a resource, named as in the audit, have the configs, ACLs, quotas and credentials that it had.
 
@@ -100,7 +102,7 @@ def _is_topic(resource: str) -> bool:
     return resource.startswith(TOPIC_PREFIX) and not resource.endswith("*")
 
 
-def _check_revision(image: Image, revision: int) -> None:
+def _check_revision(image: MetadataImage, revision: int) -> None:
     start = history_start(image)
     if start is None:
         message = "Nothing is kept of what was before: barnabas.audit.enable is false."
@@ -113,12 +115,12 @@ def _check_revision(image: Image, revision: int) -> None:
     raise KafkaError(ErrorCode.INVALID_REQUEST, message)
 
 
-def _topic_notes(image: Image, name: str, revision: int) -> tuple[str, ...]:
+def _topic_notes(image: MetadataImage, name: str, revision: int) -> tuple[str, ...]:
     """What about a topic does not come back.
 
     :raises KafkaError: When there is no such topic, now or then, while there was one, then or now.
     """
-    then: Topic | None = value_at(image, TOPICS.key(name), revision)
+    then: TopicImage | None = value_at(image, TOPICS.key(name), revision)
     now = image.topics.get(name)
     if then is None and now is None:
         return ()
@@ -139,15 +141,17 @@ def _topic_notes(image: Image, name: str, revision: int) -> tuple[str, ...]:
 
 
 def _restore_configs(
-    image: Image, resource: Resource, wanted: Overrides, rules: RollbackRules, parts: _Parts
-) -> Altered | None:
+    image: MetadataImage, resource: Resource, wanted: Overrides, rules: RollbackRules, parts: _Parts
+) -> ConfigAlterationResult | None:
     existing = image.configs(resource)
-    edits = [Edit(key, Operation.SET, value) for key, value in wanted.items() if existing.get(key) != value]
-    edits += [Edit(key, Operation.DELETE) for key in existing if key not in wanted]
+    edits = [
+        AlterConfigOp(key, OpType.SET, value) for key, value in wanted.items() if existing.get(key) != value
+    ]
+    edits += [AlterConfigOp(key, OpType.DELETE) for key in existing if key not in wanted]
     if not edits:
         return None
     decision = config_alteration.decide_alter(
-        image, [Alteration(resource, edits)], rules.configs, validate_only=False
+        image, [ConfigAlteration(resource, edits)], rules.configs, validate_only=False
     )
     parts.add(decision)
     [altered] = decision.response
@@ -156,7 +160,7 @@ def _restore_configs(
     return altered
 
 
-def _restore_quota(image: Image, row: str, state: ClientQuota | None, parts: _Parts) -> None:
+def _restore_quota(image: MetadataImage, row: str, state: ClientQuota | None, parts: _Parts) -> None:
     now = image.quotas.get(row)
     quota = state or now
     if quota is None:
@@ -164,14 +168,14 @@ def _restore_quota(image: Image, row: str, state: ClientQuota | None, parts: _Pa
     before, after = (dict(each.values) if each else {} for each in (now, state))
     operations = [(key, after.get(key)) for key in {**before, **after} if before.get(key) != after.get(key)]
     if operations:
-        alteration = quotas.Alteration(quota.entity, operations)
+        alteration = quotas.QuotaAlteration(quota.entity, operations)
         [altered] = parts.add(quotas.decide_alter(image.quotas, [alteration]))
         if altered.error is not None:
             raise altered.error
 
 
 def _restore_acls(
-    image: Image, states: dict[str, AclBinding | None], rules: RollbackRules, parts: _Parts
+    image: MetadataImage, states: dict[str, AclBinding | None], rules: RollbackRules, parts: _Parts
 ) -> None:
     rows = {key.removeprefix(ACLS.key("")): state for key, state in states.items()}
     gone = [image.acls[row] for row, state in rows.items() if state is None and row in image.acls]

@@ -10,19 +10,19 @@ from barnabas.metadata.audit.changes import acl_resource, config_resource
 from barnabas.metadata.audit.historical_value import FORMER_VALUES, HISTORY_START, KEY, FormerValue
 from barnabas.metadata.configs import CONFIG_NOUNS
 from barnabas.metadata.decision import Decision
-from barnabas.metadata.image import NOUNS, Image
+from barnabas.metadata.image import NOUNS, MetadataImage
 from barnabas.metadata.quotas import QUOTAS
-from barnabas.metadata.record_type import Noun
+from barnabas.metadata.record_type import RecordType
 from barnabas.metadata.scram import SCRAM_CREDENTIALS
-from barnabas.metadata.store import NEVER, Change
+from barnabas.metadata.store import NEVER, StoreChange
 from barnabas.metadata.topics import TOPICS
 
 #: Values that are kept, some 500 bytes each; beyond, the oldest go, and the history begins behind them.
 KEPT_COUNT_MAX = 20_000
 
 #: What a resource has that can be as it was.
-_RESTORED: tuple[Noun[Any], ...] = (*CONFIG_NOUNS.values(), ACLS, QUOTAS, SCRAM_CREDENTIALS)
-RESTORED: Mapping[str, Noun[Any]] = MappingProxyType({noun.name: noun for noun in _RESTORED})
+_RESTORED: tuple[RecordType[Any], ...] = (*CONFIG_NOUNS.values(), ACLS, QUOTAS, SCRAM_CREDENTIALS)
+RESTORED: Mapping[str, RecordType[Any]] = MappingProxyType({noun.name: noun for noun in _RESTORED})
 
 #: What is kept of the store: topics, too, to know which there were.
 _KEPT = frozenset({*RESTORED, TOPICS.name})
@@ -30,7 +30,7 @@ _KEPT = frozenset({*RESTORED, TOPICS.name})
 _KINDS = MappingProxyType({noun.name: kind for kind, noun in CONFIG_NOUNS.items()})
 
 
-def kept(image: Image, changes: Iterable[Change], now_ms: int) -> Iterator[Change]:
+def kept(image: MetadataImage, changes: Iterable[StoreChange], now_ms: int) -> Iterator[StoreChange]:
     """What keeps the values that `changes` replace or remove, where a history is kept."""
     if KEY not in image.history_start:
         return
@@ -43,14 +43,14 @@ def kept(image: Image, changes: Iterable[Change], now_ms: int) -> Iterator[Chang
             yield FORMER_VALUES.put(former.row, former)
 
 
-def history_start(image: Image) -> int | None:
+def history_start(image: MetadataImage) -> int | None:
     """The first revision of which the state is known; None when nothing is kept."""
     if KEY not in image.history_start:
         return None
     return image.history_start[KEY] or image.history_start.revision(KEY)
 
 
-def decide_keep_history(image: Image, *, wanted: bool) -> Decision[None]:
+def decide_keep_history(image: MetadataImage, *, wanted: bool) -> Decision[None]:
     """Begin a history, or let go of the one that there is: with a gap in it, it would tell wrong things."""
     if wanted == (KEY in image.history_start):
         return Decision(None)
@@ -60,7 +60,7 @@ def decide_keep_history(image: Image, *, wanted: bool) -> Decision[None]:
 
 
 def decide_forget_former(
-    image: Image, ended_before_ms: int | None, count_max: int = KEPT_COUNT_MAX
+    image: MetadataImage, ended_before_ms: int | None, count_max: int = KEPT_COUNT_MAX
 ) -> Decision[None]:
     """Let go of values that were replaced before a time (None: of none), and of the oldest of too many."""
     table = image.former_values
@@ -80,12 +80,12 @@ def decide_forget_former(
     return Decision(None, changes, reads)
 
 
-def value_at(image: Image, key: str, revision: int) -> Any:
+def value_at(image: MetadataImage, key: str, revision: int) -> Any:
     """What a key of the store had at a revision that is known; None for nothing."""
     return _value_at(image, key, revision, [each for each in image.former_values.values() if each.key == key])
 
 
-def _value_at(image: Image, key: str, revision: int, former: Iterable[FormerValue]) -> Any:
+def _value_at(image: MetadataImage, key: str, revision: int, former: Iterable[FormerValue]) -> Any:
     name, _, row = key.partition("/")
     ended = image.former_values.revision
     later = [each for each in former if ended(each.row) > revision]
@@ -95,7 +95,7 @@ def _value_at(image: Image, key: str, revision: int, former: Iterable[FormerValu
     return getattr(image, name).get(row) if image.revision_of(key) <= revision else None
 
 
-def states_of(image: Image, resource: str, revision: int) -> dict[str, Any]:
+def states_of(image: MetadataImage, resource: str, revision: int) -> dict[str, Any]:
     """All that the resource has or has had, by the keys of the store, as it was at a revision; None for nothing."""
     former: dict[str, list[FormerValue]] = {}
     for each in image.former_values.values():

@@ -18,7 +18,7 @@ SASL_HANDSHAKE, API_VERSIONS, SASL_AUTHENTICATE = 17, 18, 36
 RENEWAL_INTERVAL_MS_MIN = 1000
 
 
-class State(enum.Enum):
+class SaslState(enum.Enum):
     """Where a login stands."""
 
     BEGIN = "ApiVersions or SaslHandshake is due"
@@ -29,8 +29,8 @@ class State(enum.Enum):
     FAILED = "the connection closes"
 
 
-_State = State
-TRANSITIONS: Mapping[State, frozenset[State]] = {
+_State = SaslState
+TRANSITIONS: Mapping[SaslState, frozenset[SaslState]] = {
     _State.BEGIN: frozenset({_State.HANDSHAKE, _State.AUTHENTICATE, _State.FAILED}),
     _State.HANDSHAKE: frozenset({_State.AUTHENTICATE, _State.OTHER_MECHANISM, _State.FAILED}),
     _State.AUTHENTICATE: frozenset({_State.COMPLETE, _State.FAILED}),
@@ -40,7 +40,7 @@ TRANSITIONS: Mapping[State, frozenset[State]] = {
 }
 
 
-class Outcome(enum.StrEnum):
+class LoginOutcome(enum.StrEnum):
     """What can come of a login; for those who watch."""
 
     SUCCEEDED = "succeeded"
@@ -53,7 +53,7 @@ class LoginEvent(NamedTuple):
     """What came of a login; for metrics and the log."""
 
     mechanism: str  #: empty: none was chosen yet
-    outcome: Outcome
+    outcome: LoginOutcome
     user: str  #: as the client calls itself where the login failed; empty where it has not said
     reason: str  #: why it failed; empty otherwise
     address: str
@@ -66,7 +66,7 @@ Observe: TypeAlias = Callable[[LoginEvent], None]
 Mechanisms: TypeAlias = Mapping[str, Callable[[], ServerMechanism]]
 
 
-class LoginEnded(Exception):
+class SaslAuthenticationError(Exception):
     """The connection must close without an answer; a failed login only after a while."""
 
     def __init__(self, reason: str, *, at_once: bool) -> None:
@@ -97,7 +97,7 @@ class Authenticator:
         self._takes_bare_tokens = False
         self._expires_ms: int | None = None  #: when the session ends, on the monotonic clock
         self._renewed_ms: int | None = None  #: when a renewal was last begun
-        self.state = State.BEGIN
+        self.state = SaslState.BEGIN
         self.mechanism: str | None = None
         self.user: str | None = None  #: as last logged in
         self.failure = ""  #: why it has failed; for the log
@@ -105,7 +105,7 @@ class Authenticator:
     @property
     def is_complete(self) -> bool:
         """Whether the client is known, for now at least."""
-        return self.state is State.COMPLETE
+        return self.state is SaslState.COMPLETE
 
     @property
     def is_in_session(self) -> bool:
@@ -126,17 +126,17 @@ class Authenticator:
     def receive(self, frame: memoryview) -> bytes | None:
         """The token to answer a bare one with; None where the frame is a request, to be handled as such.
 
-        :raises LoginEnded: When it may not come now.
+        :raises SaslAuthenticationError: When it may not come now.
         """
-        if self.state is State.AUTHENTICATE and self._takes_bare_tokens:
+        if self.state is SaslState.AUTHENTICATE and self._takes_bare_tokens:
             return self._receive_bare(bytes(frame))
         api_key = int.from_bytes(frame[:2], "big")
-        if self.state is State.COMPLETE:
+        if self.state is SaslState.COMPLETE:
             self._receive_in_session(api_key)
-        elif self.state is State.OTHER_MECHANISM:
+        elif self.state is SaslState.OTHER_MECHANISM:
             self._fail(f"a login by {self.mechanism} cannot be renewed by another mechanism")
-            raise LoginEnded(self.failure, at_once=False)
-        elif self.state is not State.AUTHENTICATE:
+            raise SaslAuthenticationError(self.failure, at_once=False)
+        elif self.state is not SaslState.AUTHENTICATE:
             self._receive_in_handshake(api_key)
         return None
 
@@ -144,9 +144,9 @@ class Authenticator:
         try:
             return self._evaluate(token)
         except LoginRefused as error:
-            raise LoginEnded(str(error), at_once=False) from error
+            raise SaslAuthenticationError(str(error), at_once=False) from error
         except BadCredentials as error:
-            raise LoginEnded(str(error), at_once=False) from error
+            raise SaslAuthenticationError(str(error), at_once=False) from error
 
     def _receive_in_session(self, api_key: int) -> None:
         if self._expires_ms is None:
@@ -155,16 +155,16 @@ class Authenticator:
         too_soon = self._renewed_ms is not None and now_ms - self._renewed_ms < RENEWAL_INTERVAL_MS_MIN
         if api_key == SASL_HANDSHAKE and not too_soon:
             self._renewed_ms = now_ms
-            self._go(State.HANDSHAKE)
+            self._go(SaslState.HANDSHAKE)
         elif now_ms > self._expires_ms:
-            self._fail("the session has expired and was not renewed", Outcome.EXPIRED)
-            raise LoginEnded(self.failure, at_once=True)
+            self._fail("the session has expired and was not renewed", LoginOutcome.EXPIRED)
+            raise SaslAuthenticationError(self.failure, at_once=True)
 
     def _receive_in_handshake(self, api_key: int) -> None:
-        due = (SASL_HANDSHAKE, API_VERSIONS) if self.state is State.BEGIN else (SASL_HANDSHAKE,)
+        due = (SASL_HANDSHAKE, API_VERSIONS) if self.state is SaslState.BEGIN else (SASL_HANDSHAKE,)
         if api_key not in due:
             self._fail(f"api key {api_key} came where {self.state.value}")
-            raise LoginEnded(self.failure, at_once=True)
+            raise SaslAuthenticationError(self.failure, at_once=True)
 
     # Requests
 
@@ -173,7 +173,7 @@ class Authenticator:
 
         :raises KafkaError: ILLEGAL_SASL_STATE when a token is due and it is none.
         """
-        if self.state is State.AUTHENTICATE and api_key != SASL_AUTHENTICATE:
+        if self.state is SaslState.AUTHENTICATE and api_key != SASL_AUTHENTICATE:
             self._fail(f"api key {api_key} came where a token is due")
             name = re.sub("(?<!^)([A-Z])", r"_\1", api_name).upper()  # as Kafka spells it
             message = f"Unexpected Kafka request of type {name} during SASL authentication."
@@ -181,23 +181,23 @@ class Authenticator:
 
     def told_versions(self) -> None:
         """ApiVersions was answered without an error: it does not come twice."""
-        if self.state is State.BEGIN:
-            self._go(State.HANDSHAKE)
+        if self.state is SaslState.BEGIN:
+            self._go(SaslState.HANDSHAKE)
 
     def handshake(self, mechanism: str, version: int) -> ErrorCode:
         """Choose a mechanism: NONE, ILLEGAL_SASL_STATE after the login, or UNSUPPORTED_SASL_MECHANISM."""
-        if self.state is State.COMPLETE:
+        if self.state is SaslState.COMPLETE:
             return ErrorCode.ILLEGAL_SASL_STATE
         if mechanism not in self._mechanisms:
             self._fail(f"SASL mechanism {mechanism!r} is not offered")
             return ErrorCode.UNSUPPORTED_SASL_MECHANISM
         if self._is_renewal and mechanism != self.mechanism:
-            self._go(State.OTHER_MECHANISM)
+            self._go(SaslState.OTHER_MECHANISM)
         else:
             self.mechanism = mechanism
             self._exchange = self._mechanisms[mechanism]()
             self._takes_bare_tokens = version == 0
-            self._go(State.AUTHENTICATE)
+            self._go(SaslState.AUTHENTICATE)
         return ErrorCode.NONE
 
     @property
@@ -211,7 +211,7 @@ class Authenticator:
         :raises KafkaError: ILLEGAL_SASL_STATE after the login; SASL_AUTHENTICATION_FAILED, in words that do
             not tell whether it was the name or the password.
         """
-        if self.state is State.COMPLETE:
+        if self.state is SaslState.COMPLETE:
             message = "SaslAuthenticate request received after successful authentication"
             raise KafkaError(ErrorCode.ILLEGAL_SASL_STATE, message)
         try:
@@ -228,7 +228,7 @@ class Authenticator:
         return answer, self._session_ms if self.is_complete else 0
 
     def _evaluate(self, token: bytes) -> bytes:
-        assert self.state is State.AUTHENTICATE, self.state
+        assert self.state is SaslState.AUTHENTICATE, self.state
         assert self._exchange is not None
         try:
             answer = self._exchange.evaluate(token)
@@ -243,29 +243,29 @@ class Authenticator:
         if self._is_renewal and user != self.user:
             message = f"Cannot change principals during re-authentication from User.{self.user}: User.{user}"
             raise LoginRefused(message)
-        outcome = Outcome.RENEWED if self._is_renewal else Outcome.SUCCEEDED
+        outcome = LoginOutcome.RENEWED if self._is_renewal else LoginOutcome.SUCCEEDED
         self._notify(outcome, user)
         self.user = user
         self._exchange = None
         self._expires_ms = self._now_ms() + self._session_ms if self._session_ms else None
-        self._go(State.COMPLETE)
+        self._go(SaslState.COMPLETE)
 
     @property
     def _session_ms(self) -> int:
         return self._session_ms_max.get(self.mechanism or "", 0)
 
-    def _fail(self, why: str, outcome: Outcome = Outcome.FAILED) -> None:
+    def _fail(self, why: str, outcome: LoginOutcome = LoginOutcome.FAILED) -> None:
         claimed = self._exchange.claimed_user if self._exchange is not None else self.user
         self._notify(outcome, claimed or "", why)
         self.failure = why
         self._exchange = None
-        self._go(State.FAILED)
+        self._go(SaslState.FAILED)
 
-    def _notify(self, outcome: Outcome, user: str, reason: str = "") -> None:
+    def _notify(self, outcome: LoginOutcome, user: str, reason: str = "") -> None:
         event = LoginEvent(self.mechanism or "", outcome, user, reason, self._address, self._listener)
         self._observe(event)
 
-    def _go(self, state: State) -> None:
+    def _go(self, state: SaslState) -> None:
         assert state in TRANSITIONS[self.state], (self.state, state)
         self.state = state
 

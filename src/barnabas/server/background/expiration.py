@@ -19,7 +19,7 @@ TRASH_RETENTION_BYTES = "barnabas.trash.retention.bytes"
 _log = get_logger("barnabas.metadata")
 
 
-class Forgetting:
+class Expiration:
     """Removes from the store what is older than the configuration wants."""
 
     def __init__(

@@ -7,7 +7,7 @@ from typing import Any
 
 from barnabas.base.clock import Clock
 from barnabas.log.files import REMOVAL_RETRY_MS, unlink_what_can_be
-from barnabas.log.log_manager import LogDirectories
+from barnabas.log.log_manager import LogManager
 from barnabas.log.partition_log import PartitionLog
 from barnabas.metadata.dynamic_config import DynamicConfig
 from barnabas.net.connections import Connections
@@ -36,14 +36,14 @@ _log = get_logger("barnabas.housekeeping")
 Chore = Callable[[], Coroutine[Any, Any, None]]
 
 
-class Housekeeping:
+class BackgroundTasks:
     """Runs each chore in its own interval until stopped; a chore that fails is logged and tried again."""
 
     def __init__(
         self,
         config: DynamicConfig,
         clock: Clock,
-        directories: LogDirectories,
+        directories: LogManager,
         replicas: ReplicaManager,
         connections: Connections,
         flusher: Flusher,

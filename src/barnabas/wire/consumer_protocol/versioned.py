@@ -7,7 +7,7 @@ import struct
 from typing import TypeVar
 
 from barnabas.base.buffers import Buffer
-from barnabas.wire.codec import Malformed, decode, encode
+from barnabas.wire.codec import DecodeError, decode, encode
 from barnabas.wire.consumer_protocol.assignment import ConsumerProtocolAssignment
 from barnabas.wire.consumer_protocol.subscription import ConsumerProtocolSubscription
 from barnabas.wire.schema import Message
@@ -20,7 +20,7 @@ MessageT = TypeVar("MessageT", bound=Message)
 def read_subscription(buffer: Buffer) -> ConsumerProtocolSubscription:
     """What a member told when it joined.
 
-    :raises Malformed: When these are not the bytes of a subscription.
+    :raises DecodeError: When these are not the bytes of a subscription.
     """
     return _read(ConsumerProtocolSubscription, buffer)
 
@@ -28,7 +28,7 @@ def read_subscription(buffer: Buffer) -> ConsumerProtocolSubscription:
 def read_assignment(buffer: Buffer) -> ConsumerProtocolAssignment:
     """What the leader gave a member.
 
-    :raises Malformed: When these are not the bytes of an assignment.
+    :raises DecodeError: When these are not the bytes of an assignment.
     """
     return _read(ConsumerProtocolAssignment, buffer)
 
@@ -41,11 +41,11 @@ def write(message: ConsumerProtocolSubscription | ConsumerProtocolAssignment, ve
 def version_of(buffer: Buffer) -> int:
     """The version of a subscription or assignment.
 
-    :raises Malformed: When there are too few bytes.
+    :raises DecodeError: When there are too few bytes.
     """
     if len(buffer) < _INT16.size:
         message = f"A subscription or assignment of {len(buffer)} bytes: the first two are its version."
-        raise Malformed(message)
+        raise DecodeError(message)
     version: int
     (version,) = _INT16.unpack_from(buffer)
     return version
@@ -55,5 +55,5 @@ def _read(kind: type[MessageT], buffer: Buffer) -> MessageT:
     version = version_of(buffer)
     if version < kind.VERSIONS.first:
         message = f"{kind.__name__} version {version}: {kind.VERSIONS.first} is the first."
-        raise Malformed(message)
+        raise DecodeError(message)
     return decode(kind, min(version, kind.VERSIONS.last), buffer, _INT16.size)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from barnabas.base.buffers import Buffer
 from barnabas.base.ids import ZERO_UUID
 from barnabas.wire import codec, primitives
-from barnabas.wire.codec import Malformed
+from barnabas.wire.codec import DecodeError
 from barnabas.wire.coordinator_records.legacy_offset_commit import LegacyOffsetCommitKey
 from barnabas.wire.coordinator_records.offset_commit import OffsetCommitKey, OffsetCommitValue
 
@@ -121,13 +121,13 @@ def _encode_expiring(committed: CommittedOffset) -> bytes:
 def decode_value(value: bytes) -> CommittedOffset:
     """What a value says, in any version.
 
-    :raises Malformed: When it cannot be read.
+    :raises DecodeError: When it cannot be read.
     """
     try:
         return _decode_written(value) or _decode_other(value)
     except UnicodeDecodeError as error:
         message = f"The text committed with an offset is not UTF-8: {error}"
-        raise Malformed(message) from error
+        raise DecodeError(message) from error
 
 
 def _decode_written(value: bytes) -> CommittedOffset | None:
@@ -155,7 +155,7 @@ def _decode_other(value: bytes) -> CommittedOffset:
     version = int.from_bytes(value[: _SIZE.size], signed=True)
     if len(value) < _SIZE.size or version not in OffsetCommitValue.VERSIONS:
         message = f"An offset's value begins with {value[: _SIZE.size]!r}, which is no version that is known."
-        raise Malformed(message)
+        raise DecodeError(message)
     decoded = codec.decode(OffsetCommitValue, version, value, _SIZE.size)
     return CommittedOffset(
         decoded.offset,

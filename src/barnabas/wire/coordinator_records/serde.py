@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeAlias
 
 from barnabas.base.buffers import Buffer
 from barnabas.wire import codec
-from barnabas.wire.codec import Malformed
+from barnabas.wire.codec import DecodeError
 from barnabas.wire.coordinator_records import committed_offset
 from barnabas.wire.coordinator_records.consumer_group_current_member_assignment import (
     ConsumerGroupCurrentMemberAssignmentKey,
@@ -62,7 +62,7 @@ _EXPIRING_OFFSET_VERSION = 1
 _NEVER_MS = -1
 
 
-class Record(NamedTuple):
+class CoordinatorRecord(NamedTuple):
     """A key and what it stands for from now on; None for nothing more."""
 
     key: Message
@@ -77,7 +77,7 @@ class EncodedRecord(NamedTuple):
     value: bytes | None
 
 
-AnyRecord: TypeAlias = Record | EncodedRecord
+AnyRecord: TypeAlias = CoordinatorRecord | EncodedRecord
 
 
 class UnknownRecord(NamedTuple):
@@ -133,22 +133,22 @@ class Serde:
     def load(self, key: bytes, value: bytes | None) -> AnyRecord | UnknownRecord:
         """A record as its coordinator takes it over: as `decode`, but for the types that are left encoded.
 
-        :raises Malformed: When the bytes are cut short or hold something that the format forbids.
+        :raises DecodeError: When the bytes are cut short or hold something that the format forbids.
         """
         versions = self._left_encoded.get(key[: _INT16.size])
         if versions is None:
             return self.decode(key, value)
         if not committed_offset.is_key(key):
             message = f"The key {key!r} of an offset's record has a size of its own."
-            raise Malformed(message)
+            raise DecodeError(message)
         if value is None or value[: _INT16.size] in versions:
             return EncodedRecord(key, value)
         return UnknownRecord(_leading_int16(key, "key"), _leading_int16(value, "value"))
 
-    def decode(self, key: Buffer, value: Buffer | None) -> Record | UnknownRecord:
+    def decode(self, key: Buffer, value: Buffer | None) -> CoordinatorRecord | UnknownRecord:
         """A record as it was written by this broker, an older or a newer one. Byte strings are slices of what is given.
 
-        :raises Malformed: When the bytes are cut short or hold something that the format forbids.
+        :raises DecodeError: When the bytes are cut short or hold something that the format forbids.
         """
         record_type = _leading_int16(key, "key")
         kind = self._by_type.get(record_type)
@@ -157,11 +157,11 @@ class Serde:
         key_kind, value_kind = kind
         decoded_key = codec.decode(key_kind, KEY_VERSION, key, _INT16.size)
         if value is None:
-            return Record(decoded_key, None)
+            return CoordinatorRecord(decoded_key, None)
         version = _leading_int16(value, "value")
         if version not in value_kind.VERSIONS:
             return UnknownRecord(record_type, version)
-        return Record(decoded_key, codec.decode(value_kind, version, value, _INT16.size))
+        return CoordinatorRecord(decoded_key, codec.decode(value_kind, version, value, _INT16.size))
 
 
 def _versions(kind: type[Message]) -> range:
@@ -171,7 +171,7 @@ def _versions(kind: type[Message]) -> range:
 def _leading_int16(buffer: Buffer, what: str) -> int:
     if len(buffer) < _INT16.size:
         message = f"A coordinator record's {what} has {len(buffer)} bytes: its first two tell how to read it."
-        raise Malformed(message)
+        raise DecodeError(message)
     number: int
     (number,) = _INT16.unpack_from(buffer)
     return number

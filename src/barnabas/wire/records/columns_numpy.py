@@ -26,7 +26,7 @@ def read_bodies(data: bytes, bodies: Sequence[Body]) -> list[Sequence[int]]:
     starts, ends = _boundaries(data, bodies)
     counts = [body.header.records_count for body in bodies]
     batches = np.repeat(np.arange(len(bodies)), counts)
-    columns = _Fields(data, bodies, batches, starts, ends).read()
+    columns = _RecordFields(data, bodies, batches, starts, ends).read()
     return [_plain(column) for column in (starts, ends, *columns)]
 
 
@@ -60,7 +60,7 @@ def _boundaries(data: bytes, bodies: Sequence[Body]) -> tuple[Numbers, Numbers]:
     return np.array(starts, np.int64), np.array(ends, np.int64)
 
 
-class _Fields:
+class _RecordFields:
     """The fields of all records at once."""
 
     def __init__(

@@ -43,7 +43,7 @@ class ControlType(IntEnum):
     KRAFT_VOTERS = 6
 
 
-class EndMarker(NamedTuple):
+class EndTransactionMarker(NamedTuple):
     """The end of a producer's transaction in one partition."""
 
     producer_id: int
@@ -69,7 +69,7 @@ def control_type(key: bytes | None) -> ControlType:
 _NUMBERS = frozenset(ControlType)
 
 
-def encode_end_marker(marker: EndMarker) -> bytearray:
+def encode_end_marker(marker: EndTransactionMarker) -> bytearray:
     """The control batch that ends a transaction."""
     batch = bytearray(BATCH_HEADER_BYTES + _RECORD.size)
     header = BatchHeader(
@@ -94,7 +94,7 @@ def encode_end_marker(marker: EndMarker) -> bytearray:
     return batch
 
 
-def read_end_marker(buffer: Buffer, position: int, header: BatchHeader) -> EndMarker | None:
+def read_end_marker(buffer: Buffer, position: int, header: BatchHeader) -> EndTransactionMarker | None:
     """The marker in the control batch at `position`; None when it is another one, or compaction emptied it.
 
     :raises KafkaError: CORRUPT_MESSAGE.
@@ -104,7 +104,7 @@ def read_end_marker(buffer: Buffer, position: int, header: BatchHeader) -> EndMa
         value = record.value or b""
         if what in (ControlType.ABORT, ControlType.COMMIT) and len(value) >= _MARKER.size:
             _, coordinator_epoch = _MARKER.unpack_from(value)
-            return EndMarker(
+            return EndTransactionMarker(
                 header.producer_id,
                 header.producer_epoch,
                 coordinator_epoch,

@@ -17,7 +17,12 @@ from deltalake.transaction import AddAction, RemoveAction
 from pyspark.sql import DataFrame, SparkSession
 
 from barnabas.log.files import sync_path, write_atomically
-from pyspark_barnabas.jobs.archive.parquet_target import RECORDS_DDL, ArchiveError, ArchiveTarget, Manifest
+from pyspark_barnabas.jobs.archive.parquet_target import (
+    RECORDS_DDL,
+    ArchiveError,
+    ArchiveManifest,
+    ArchiveTarget,
+)
 from pyspark_barnabas.paths import pattern_of, uri
 from pyspark_barnabas.source.rows import TYPES, schema_of
 
@@ -61,7 +66,7 @@ class DeltaTarget(ArchiveTarget):
         reader = spark.read.schema(RECORDS_DDL).option("basePath", uri(self.directory))
         return reader.parquet(*(pattern_of(Path(unquote(each))) for each in files))
 
-    def commit(self, manifest: Manifest, staged: Path) -> None:
+    def commit(self, manifest: ArchiveManifest, staged: Path) -> None:
         """Move the files to where they stay, and commit them together with the run. Under the lock."""
         added: list[AddAction | RemoveAction] = [
             self._added(path, staged) for path in sorted(staged.glob("*/*/*.parquet"))

@@ -17,8 +17,8 @@ from pyspark.sql import functions as f
 from barnabas.client.admin.offsets import EARLIEST, LATEST
 from pyspark_barnabas.jobs.archive.parquet_target import (
     ArchiveError,
+    ArchiveManifest,
     ArchiveTarget,
-    Manifest,
     PartSum,
     open_archive,
 )
@@ -72,7 +72,7 @@ class Archived:
 class _Plan(NamedTuple):
     """A manifest without sums, and the options that read what it says."""
 
-    manifest: Manifest
+    manifest: ArchiveManifest
     ranges: tuple[ArchivedRange, ...]
     options: dict[str, str]
 
@@ -133,7 +133,7 @@ def _plan(target: ArchiveTarget, options: Mapping[str, str]) -> _Plan:
         ends = logs.offsets(dict.fromkeys(ids, LATEST))
     topic_ids = {place.topic: topic_id for place, topic_id in ids.items()}
     if before is None:
-        before = Manifest(0, isolation, {}, {}, {})
+        before = ArchiveManifest(0, isolation, {}, {}, {})
     _check_same(before, isolation, topic_ids)
     starts = {place: before.ends.get(place, firsts[place]) for place in ids}
     if not parsed.fail_on_data_loss:
@@ -146,7 +146,7 @@ def _plan(target: ArchiveTarget, options: Mapping[str, str]) -> _Plan:
             )
             raise ArchiveError(message)
     wanted = {place: start for place, start in sorted(starts.items()) if start < ends[place]}
-    manifest = Manifest(
+    manifest = ArchiveManifest(
         before.run + 1, isolation, {**before.topic_ids, **topic_ids}, wanted, {**before.ends, **ends}
     )
     ranges = tuple(ArchivedRange(*place, start, ends[place]) for place, start in wanted.items())
@@ -172,7 +172,7 @@ def reading(given: Mapping[str, str], ranges: Iterable[tuple[str, int, int, int]
     }
 
 
-def _check_same(before: Manifest, isolation: str, topic_ids: Mapping[str, str]) -> None:
+def _check_same(before: ArchiveManifest, isolation: str, topic_ids: Mapping[str, str]) -> None:
     if before.isolation != isolation:
         message = (
             f"the archive was begun with {_ISOLATION}={before.isolation}: {isolation} needs another directory"

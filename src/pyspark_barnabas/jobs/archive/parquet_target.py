@@ -54,7 +54,7 @@ class PartSum(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Manifest:
+class ArchiveManifest:
     """A run; `ends` has all partitions, with those that this run read nothing of."""
 
     run: int
@@ -78,7 +78,7 @@ class Manifest:
         return json.dumps(fields, indent=1, sort_keys=True)
 
     @classmethod
-    def from_json(cls, text: str) -> "Manifest":
+    def from_json(cls, text: str) -> "ArchiveManifest":
         """The manifest in a file.
 
         :raises ValueError: When it is none.
@@ -157,18 +157,18 @@ class ArchiveTarget:
         """Where the manifest of a run lies."""
         return self.path(run) / MANIFEST
 
-    def manifest(self, run: int) -> Manifest:
+    def manifest(self, run: int) -> ArchiveManifest:
         """What a run did.
 
         :raises ArchiveError: When its manifest is missing or damaged.
         """
         path = self.manifest_path(run)
         try:
-            return Manifest.from_json(path.read_text())
+            return ArchiveManifest.from_json(path.read_text())
         except (FileNotFoundError, ValueError) as error:
             raise ArchiveError(f"{path} is no manifest of a run ({error})") from error
 
-    def newest(self) -> Manifest | None:
+    def newest(self) -> ArchiveManifest | None:
         """The newest run, which has the state; None in an archive without runs."""
         runs = self.runs()
         return self.manifest(runs[-1]) if runs else None
@@ -185,7 +185,7 @@ class ArchiveTarget:
         self._remove_staged()
         return self.directory / f"{_STAGING}-{run:08d}-{uuid4().hex}"
 
-    def commit(self, manifest: Manifest, staged: Path) -> None:
+    def commit(self, manifest: ArchiveManifest, staged: Path) -> None:
         """Make the staged run visible; it is on the disk before its name is. Under the lock."""
         (staged / MANIFEST).write_text(manifest.to_json())
         for parent, _, names in os.walk(staged):

@@ -187,7 +187,7 @@ class KeyDay(NamedTuple):
     after: str | None
 
 
-class Drift(NamedTuple):
+class DriftCount(NamedTuple):
     """How far the cluster was from its beginning at the end of a day: keys whose values differ from their first."""
 
     date: str
@@ -195,7 +195,7 @@ class Drift(NamedTuple):
     changed_count: int  #: keys that were changed on that day
 
 
-def drift_of(days: Iterable[KeyDay]) -> list[Drift]:
+def drift_of(days: Iterable[KeyDay]) -> list[DriftCount]:
     """Each day on which something was changed, in order."""
     by_date: defaultdict[str, list[KeyDay]] = defaultdict(list)
     for each in days:
@@ -210,7 +210,7 @@ def drift_of(days: Iterable[KeyDay]) -> list[Drift]:
                 away.discard(place)
             else:
                 away.add(place)
-        found.append(Drift(date, len(away), len(by_date[date])))
+        found.append(DriftCount(date, len(away), len(by_date[date])))
     return found
 
 

@@ -25,7 +25,7 @@ from pyspark_barnabas.jobs.audit.analysis import (
     ACL_KIND,
     NEEDS,
     AclChange,
-    Drift,
+    DriftCount,
     Grant,
     GrantUse,
     KeyDay,
@@ -85,7 +85,7 @@ class ConfigChange(NamedTuple):
     last_after: str | None
 
 
-class Refused(NamedTuple):
+class RefusedChange(NamedTuple):
     """What a principal wanted and did not get (`refused`), or got with a warning (`warned`)."""
 
     principal: str
@@ -137,9 +137,9 @@ class Audited:
     events_count: int = 0
     activity: tuple[Activity, ...] = ()
     configs: tuple[ConfigChange, ...] = ()
-    refusals: tuple[Refused, ...] = ()
+    refusals: tuple[RefusedChange, ...] = ()
     settings: tuple[Setting, ...] = ()
-    drift: tuple[Drift, ...] = ()
+    drift: tuple[DriftCount, ...] = ()
     grants: tuple[GrantUse, ...] = ()
     knows_acls: bool = False  #: whether brokers told which ACLs stand; else the audit alone does
     dry_run: bool = False
@@ -208,9 +208,9 @@ def _schema(names: Sequence[str], counts: str, bools: str = "") -> pa.Schema:
 _SCHEMAS = {
     "activity": _schema(Activity._fields, "requests_count events_count"),
     "configs": _schema(ConfigChange._fields, "changes_count last_time"),
-    "refusals": _schema(Refused._fields, "events_count first_time last_time"),
+    "refusals": _schema(RefusedChange._fields, "events_count first_time last_time"),
     "settings": _schema(Setting._fields, "changes_count last_time", "is_back"),
-    "drift": _schema(Drift._fields, "keys_count changed_count"),
+    "drift": _schema(DriftCount._fields, "keys_count changed_count"),
     "grants": _schema(
         GrantRow._fields, "made removed uses_count last_used principal_seen unused_since", "is_standing"
     ),
@@ -342,7 +342,7 @@ def _configs(events: DataFrame) -> tuple[ConfigChange, ...]:
     return tuple(sorted(found, key=lambda each: (-each.changes_count, each[:3])))
 
 
-def _refusals(events: DataFrame) -> tuple[Refused, ...]:
+def _refusals(events: DataFrame) -> tuple[RefusedChange, ...]:
     keys = ("principal", "api", "resource", "outcome", "error", "message")
     counted = (
         events.where("outcome IN ('refused', 'warned')")
@@ -350,7 +350,7 @@ def _refusals(events: DataFrame) -> tuple[Refused, ...]:
         .groupBy(*keys)
         .agg(f.count(f.lit(1)), f.min("time"), f.max("time"))
     )
-    found = [Refused(*row) for row in map(tuple, counted.collect())]
+    found = [RefusedChange(*row) for row in map(tuple, counted.collect())]
     return tuple(sorted(found, key=lambda each: (-each.events_count, each)))
 
 

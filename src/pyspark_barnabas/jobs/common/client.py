@@ -1,6 +1,6 @@
 """A client for the driver of a job, on the options of the source."""
 
-from barnabas.client.blocking import Client
+from barnabas.client.blocking import BlockingClient
 from barnabas.client.core.retry import Retry
 from barnabas.config.config_resource import Resource, ResourceKind
 from barnabas.wire.errors import KafkaError
@@ -14,12 +14,12 @@ class NotBarnabas(ValueError):
     """What is to be done needs a Barnabas broker, and there is another."""
 
 
-def connected(options: ConnectionOptions, request_timeout_ms: int | None = None) -> Client:
+def connected(options: ConnectionOptions, request_timeout_ms: int | None = None) -> BlockingClient:
     """A client that is connected; to be closed.
 
     :raises BrokerConnectionError: When none of the brokers answers.
     """
-    return Client(
+    return BlockingClient(
         options.bootstrap,
         client_id=options.client_id,
         login=options.login,
@@ -28,7 +28,7 @@ def connected(options: ConnectionOptions, request_timeout_ms: int | None = None)
     )
 
 
-def check_barnabas(client: Client, what: str) -> None:
+def check_barnabas(client: BlockingClient, what: str) -> None:
     """See that a broker is Barnabas; one that may not be asked is taken for it.
 
     :param what: What needs it, and what can be done on others.

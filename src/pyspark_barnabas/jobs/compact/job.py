@@ -26,16 +26,16 @@ from barnabas.base.ids import TopicPartition
 from barnabas.client.admin.admin import Admin
 from barnabas.client.admin.offsets import EARLIEST, LATEST
 from barnabas.config.config_resource import Resource, ResourceKind
-from barnabas.log.imports.manifest import Claim, Manifest, Outcome, Part
+from barnabas.log.imports.manifest import Claim, ImportedSegment, ImportManifest, ImportResult
 from barnabas.wire.errors import KafkaError
 from pyspark_barnabas.jobs.common.client import check_barnabas, connected
 from pyspark_barnabas.jobs.common.session import dealt, progress
 from pyspark_barnabas.jobs.compact.partition import (
     KEY_ROWS_DDL,
     Cleaned,
-    Offsets,
+    LogOffsets,
     PartitionPlan,
-    Piece,
+    SegmentSlice,
     Survey,
     clean_group,
     log_config,
@@ -175,7 +175,7 @@ def _begin(
             directory,
             topic_ids[place],
             log_config(configs[place.topic]),
-            Offsets(starts[place], ends[place]),
+            LogOffsets(starts[place], ends[place]),
             SegmentFiles(directory, pause),
             time.time_ns() // 1_000_000,
         )
@@ -264,7 +264,7 @@ def _obsolete(spark: SparkSession, plans: Sequence[PartitionPlan], surveys: Sequ
 
     Keys themselves are compared, or digests that nobody can make another key for.
     """
-    pieces: list[Piece] = []
+    pieces: list[SegmentSlice] = []
     first_group = 0
     for part, (plan, surveyed) in enumerate(zip(plans, surveys, strict=True)):
         pieces += pieces_of(plan, surveyed, part, first_group)
@@ -279,7 +279,7 @@ def _obsolete(spark: SparkSession, plans: Sequence[PartitionPlan], surveys: Sequ
 
 
 def _key_tasks(
-    tasks: Sequence[Sequence[Piece]], plans: Sequence[PartitionPlan], numbers: Iterator[pa.RecordBatch]
+    tasks: Sequence[Sequence[SegmentSlice]], plans: Sequence[PartitionPlan], numbers: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     for batch in numbers:
         for number in batch.column(0).to_pylist():
@@ -322,8 +322,8 @@ def _finish(
     """Hand over, and wait for what the brokers make of it."""
     for part, work in enumerate(works):
         if work.claim is not None:
-            parts: tuple[Part, ...] = tuple(each.part for each in cleaned[part])
-            work.claim.publish(Manifest(work.plan.topic_id, parts, work.plan.first_dirty_offset))
+            parts: tuple[ImportedSegment, ...] = tuple(each.part for each in cleaned[part])
+            work.claim.publish(ImportManifest(work.plan.topic_id, parts, work.plan.first_dirty_offset))
     left_s = wait_s
     for part, work in enumerate(works):
         done = _described(work.plan, cleaned[part])
@@ -336,7 +336,7 @@ def _finish(
         yield _with_outcome(done, outcome)
 
 
-def _with_outcome(done: Compacted, outcome: Outcome | None) -> Compacted:
+def _with_outcome(done: Compacted, outcome: ImportResult | None) -> Compacted:
     if outcome is None:
         return replace(done, state=WAITING, why="no broker has taken it over yet; it will when it looks")
     return replace(done, state=ADOPTED if outcome.adopted else REFUSED, why=outcome.why)

@@ -18,20 +18,27 @@ import pyarrow as pa
 
 from barnabas.base.ids import TopicPartition
 from barnabas.log.compaction.cleaned_transaction_metadata import (
-    CleanedTransactions,
+    CleanedTransactionMetadata,
     TransactionsSoFar,
     control_type_of,
 )
 from barnabas.log.compaction.cleaner import index_bytes_of
-from barnabas.log.compaction.cleaning_pass import Cleaning, LastRecord, Pass, Source, discard, last_records
+from barnabas.log.compaction.cleaning_pass import (
+    Cleaner,
+    CleaningPlan,
+    LastRecord,
+    Source,
+    discard,
+    last_records,
+)
 from barnabas.log.compaction.log_to_clean import LogBounds, decide_cleanable, group_segments
 from barnabas.log.compaction.offset_map import SHORT_KEY_BYTES, OffsetMap, short_key
 from barnabas.log.files import LOG_SUFFIX, SNAPSHOT_SUFFIX, offset_file
-from barnabas.log.imports.manifest import HeaderDigest, Part, Replaced, digest_of, headers_of
+from barnabas.log.imports.manifest import HeaderDigest, ImportedSegment, Replaced, digest_of, headers_of
 from barnabas.log.log_config import FOREVER, LogConfig
 from barnabas.log.producers.producer_recovery import end_transaction
 from barnabas.log.producers.producer_snapshot import read_snapshot, snapshot_offsets
-from barnabas.log.producers.producer_state_manager import ProducerStates
+from barnabas.log.producers.producer_state_manager import ProducerStateManager
 from barnabas.log.segments.open_files import OpenFiles
 from barnabas.log.segments.segment import Segment
 from barnabas.log.segments.segment_chunks import checked_chunks
@@ -92,7 +99,7 @@ class PartitionPlan:
         return offset_file(self.directory, source.base_offset, LOG_SUFFIX)
 
 
-class Offsets(NamedTuple):
+class LogOffsets(NamedTuple):
     """What brokers tell of a log."""
 
     log_start_offset: int
@@ -104,7 +111,7 @@ def plan_partition(
     directory: Path,
     topic_id: bytes,
     config: LogConfig,
-    offsets: Offsets,
+    offsets: LogOffsets,
     segments: SegmentFiles,
     now_ms: int,
 ) -> PartitionPlan | None:
@@ -190,7 +197,7 @@ def survey(plan: PartitionPlan, segments: SegmentFiles, piece_bytes: int) -> Sur
     :raises FileNotFoundError: When segments were replaced meanwhile.
     :raises KafkaError: CORRUPT_MESSAGE.
     """
-    transactions = CleanedTransactions(plan.aborted)
+    transactions = CleanedTransactionMetadata(plan.aborted)
     digests: list[str] = []
     cuts: list[tuple[int, ...]] = []
     states: list[TransactionsSoFar] = []
@@ -206,7 +213,7 @@ def survey(plan: PartitionPlan, segments: SegmentFiles, piece_bytes: int) -> Sur
 
 
 def _survey_source(
-    path: Path, source: SourceFile, transactions: CleanedTransactions, piece_bytes: int
+    path: Path, source: SourceFile, transactions: CleanedTransactionMetadata, piece_bytes: int
 ) -> tuple[str, tuple[int, ...]]:
     digest = HeaderDigest()
     cuts, position = [0], 0
@@ -225,12 +232,12 @@ def _survey_source(
     return digest.text, (*cuts, source.size_bytes)
 
 
-def producers_of(place: TopicPartition, directory: Path, segments: SegmentFiles) -> ProducerStates:
+def producers_of(place: TopicPartition, directory: Path, segments: SegmentFiles) -> ProducerStateManager:
     """The producers at the end of the log: the newest snapshot that can be read, and the batches behind it.
 
     One that the broker has forgotten since may be among them: what is kept for it is kept once too often.
     """
-    states, start = ProducerStates(place), 0
+    states, start = ProducerStateManager(place), 0
     for offset in reversed(snapshot_offsets(directory)):
         try:
             states.replace(read_snapshot(offset_file(directory, offset, SNAPSHOT_SUFFIX)))
@@ -252,7 +259,7 @@ def producers_of(place: TopicPartition, directory: Path, segments: SegmentFiles)
 # Reading keys
 
 
-class Piece(NamedTuple):
+class SegmentSlice(NamedTuple):
     """Batches of one source."""
 
     #: Of the partition, among those of the job.
@@ -264,13 +271,13 @@ class Piece(NamedTuple):
     end: int
 
 
-def pieces_of(plan: PartitionPlan, surveyed: Survey, part: int, first_group: int) -> Iterator[Piece]:
+def pieces_of(plan: PartitionPlan, surveyed: Survey, part: int, first_group: int) -> Iterator[SegmentSlice]:
     """All sources of a partition."""
     cuts = iter(surveyed.cuts)
     for group, sources in enumerate(plan.groups, first_group):
         for source in sources:
             for start, end in pairwise(next(cuts)):
-                yield Piece(part, group, plan.path(source), start, end)
+                yield SegmentSlice(part, group, plan.path(source), start, end)
 
 
 class Aborted:
@@ -290,7 +297,7 @@ class Aborted:
         return index < len(lasts) and firsts[index] <= offset
 
 
-def read_keys(plan: PartitionPlan, piece: Piece) -> Iterator[pa.RecordBatch]:
+def read_keys(plan: PartitionPlan, piece: SegmentSlice) -> Iterator[pa.RecordBatch]:
     """A row of `KEY_ROWS` for each record that has a key and was not aborted.
 
     :raises FileNotFoundError: When the segment was replaced meanwhile.
@@ -367,7 +374,7 @@ class KnownRows(OffsetMap):
 class Cleaned(NamedTuple):
     """A segment that was written, and how many records its sources had and it has."""
 
-    part: Part
+    part: ImportedSegment
     records_before: int
     records_after: int
 
@@ -389,11 +396,11 @@ def clean_group(
     group = plan.groups[index]
     scratch = target / f"{group[0].base_offset:020d}-{uuid4().hex}.tmp"
     scratch.mkdir()
-    cleaning = Cleaning(
+    cleaning = Cleaner(
         _pass_of(plan, surveyed, scratch),
         KnownRows(obsolete, plan.end_offset),
         _STEP_BYTES,
-        CleanedTransactions(plan.aborted, surveyed.transactions[index]),
+        CleanedTransactionMetadata(plan.aborted, surveyed.transactions[index]),
     )
     steps = cleaning.clean([_source_of(plan, each) for each in group])
     try:
@@ -411,7 +418,7 @@ def clean_group(
         Replaced(each.base_offset, each.size_bytes, digest)
         for each, digest in zip(group, surveyed.digests[first : first + len(group)], strict=True)
     )
-    part = Part(
+    part = ImportedSegment(
         file.name,
         group[0].base_offset,
         group[-1].end_offset,
@@ -427,8 +434,8 @@ def _source_of(plan: PartitionPlan, source: SourceFile) -> Source:
     return Source(_segment(plan.directory, source.base_offset), *source)
 
 
-def _pass_of(plan: PartitionPlan, surveyed: Survey, directory: Path) -> Pass:
-    return Pass(
+def _pass_of(plan: PartitionPlan, surveyed: Survey, directory: Path) -> CleaningPlan:
+    return CleaningPlan(
         directory,
         (),
         plan.first_dirty_offset,

@@ -10,7 +10,15 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from pyspark_barnabas.jobs.rekey.order import Homes, Longs, Offsets, Position, Step, StepFinder, levels
+from pyspark_barnabas.jobs.rekey.order import (
+    CopyPosition,
+    CopyStep,
+    Homes,
+    Longs,
+    Offsets,
+    StepFinder,
+    levels,
+)
 
 #: Of each partition: low <= offset < high.
 Ranges: TypeAlias = Mapping[int, tuple[int, int]]
@@ -39,7 +47,7 @@ class Records:
         self._source = source
         self._homes = homes
 
-    def of_step(self, step: Step) -> DataFrame:
+    def of_step(self, step: CopyStep) -> DataFrame:
         """A step's records as the sink takes them: each new partition a task, in the order of the copy."""
         ranges = {partition: (low, high) for partition, low, high in step.ranges}
         chosen = self._mapped(
@@ -70,14 +78,14 @@ class Records:
         pairs = spans.selectExpr("low", f"{before} as earlier").where("earlier > low").distinct()
         return [(row[0], row[1]) for row in pairs.collect()]
 
-    def first_of(self, ranges: Ranges, steps: Sequence[Step]) -> dict[int, Position]:
+    def first_of(self, ranges: Ranges, steps: Sequence[CopyStep]) -> dict[int, CopyPosition]:
         """For each new partition the first record of these ranges, in the order of the copy."""
         located = self._located(ranges, steps)
         firsts = located.groupBy("target").agg(f.min(f.struct("step", "partition", "offset")))
-        return {row[0]: Position(*row[1]) for row in firsts.collect()}
+        return {row[0]: CopyPosition(*row[1]) for row in firsts.collect()}
 
     def counts_within(
-        self, ranges: Ranges, steps: Sequence[Step], firsts: Mapping[int, Position]
+        self, ranges: Ranges, steps: Sequence[CopyStep], firsts: Mapping[int, CopyPosition]
     ) -> dict[int, tuple[int, int]]:
         """Of the step in which the first of a new partition is: all its records there, and those before the first."""
         located = self._located(ranges, steps)
@@ -90,7 +98,7 @@ class Records:
         return {row[0]: (row[1], row[2]) for row in counted.collect()}
 
     def count_behind(
-        self, ranges: Ranges, steps: Sequence[Step], firsts: Mapping[int, Position], position: Offsets
+        self, ranges: Ranges, steps: Sequence[CopyStep], firsts: Mapping[int, CopyPosition], position: Offsets
     ) -> int:
         """How many records a group has read that come behind `firsts` in the order of the copy."""
         behind = _any(
@@ -102,7 +110,7 @@ class Records:
         )
         return self._located(ranges, steps).where(f"({behind}) and ({read})").count()
 
-    def _located(self, ranges: Ranges, steps: Sequence[Step]) -> DataFrame:
+    def _located(self, ranges: Ranges, steps: Sequence[CopyStep]) -> DataFrame:
         work = partial(_located, self._homes, StepFinder(steps))
         schema = "target int, step bigint, partition int, offset bigint"
         return self._mapped(ranges, _KEYS, work, schema, failOnDataLoss="false")

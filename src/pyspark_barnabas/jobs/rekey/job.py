@@ -12,14 +12,14 @@ from typing import NamedTuple
 
 from pyspark.sql import SparkSession
 
-from barnabas.client.core.metadata import Topic
+from barnabas.client.core.metadata import TopicInfo
 from pyspark_barnabas.jobs.common.session import progress
 from pyspark_barnabas.jobs.rekey.frames import Records, committed_offsets
 from pyspark_barnabas.jobs.rekey.order import (
+    CopyPosition,
+    CopyStep,
     Homes,
-    Position,
     RekeyError,
-    Step,
     cuts_of,
     kept_cuts,
     plan_steps,
@@ -36,7 +36,7 @@ _OWN = frozenset({"subscribe", "subscribepattern", "assign", "kafka.isolation.le
 
 
 @dataclass(frozen=True)
-class Wanted:
+class RekeyRequest:
     """What is to be copied, and how."""
 
     source: str
@@ -66,7 +66,7 @@ class Rekeyed:
     partitions: tuple[int, ...]  #: those that the source had, one after the other
     target_partitions: int
     resumed_count: int  #: steps of an earlier run that were gone on with
-    steps: tuple[Step, ...]  #: of this run
+    steps: tuple[CopyStep, ...]  #: of this run
     groups: tuple[Translated, ...] = ()
     is_cut_over: bool = False
     dry_run: bool = False
@@ -80,7 +80,7 @@ class Rekeyed:
 def rekey(
     spark: SparkSession | None,
     options: Mapping[str, str],
-    wanted: Wanted,
+    wanted: RekeyRequest,
     directory: Path,
     *,
     cut_over: bool = False,
@@ -109,7 +109,7 @@ class _Job:
     """One run."""
 
     def __init__(
-        self, topics: Topics, options: dict[str, str], wanted: Wanted, store: RekeyDirectory
+        self, topics: Topics, options: dict[str, str], wanted: RekeyRequest, store: RekeyDirectory
     ) -> None:
         self._topics = topics
         self._options = options
@@ -167,7 +167,7 @@ class _Job:
         self._store.write(state)
         return self._done(resumed, first, groups)
 
-    def _find_source(self) -> Topic:
+    def _find_source(self) -> TopicInfo:
         found = self._topics.find(self._wanted.source)
         if found is None:
             message = f"there is no topic '{self._wanted.source}'"
@@ -221,7 +221,7 @@ class _Job:
         self._topics.check_stopped(found)
         return found
 
-    def _steps(self, ends: Mapping[int, int], cuts: Sequence[Mapping[int, int]]) -> list[Step]:
+    def _steps(self, ends: Mapping[int, int], cuts: Sequence[Mapping[int, int]]) -> list[CopyStep]:
         return plan_steps(self._state.homes, self._state.ends, ends, cuts, self._wanted.step_records)
 
     def _plan_round(
@@ -302,7 +302,7 @@ class _Job:
         first: int,
         groups: Sequence[Translated],
         *,
-        steps: Sequence[Step] | None = None,
+        steps: Sequence[CopyStep] | None = None,
         dry_run: bool = False,
     ) -> Rekeyed:
         state = self._state
@@ -348,7 +348,7 @@ class _Translator:
             found.append(Translated(group, offsets, _offsets_count(unread), again))
         return found
 
-    def _offsets(self, firsts: Mapping[int, Position]) -> dict[int, int]:
+    def _offsets(self, firsts: Mapping[int, CopyPosition]) -> dict[int, int]:
         """By counting: the target has the records of a step in the order of the copy, and nothing else."""
         state = self._state
         if not firsts:
@@ -377,7 +377,7 @@ class _Translator:
         marks = self._state.marks
         return marks[step + 1][target] if step + 1 < len(marks) else self._ends[target]
 
-    def _again(self, firsts: Mapping[int, Position], position: Mapping[int, int]) -> int:
+    def _again(self, firsts: Mapping[int, CopyPosition], position: Mapping[int, int]) -> int:
         steps = self._state.steps
         ranges = read_after(position, steps, min(each.step for each in firsts.values()))
         return self._records.count_behind(ranges, steps, firsts, position) if ranges else 0

@@ -45,7 +45,7 @@ class RekeyError(ValueError):
     """A topic that cannot be copied as asked, or a copy that cannot be gone on with."""
 
 
-class Step(NamedTuple):
+class CopyStep(NamedTuple):
     """What is copied by one transaction of each new partition: records of a rank with low <= offset < high."""
 
     rank: int
@@ -155,7 +155,7 @@ def kept_cuts(cuts: Sequence[Offsets], broken: Iterable[tuple[int, int]]) -> lis
 
 def plan_steps(
     homes: Homes, starts: Offsets, ends: Offsets, cuts: Sequence[Offsets], records_max: int
-) -> list[Step]:
+) -> list[CopyStep]:
     """The steps of a round, in order; each looks at about `records_max` offsets."""
     found = []
     bounds = [starts, *cuts, ends]
@@ -173,7 +173,7 @@ def plan_steps(
                 ranges = tuple(
                     (places[place], at[place], upto[place]) for place in at if at[place] < upto[place]
                 )
-                found.append(Step(rank, ranges))
+                found.append(CopyStep(rank, ranges))
                 at = upto
     return found
 
@@ -181,7 +181,7 @@ def plan_steps(
 class StepFinder:
     """Tells which step copies a record; -1 for none."""
 
-    def __init__(self, steps: Sequence[Step]) -> None:
+    def __init__(self, steps: Sequence[CopyStep]) -> None:
         found: dict[tuple[int, int], list[tuple[int, int, int]]] = {}
         for number, step in enumerate(steps):
             for partition, low, high in step.ranges:
@@ -201,7 +201,7 @@ class StepFinder:
         return numbers
 
 
-class Position(NamedTuple):
+class CopyPosition(NamedTuple):
     """A record's place in the order of the copy."""
 
     step: int
@@ -219,7 +219,7 @@ def unread_of(position: Offsets, starts: Offsets, ends: Offsets) -> dict[int, tu
     return found
 
 
-def read_after(position: Offsets, steps: Sequence[Step], first_step: int) -> dict[int, tuple[int, int]]:
+def read_after(position: Offsets, steps: Sequence[CopyStep], first_step: int) -> dict[int, tuple[int, int]]:
     """In which range of each partition all lies that a group has read, and that is copied from a step on."""
     found: dict[int, tuple[int, int]] = {}
     for step in steps[first_step:]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from barnabas.base.file_lock import held
 from barnabas.log.files import sync_path
-from pyspark_barnabas.jobs.rekey.order import Homes, RekeyError, Step
+from pyspark_barnabas.jobs.rekey.order import CopyStep, Homes, RekeyError
 
 _VERSION = 1
 _STATE = "rekey.json"
@@ -31,7 +31,7 @@ class Copying:
     ]  #: configs of the target after the cut-over; None for the broker's default
     starts: dict[int, int]  #: where the first round begins
     ends: dict[int, int]  #: where the newest round ends
-    steps: list[Step] = field(default_factory=list)
+    steps: list[CopyStep] = field(default_factory=list)
     #: Of each step that has begun: the ends of the new partitions before anything of it was written.
     marks: list[dict[int, int]] = field(default_factory=list)
     done: int = 0  #: how many steps are committed for certain
@@ -76,7 +76,7 @@ class Copying:
                 fields["settings"],
                 _offsets(fields["starts"]),
                 _offsets(fields["ends"]),
-                [Step(each["rank"], tuple(map(tuple, each["ranges"]))) for each in fields["steps"]],
+                [CopyStep(each["rank"], tuple(map(tuple, each["ranges"]))) for each in fields["steps"]],
                 [_offsets(each) for each in fields["marks"]],
                 fields["done"],
                 fields["isCutOver"],

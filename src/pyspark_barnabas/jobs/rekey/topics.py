@@ -7,12 +7,12 @@ from typing import Self
 
 from barnabas.base.ids import TopicPartition
 from barnabas.client.admin.admin import raise_errors
-from barnabas.client.admin.group_messages import CommittedOffset, GroupDescription
+from barnabas.client.admin.group_messages import GroupDescription, OffsetAndMetadata
 from barnabas.client.admin.model import ConfigSource, NewTopic
 from barnabas.client.admin.offsets import EARLIEST, LATEST, Isolation, ListedOffset, OffsetSpec
-from barnabas.client.blocking import Client
-from barnabas.client.core.metadata import Topic
-from barnabas.config.alter_op import Edit, Operation
+from barnabas.client.blocking import BlockingClient
+from barnabas.client.core.metadata import TopicInfo
+from barnabas.config.alter_op import AlterConfigOp, OpType
 from barnabas.config.config_resource import Resource, ResourceKind
 from barnabas.wire.errors import ErrorCode, KafkaError
 from pyspark_barnabas.jobs.rekey.order import RekeyError
@@ -36,7 +36,7 @@ class Topics:
     """Use as a context manager."""
 
     def __init__(self, connection: ConnectionOptions) -> None:
-        self._client = Client(
+        self._client = BlockingClient(
             connection.bootstrap, client_id=f"{connection.client_id}-rekey", login=connection.login
         )
 
@@ -48,13 +48,13 @@ class Topics:
     ) -> None:
         self._client.close()
 
-    def find(self, name: str) -> Topic | None:
+    def find(self, name: str) -> TopicInfo | None:
         """The topic; None when there is none.
 
         :raises KafkaError: Whatever else is wrong with it.
         """
         found = self._client.admin.describe_topics([name])[name]
-        if isinstance(found, Topic):
+        if isinstance(found, TopicInfo):
             return found
         if found.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             return None
@@ -72,7 +72,7 @@ class Topics:
             if each.source is ConfigSource.DYNAMIC_TOPIC_CONFIG and each.value is not None
         }
 
-    def create(self, name: str, partitions_count: int, like: Topic) -> None:
+    def create(self, name: str, partitions_count: int, like: TopicInfo) -> None:
         """The new topic, as the old one but for what a copy needs."""
         settings = {**self.own_settings(like.name), **COPYING_SETTINGS}
         factor = len(like.partitions[0].replicas)
@@ -83,7 +83,7 @@ class Topics:
     def configure(self, name: str, settings: Mapping[str, str | None]) -> None:
         """Set configs of a topic, or with None leave them to the broker."""
         edits = [
-            Edit(key, Operation.DELETE if value is None else Operation.SET, value)
+            AlterConfigOp(key, OpType.DELETE if value is None else OpType.SET, value)
             for key, value in settings.items()
         ]
         raise_errors(self._client.admin.alter_configs({Resource(ResourceKind.TOPIC, name): edits}).values())
@@ -125,7 +125,7 @@ class Topics:
             its = {
                 partition: each.offset
                 for partition, each in of_topic.items()
-                if isinstance(each, CommittedOffset) and not is_kept(each)
+                if isinstance(each, OffsetAndMetadata) and not is_kept(each)
             }
             if its or wanted:
                 found[group] = its

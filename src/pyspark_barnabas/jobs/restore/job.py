@@ -21,8 +21,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from barnabas.base.ids import TopicPartition
-from barnabas.client.blocking import Client
-from barnabas.client.core.metadata import Topic
+from barnabas.client.blocking import BlockingClient
+from barnabas.client.core.metadata import TopicInfo
 from barnabas.log.imports.restore_manifest import HANDOVER, Handover
 from barnabas.log.startup.checkpoints import read_partition_metadata
 from barnabas.wire.records.compression import Compression
@@ -136,7 +136,7 @@ class _Home(NamedTuple):
     topic_id: bytes
 
 
-def _homes(client: Client, places: Sequence[TopicPartition]) -> dict[TopicPartition, _Home]:
+def _homes(client: BlockingClient, places: Sequence[TopicPartition]) -> dict[TopicPartition, _Home]:
     """Where the partitions lie on this machine's disks.
 
     :raises RestoreError: Where they cannot be seen.
@@ -160,13 +160,13 @@ def _homes(client: Client, places: Sequence[TopicPartition]) -> dict[TopicPartit
     return homes
 
 
-def _look(client: Client, places: Sequence[TopicPartition]) -> dict[TopicPartition, _Home]:
+def _look(client: BlockingClient, places: Sequence[TopicPartition]) -> dict[TopicPartition, _Home]:
     topics = client.admin.describe_topics({place.topic for place in places})
     by_leader: defaultdict[int, list[TopicPartition]] = defaultdict(list)
     ids: dict[str, bytes] = {}
     for place in places:
         topic = topics[place.topic]
-        if not isinstance(topic, Topic):
+        if not isinstance(topic, TopicInfo):
             raise topic
         ids[place.topic] = topic.topic_id
         by_leader[topic.partition(place.partition).leader].append(place)
@@ -254,7 +254,7 @@ def parts_of(batch: pa.RecordBatch) -> Iterator[tuple[TopicPartition, pa.RecordB
             first = end
 
 
-def _hand_over(client: Client, place: TopicPartition, home: _Home, written: Path) -> None:
+def _hand_over(client: BlockingClient, place: TopicPartition, home: _Home, written: Path) -> None:
     """Have the broker take in what was written.
 
     :raises RestoreError: When it does not.

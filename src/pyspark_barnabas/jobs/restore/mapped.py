@@ -21,7 +21,7 @@ from pyspark.sql import functions as f
 
 from barnabas.base.ids import TopicPartition
 from barnabas.client.admin.offsets import LATEST, Isolation, ListedOffset
-from barnabas.client.blocking import Client
+from barnabas.client.blocking import BlockingClient
 from barnabas.log.files import write_atomically
 from pyspark_barnabas.jobs.archive.job import reading
 from pyspark_barnabas.jobs.archive.parquet_target import RECORDS_DDL, ArchiveTarget, open_archive
@@ -216,7 +216,7 @@ def _archived(spark: SparkSession, target: ArchiveTarget, state: _State) -> Data
 
 def _write_map(
     spark: SparkSession,
-    client: Client,
+    client: BlockingClient,
     target: ArchiveTarget,
     request: Request,
     state: _State,
@@ -271,7 +271,7 @@ def _write_map(
     staged.rename(directory / RUNS)
 
 
-def _there(spark: SparkSession, client: Client, request: Request, state: _State) -> DataFrame:
+def _there(spark: SparkSession, client: BlockingClient, request: Request, state: _State) -> DataFrame:
     """The committed records behind where the partitions began."""
     begins = {TopicPartition(each.restored_topic, each.partition): each.begin for each in state.parts}
     ends = client.admin.list_offsets(dict.fromkeys(begins, LATEST), Isolation.READ_COMMITTED)

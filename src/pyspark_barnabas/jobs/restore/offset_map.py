@@ -11,8 +11,8 @@ import pyarrow.dataset as ds
 
 from barnabas.base.ids import TopicPartition
 from barnabas.client.admin.admin import raise_errors
-from barnabas.client.admin.group_messages import CommittedOffset
-from barnabas.client.blocking import Client
+from barnabas.client.admin.group_messages import OffsetAndMetadata
+from barnabas.client.blocking import BlockingClient
 from barnabas.wire.errors import KafkaError
 from pyspark_barnabas.jobs.common.client import connected
 from pyspark_barnabas.jobs.restore.plan import RestoreError
@@ -30,7 +30,7 @@ class OffsetRun(NamedTuple):
     records_count: int
 
 
-class OffsetMap(NamedTuple):
+class RestoredOffsetMap(NamedTuple):
     """A partition's runs in the order of their offsets, and the topic that it was restored to."""
 
     restored_topic: str
@@ -59,7 +59,7 @@ class TranslatedOffset(NamedTuple):
     restored_offset: int
 
 
-def read_map(directory: Path) -> dict[TopicPartition, OffsetMap]:
+def read_map(directory: Path) -> dict[TopicPartition, RestoredOffsetMap]:
     """The map of each partition of the original topics.
 
     :raises RestoreError: When there is none.
@@ -72,7 +72,7 @@ def read_map(directory: Path) -> dict[TopicPartition, OffsetMap]:
         place = TopicPartition(row["topic"], row["partition"])
         runs[place].append(OffsetRun(row["offset"], row["restored_offset"], row["records_count"]))
         names[place] = row["restored_topic"]
-    return {place: OffsetMap(names[place], sorted(found)) for place, found in runs.items()}
+    return {place: RestoredOffsetMap(names[place], sorted(found)) for place, found in runs.items()}
 
 
 def translate_groups(
@@ -111,7 +111,7 @@ def translate_groups(
     return found
 
 
-def _committed(client: Client, group: str) -> Mapping[TopicPartition, int]:
+def _committed(client: BlockingClient, group: str) -> Mapping[TopicPartition, int]:
     offsets = client.groups.offsets(group)
     raise_errors(each for each in offsets.values() if isinstance(each, KafkaError))
-    return {place: each.offset for place, each in offsets.items() if isinstance(each, CommittedOffset)}
+    return {place: each.offset for place, each in offsets.items() if isinstance(each, OffsetAndMetadata)}

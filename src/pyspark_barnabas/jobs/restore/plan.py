@@ -11,8 +11,8 @@ from barnabas.base.ids import TopicPartition
 from barnabas.client.admin.admin import raise_errors
 from barnabas.client.admin.model import BROKER_DEFAULT, NewTopic
 from barnabas.client.admin.offsets import EARLIEST, LATEST, ListedOffset, OffsetSpec
-from barnabas.client.blocking import Client
-from barnabas.client.core.metadata import Topic
+from barnabas.client.blocking import BlockingClient
+from barnabas.client.core.metadata import TopicInfo
 from barnabas.config.config_resource import Resource, ResourceKind
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.compression import Compression
@@ -97,7 +97,7 @@ class Targets(NamedTuple):
         return self.bounds.get(place, (0, 0))
 
 
-def find_targets(client: Client, request: Request, wanted: Sequence[ArchivedPart]) -> Targets:
+def find_targets(client: BlockingClient, request: Request, wanted: Sequence[ArchivedPart]) -> Targets:
     """Look what there is of the topics.
 
     :raises RestoreError: For one that has another number of partitions, or names that do not fit.
@@ -115,7 +115,7 @@ def find_targets(client: Client, request: Request, wanted: Sequence[ArchivedPart
         topic = found[name]
         if name in missing:
             continue
-        if not isinstance(topic, Topic):
+        if not isinstance(topic, TopicInfo):
             raise topic
         if len(topic.partitions) != count:
             message = f"topic '{name}' has {len(topic.partitions)} partitions, and {count} are archived"
@@ -124,23 +124,25 @@ def find_targets(client: Client, request: Request, wanted: Sequence[ArchivedPart
     return Targets(partitions, missing, bounds)
 
 
-def _is_missing(found: Topic | KafkaError) -> bool:
+def _is_missing(found: TopicInfo | KafkaError) -> bool:
     return isinstance(found, KafkaError) and found.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def _bounds(client: Client, places: Sequence[TopicPartition]) -> dict[TopicPartition, tuple[int, int]]:
+def _bounds(
+    client: BlockingClient, places: Sequence[TopicPartition]
+) -> dict[TopicPartition, tuple[int, int]]:
     firsts, ends = (_offsets(client, dict.fromkeys(places, spec)) for spec in (EARLIEST, LATEST))
     return {place: (firsts[place], ends[place]) for place in places}
 
 
-def _offsets(client: Client, specs: Mapping[TopicPartition, OffsetSpec]) -> dict[TopicPartition, int]:
+def _offsets(client: BlockingClient, specs: Mapping[TopicPartition, OffsetSpec]) -> dict[TopicPartition, int]:
     found = client.admin.list_offsets(specs)
     raise_errors(found.values())
     return {place: each.offset for place, each in found.items() if isinstance(each, ListedOffset)}
 
 
 def create_missing(
-    client: Client, request: Request, targets: Targets, replication_factor: int = BROKER_DEFAULT
+    client: BlockingClient, request: Request, targets: Targets, replication_factor: int = BROKER_DEFAULT
 ) -> None:
     """Make the topics that are not there.
 
@@ -156,7 +158,7 @@ def create_missing(
 
 
 def check_retention(
-    client: Client, request: Request, target: ArchiveTarget, targets: Targets, now_ms: int
+    client: BlockingClient, request: Request, target: ArchiveTarget, targets: Targets, now_ms: int
 ) -> None:
     """See that topics that are there would not remove what comes back at once.
 

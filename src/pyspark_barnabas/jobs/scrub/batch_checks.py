@@ -34,7 +34,7 @@ class Finding(NamedTuple):
     what: str
 
 
-class Place(NamedTuple):
+class FilePosition(NamedTuple):
     """Where something was seen."""
 
     file: str = ""
@@ -78,7 +78,7 @@ class BatchChecks:
         """Expect this offset first."""
         self.expected = self.result.first_offset = offset
 
-    def find(self, kind: str, first: int, last: int, place: Place, what: str) -> None:
+    def find(self, kind: str, first: int, last: int, place: FilePosition, what: str) -> None:
         """Note damage."""
         self.result.findings_count += 1
         if len(self.result.findings) < FINDINGS_MAX:
@@ -90,7 +90,7 @@ class BatchChecks:
         self.is_certain = True
         self._producers.clear()
 
-    def batch(self, buffer: Buffer, start: int, header: BatchHeader, place: Place) -> bool:
+    def batch(self, buffer: Buffer, start: int, header: BatchHeader, place: FilePosition) -> bool:
         """Whether the CRC is right."""
         result = self.result
         first, last = header.base_offset, header.last_offset
@@ -120,7 +120,7 @@ class BatchChecks:
         self.expected = max(self.expected, header.next_offset)
         return True
 
-    def _sequence(self, header: BatchHeader, place: Place) -> None:
+    def _sequence(self, header: BatchHeader, place: FilePosition) -> None:
         if not header.has_producer_id or header.is_control or header.base_sequence == NO_SEQUENCE:
             return
         before = self._producers.get(header.producer_id)

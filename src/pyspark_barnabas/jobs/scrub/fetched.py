@@ -5,7 +5,7 @@ from collections.abc import Callable
 from barnabas.base.ids import TopicPartition
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.batch import iterate_headers
-from pyspark_barnabas.jobs.scrub.batch_checks import CUT, UNREADABLE, BatchChecks, Place, Scrubbed
+from pyspark_barnabas.jobs.scrub.batch_checks import CUT, UNREADABLE, BatchChecks, FilePosition, Scrubbed
 from pyspark_barnabas.source.fetching import RangeReader
 from pyspark_barnabas.source.range_splitting import OffsetRange
 
@@ -45,15 +45,15 @@ def _scrub(reader: RangeReader, wanted: OffsetRange, topic_id: bytes, *, may_lac
             for batches, _, _ in reader.read(wanted, topic_id):
                 for position, header in iterate_headers(batches):
                     if header.base_offset < wanted.high:
-                        checks.batch(batches, position, header, Place())
+                        checks.batch(batches, position, header, FilePosition())
         except KafkaError as error:
             if error.code is ErrorCode.CORRUPT_MESSAGE:
-                checks.find(UNREADABLE, checks.expected, wanted.high - 1, Place(), error.message)
+                checks.find(UNREADABLE, checks.expected, wanted.high - 1, FilePosition(), error.message)
                 checks.resume_at(wanted.high)
             elif error.code is not ErrorCode.OFFSET_NOT_AVAILABLE:  # there is nothing more, as is told below
                 raise
     if checks.expected < wanted.high and checks.is_certain and not may_lack:
         what = f"the log ends at offset {checks.expected}, not at {wanted.high}"
-        checks.find(CUT, checks.expected, wanted.high - 1, Place(), what)
+        checks.find(CUT, checks.expected, wanted.high - 1, FilePosition(), what)
     checks.result.next_offset = checks.expected
     return checks.result

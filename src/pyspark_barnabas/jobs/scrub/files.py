@@ -16,7 +16,7 @@ from barnabas.log.segments.time_index import TimeIndex
 from barnabas.log.startup.checkpoints import CLEANER_OFFSET_FILE, MalformedFile
 from barnabas.wire.errors import KafkaError
 from barnabas.wire.records.batch import BATCH_OVERHEAD_BYTES, BatchHeader, iterate_headers
-from pyspark_barnabas.jobs.scrub.batch_checks import CUT, UNREADABLE, BatchChecks, Place, Scrubbed
+from pyspark_barnabas.jobs.scrub.batch_checks import CUT, UNREADABLE, BatchChecks, FilePosition, Scrubbed
 from pyspark_barnabas.source.file_offset_reader import checkpointed_offset
 from pyspark_barnabas.source.segment_files import SegmentFiles
 
@@ -100,7 +100,7 @@ class _Scrub:
             return 0
 
     def _find(self, kind: str, first: int, last: int, path: Path, position: int, what: str) -> None:
-        self._checks.find(kind, first, last, Place(str(path), position), what)
+        self._checks.find(kind, first, last, FilePosition(str(path), position), what)
 
     def _segment(self, base_offset: int, next_base: int | None) -> None:
         path = offset_file(self._directory, base_offset, LOG_SUFFIX)
@@ -112,7 +112,7 @@ class _Scrub:
             size_bytes = os.fstat(file.fileno()).st_size
             try:
                 for buffer, start, header in _batches(file.fileno(), size_bytes):
-                    is_sound = checks.batch(buffer, start, header, Place(str(path), position))
+                    is_sound = checks.batch(buffer, start, header, FilePosition(str(path), position))
                     seen.append(
                         _Seen(
                             position, header.base_offset, header.last_offset, header.max_timestamp, is_sound

@@ -17,8 +17,8 @@ from pyspark.sql import functions as f
 
 from barnabas.base.ids import TopicPartition
 from barnabas.client.admin.offsets import EARLIEST, LATEST
-from barnabas.client.blocking import Client
-from barnabas.client.core.metadata import Topic
+from barnabas.client.blocking import BlockingClient
+from barnabas.client.core.metadata import TopicInfo
 from barnabas.wire.errors import KafkaError
 from pyspark_barnabas.jobs.common.session import progress
 from pyspark_barnabas.jobs.usage.balancing import Balance, Home, balanced, loads_of
@@ -222,7 +222,9 @@ def _balance(connection: ConnectionOptions, partitions: Sequence[PartitionUsage]
     """What to move; None where there is no choice, or brokers do not tell what lies where."""
     if not connection.bootstrap:
         return None
-    with Client(connection.bootstrap, client_id=connection.client_id, login=connection.login) as client:
+    with BlockingClient(
+        connection.bootstrap, client_id=connection.client_id, login=connection.login
+    ) as client:
         topics = client.admin.describe_topics({each.topic for each in partitions})
         try:
             found = {
@@ -247,7 +249,7 @@ def _balance(connection: ConnectionOptions, partitions: Sequence[PartitionUsage]
     }
     layout: dict[TopicPartition, list[Home]] = {}
     for topic in topics.values():
-        if isinstance(topic, Topic):
+        if isinstance(topic, TopicInfo):
             for each in topic.partitions:
                 place = TopicPartition(topic.name, each.partition_index)
                 if all((node, place) in where for node in each.replicas):

@@ -12,14 +12,14 @@ from pyspark.sql.types import StructType
 from pyspark_barnabas.pipelines.codecs.framing import Frame
 
 
-class Kind(Enum):
+class BinaryFormat(Enum):
     """Which format."""
 
     AVRO = "avro"
     PROTOBUF = "protobuf"
 
 
-class Codec(Protocol):
+class ValueCodec(Protocol):
     """Values to rows and back, one at a time.
 
     A row is a dict by the names of columns. In it, timestamps and intervals are microseconds since 1970, dates days,
@@ -45,14 +45,14 @@ class Codec(Protocol):
 class CodecSpec:
     """All that a task needs to know to make a codec."""
 
-    kind: Kind
+    kind: BinaryFormat
     schema: bytes  #: JSON of Avro, or a FileDescriptorSet of Protobuf
     message: str  #: of Protobuf
     frame: Frame
 
-    def codec(self) -> Codec:
+    def codec(self) -> ValueCodec:
         """:raises SchemaError: The schema cannot be read, or has what no column can be."""
-        if self.kind is Kind.AVRO:
+        if self.kind is BinaryFormat.AVRO:
             from pyspark_barnabas.pipelines.codecs.avro import AvroCodec
 
             return AvroCodec(self.schema.decode(), self.frame)

@@ -34,7 +34,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from pyspark_barnabas.pipelines.codecs.errors import NULL, Misfit, SchemaError
+from pyspark_barnabas.pipelines.codecs.errors import NULL, ConversionError, SchemaError
 from pyspark_barnabas.pipelines.codecs.framing import Frame
 
 _PRECISION_MAX = 38
@@ -90,7 +90,7 @@ class AvroCodec:
     def decode(self, value: bytes) -> dict[str, Any]:
         """A datum as a row.
 
-        :raises Misfit: It is none.
+        :raises ConversionError: It is none.
         """
         body = self._frame.opened(value)
         stream = BytesIO(body)
@@ -100,22 +100,24 @@ class AvroCodec:
             )
             rest = len(body) - stream.tell()
             if rest:
-                raise Misfit(f"{rest} of its {len(body)} bytes are left over")
+                raise ConversionError(f"{rest} of its {len(body)} bytes are left over")
             row: dict[str, Any] = self._read(datum)
         except EOFError:
-            raise Misfit(f"it ends too early, after {len(body)} bytes{self._frame.hint(value)}") from None
+            raise ConversionError(
+                f"it ends too early, after {len(body)} bytes{self._frame.hint(value)}"
+            ) from None
         except UnicodeDecodeError:
-            raise Misfit(f"a text in it is not UTF-8{self._frame.hint(value)}") from None
+            raise ConversionError(f"a text in it is not UTF-8{self._frame.hint(value)}") from None
         except IndexError:
-            raise Misfit(f"a union in it has no such branch{self._frame.hint(value)}") from None
-        except Misfit as misfit:
-            raise Misfit(f"{misfit}{self._frame.hint(value)}") from None
+            raise ConversionError(f"a union in it has no such branch{self._frame.hint(value)}") from None
+        except ConversionError as misfit:
+            raise ConversionError(f"{misfit}{self._frame.hint(value)}") from None
         return row
 
     def encode(self, row: dict[str, Any]) -> bytes:
         """A row as a datum.
 
-        :raises Misfit: It cannot be one.
+        :raises ConversionError: It cannot be one.
         """
         stream = BytesIO()
         schemaless_writer(stream, self._wire, self._write(row))
@@ -206,7 +208,7 @@ class _Builder:
 
         def write(value: bytes) -> bytes:
             if len(value) != size:
-                raise Misfit(f"has {len(value)} bytes; it must have {size}")
+                raise ConversionError(f"has {len(value)} bytes; it must have {size}")
             return value
 
         return _Node(BinaryType(), wire, None, write)
@@ -282,17 +284,17 @@ def _named(name: str, write: Convert) -> Convert:
 def _written(node: _Node, value: Any, step: str) -> Any:
     """A value within another, for fastavro.
 
-    :raises Misfit: It cannot be written; told from `step` on.
+    :raises ConversionError: It cannot be written; told from `step` on.
     """
     if value is None:
         if node.nullable:
             return None
-        raise Misfit(NULL, step)
+        raise ConversionError(NULL, step)
     if node.write is None:
         return value
     try:
         return node.write(value)
-    except Misfit as misfit:
+    except ConversionError as misfit:
         raise misfit.within(step) from None
 
 
@@ -331,7 +333,7 @@ def _union_writer(members: list[tuple[str, _Node]], names: dict[str, int]) -> Co
         given = [index for index, (name, _) in enumerate(members) if value.get(name) is not None]
         if len(given) != 1:
             told = ", ".join(name for name, _ in members)
-            raise Misfit(f"has {len(given)} of {told}; it must have exactly one")
+            raise ConversionError(f"has {len(given)} of {told}; it must have exactly one")
         name, node = members[given[0]]
         return branches[given[0]], {_BRANCH: _written(node, value[name], name)}
 
@@ -344,14 +346,14 @@ def _enum(symbols: list[str]) -> _Node:
 
     def read(number: int) -> str:
         if not 0 <= number < len(symbols):
-            raise Misfit(
+            raise ConversionError(
                 f"an enum in it has the number {number}; {', '.join(symbols)} are 0 to {len(symbols) - 1}"
             )
         return symbols[number]
 
     def write(symbol: str) -> int:
         if symbol not in numbers:
-            raise Misfit(f"is {symbol!r}; it must be {' or '.join(symbols)}")
+            raise ConversionError(f"is {symbol!r}; it must be {' or '.join(symbols)}")
         return numbers[symbol]
 
     return _Node(StringType(), "int", read, write)
@@ -391,7 +393,7 @@ def _decimal(part: dict[str, Any], size: int | None, wire: Any, path: str) -> _N
     def read(value: bytes) -> Decimal:
         digits = int.from_bytes(value, "big", signed=True)
         if abs(digits) >= 10**precision:
-            raise Misfit(f"a decimal in it has more than {precision} digits")
+            raise ConversionError(f"a decimal in it has more than {precision} digits")
         return Decimal(digits).scaleb(-scale, _EXACT)
 
     def write(value: Decimal) -> bytes:
@@ -406,7 +408,7 @@ def _uuid_bytes(value: str) -> bytes:
     try:
         return uuid.UUID(value).bytes
     except ValueError:
-        raise Misfit(f"is {value!r}; it must be a uuid such as {uuid.UUID(int=0)}") from None
+        raise ConversionError(f"is {value!r}; it must be a uuid such as {uuid.UUID(int=0)}") from None
 
 
 def _shown(part: Any) -> str:

@@ -27,8 +27,8 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from pyspark_barnabas.pipelines.codecs import Codec, CodecSpec
-from pyspark_barnabas.pipelines.codecs.errors import Misfit
+from pyspark_barnabas.pipelines.codecs import CodecSpec, ValueCodec
+from pyspark_barnabas.pipelines.codecs.errors import ConversionError
 
 _NULL_VALUE = "the value is null"
 _FLAT: dict[type[DataType], pa.DataType] = {
@@ -93,7 +93,7 @@ def _numbers(kind: pa.DataType) -> pa.DataType:
     return pa.int32() if pa.types.is_date(kind) else kind
 
 
-def decoded(codec: Codec, values: pa.Array) -> tuple[pa.Array, pa.Array]:
+def decoded(codec: ValueCodec, values: pa.Array) -> tuple[pa.Array, pa.Array]:
     """Values as rows, and why those are none that are null."""
     found: list[dict[str, Any] | None] = []
     reasons: list[str | None] = []
@@ -115,7 +115,7 @@ def decoded(codec: Codec, values: pa.Array) -> tuple[pa.Array, pa.Array]:
         return pa.array(found, kind), pa.array(reasons, pa.string())
 
 
-def _decoded(codec: Codec, value: bytes) -> tuple[dict[str, Any] | None, str | None]:
+def _decoded(codec: ValueCodec, value: bytes) -> tuple[dict[str, Any] | None, str | None]:
     try:
         return codec.decode(value), None
     except Exception as error:  # libraries promise no kinds of their own for what is no value
@@ -130,7 +130,7 @@ def _misfit(row: dict[str, Any], kind: pa.DataType) -> str | None:
     return None
 
 
-def encoded(codec: Codec, rows: pa.Array, wanted: list[bool]) -> tuple[pa.Array, pa.Array]:
+def encoded(codec: ValueCodec, rows: pa.Array, wanted: list[bool]) -> tuple[pa.Array, pa.Array]:
     """Those rows that are wanted as values, and why those are null that could not be."""
     found: list[bytes | None] = []
     reasons: list[str | None] = []
@@ -141,7 +141,7 @@ def encoded(codec: Codec, rows: pa.Array, wanted: list[bool]) -> tuple[pa.Array,
     return pa.array(found, pa.binary()), pa.array(reasons, pa.string())
 
 
-def _encoded(codec: Codec, row: dict[str, Any]) -> tuple[bytes | None, str | None]:
+def _encoded(codec: ValueCodec, row: dict[str, Any]) -> tuple[bytes | None, str | None]:
     try:
         return codec.encode(row), None
     except Exception as error:  # as above
@@ -149,7 +149,7 @@ def _encoded(codec: Codec, row: dict[str, Any]) -> tuple[bytes | None, str | Non
 
 
 def _told(error: Exception) -> str:
-    return str(error) if isinstance(error, Misfit) else f"{type(error).__name__}: {error}"
+    return str(error) if isinstance(error, ConversionError) else f"{type(error).__name__}: {error}"
 
 
 def decoder(

@@ -8,7 +8,7 @@ class SchemaError(ValueError):
         super().__init__(f"{path}: {problem}" if path else problem)
 
 
-class Misfit(Exception):
+class ConversionError(Exception):
     """A value that is no row, or a row that is no value."""
 
     def __init__(self, problem: str, path: str = "") -> None:
@@ -16,10 +16,10 @@ class Misfit(Exception):
         self._problem = problem
         self._path = path
 
-    def within(self, step: str) -> "Misfit":
+    def within(self, step: str) -> "ConversionError":
         """The same, seen from one level above: `step` is a field's name, or `[3]`."""
         joint = "." if self._path and not self._path.startswith("[") else ""
-        return Misfit(self._problem, f"{step}{joint}{self._path}")
+        return ConversionError(self._problem, f"{step}{joint}{self._path}")
 
     def __str__(self) -> str:
         return f"{self._path} {self._problem}" if self._path else self._problem

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from pyspark_barnabas.pipelines.codecs.errors import Misfit
+from pyspark_barnabas.pipelines.codecs.errors import ConversionError
 
 _MAGIC = b"\0"
 _HEADER_BYTES = 5
@@ -17,15 +17,17 @@ class Frame(NamedTuple):
     def opened(self, value: bytes) -> bytes:
         """What is in the frame.
 
-        :raises Misfit: It is not framed, or has another schema.
+        :raises ConversionError: It is not framed, or has another schema.
         """
         if not self.confluent:
             return value
         if len(value) < _HEADER_BYTES or value[:1] != _MAGIC:
-            raise Misfit("it does not begin with a byte 0 and a schema id, as framing: confluent wants")
+            raise ConversionError(
+                "it does not begin with a byte 0 and a schema id, as framing: confluent wants"
+            )
         found = int.from_bytes(value[1:_HEADER_BYTES], "big")
         if self.schema_id is not None and found != self.schema_id:
-            raise Misfit(f"its schema id is {found}, not {self.schema_id}")
+            raise ConversionError(f"its schema id is {found}, not {self.schema_id}")
         return value[_HEADER_BYTES:]
 
     def around(self, body: bytes) -> bytes:
@@ -55,7 +57,7 @@ def zigzag(number: int) -> bytes:
 def unzigzag(value: bytes, at: int) -> tuple[int, int]:
     """A number, and where it ends.
 
-    :raises Misfit: There is none.
+    :raises ConversionError: There is none.
     """
     found, shift = 0, 0
     for index in range(at, min(at + 5, len(value))):
@@ -63,4 +65,4 @@ def unzigzag(value: bytes, at: int) -> tuple[int, int]:
         shift += 7
         if value[index] < 0x80:
             return (found >> 1) ^ -(found & 1), index + 1
-    raise Misfit("it has no message number behind its schema id, as framing: confluent wants")
+    raise ConversionError("it has no message number behind its schema id, as framing: confluent wants")

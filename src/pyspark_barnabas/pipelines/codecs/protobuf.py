@@ -39,7 +39,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from pyspark_barnabas.pipelines.codecs.errors import NULL, Misfit, SchemaError
+from pyspark_barnabas.pipelines.codecs.errors import NULL, ConversionError, SchemaError
 from pyspark_barnabas.pipelines.codecs.framing import Frame, unzigzag, zigzag
 
 _Types = descriptor_pb2.FieldDescriptorProto
@@ -127,24 +127,24 @@ class ProtobufCodec:
     def decode(self, value: bytes) -> dict[str, Any]:
         """A message as a row.
 
-        :raises Misfit: It is none.
+        :raises ConversionError: It is none.
         """
         body = self._opened(value)
         message = self._message()
         try:
             message.ParseFromString(body)
         except DecodeError as error:
-            raise Misfit(f"it cannot be parsed: {error}{self._frame.hint(value)}") from None
+            raise ConversionError(f"it cannot be parsed: {error}{self._frame.hint(value)}") from None
         missing = message.FindInitializationErrors()
         if missing:
-            raise Misfit(f"it has no {', '.join(missing)}, which the schema requires")
+            raise ConversionError(f"it has no {', '.join(missing)}, which the schema requires")
         row: dict[str, Any] = self._read(message)
         return row
 
     def encode(self, row: dict[str, Any]) -> bytes:
         """A row as a message.
 
-        :raises Misfit: It cannot be one.
+        :raises ConversionError: It cannot be one.
         """
         message = self._message()
         self._fill(message, row)
@@ -165,7 +165,9 @@ class ProtobufCodec:
             found.append(index)
         if tuple(found) != self._indexes:
             name = self._message.DESCRIPTOR.full_name
-            raise Misfit(f"it is message {_place(found)} of its file; {name} is {_place(self._indexes)}")
+            raise ConversionError(
+                f"it is message {_place(found)} of its file; {name} is {_place(self._indexes)}"
+            )
         return body[at:]
 
 
@@ -243,7 +245,9 @@ def _struct(descriptor: Any, path: str, within: tuple[str, ...]) -> _Value:
         for names in choices:
             given = [name for name in names if row.get(name) is not None]
             if len(given) > 1:
-                raise Misfit(f"{' and '.join(given)} are of one oneof, of which one at most may be not null")
+                raise ConversionError(
+                    f"{' and '.join(given)} are of one oneof, of which one at most may be not null"
+                )
         for field in fields:
             _write_field(message, field, row.get(field.name))
 
@@ -254,14 +258,14 @@ def _struct(descriptor: Any, path: str, within: tuple[str, ...]) -> _Value:
 def _write_field(message: Any, field: _Field, value: Any) -> None:
     if value is None:
         if not field.nullable:
-            raise Misfit(NULL, field.name)
+            raise ConversionError(NULL, field.name)
         return
     try:
         field.write(message, value)
-    except Misfit as misfit:
+    except ConversionError as misfit:
         raise misfit.within(field.name) from None
     except (TypeError, ValueError) as error:
-        raise Misfit(f"is {value!r}: {error}", field.name) from None
+        raise ConversionError(f"is {value!r}: {error}", field.name) from None
 
 
 def _field(descriptor: Any, path: str, within: tuple[str, ...]) -> _Field:
@@ -343,19 +347,19 @@ def _key(pair: tuple[Any, Any]) -> Any:
 
 def _item(value: _Value, found: Any, step: str) -> Any:
     if found is None:
-        raise Misfit(NULL, step)
+        raise ConversionError(NULL, step)
     try:
         return (value.write or _same)(found)
-    except Misfit as misfit:
+    except ConversionError as misfit:
         raise misfit.within(step) from None
 
 
 def _fill_item(fill: Callable[[Any, Any], None], made: Callable[[], Any], found: Any, step: str) -> None:
     if found is None:
-        raise Misfit(NULL, step)
+        raise ConversionError(NULL, step)
     try:
         fill(made(), found)
-    except Misfit as misfit:
+    except ConversionError as misfit:
         raise misfit.within(step) from None
 
 
@@ -399,12 +403,14 @@ def _enum(descriptor: Any) -> _Value:
 
     def read(number: int) -> str:
         if number not in names:
-            raise Misfit(f"{descriptor.full_name} in it has the number {number}; the schema knows {told}")
+            raise ConversionError(
+                f"{descriptor.full_name} in it has the number {number}; the schema knows {told}"
+            )
         return names[number]
 
     def write(name: str) -> int:
         if name not in numbers:
-            raise Misfit(f"is {name!r}; it must be {' or '.join(numbers)}")
+            raise ConversionError(f"is {name!r}; it must be {' or '.join(numbers)}")
         return numbers[name]
 
     return _Value(StringType(), read, write)
@@ -412,7 +418,7 @@ def _enum(descriptor: Any) -> _Value:
 
 def _read_timestamp(message: Any) -> int:
     if not 0 <= message.nanos < _NANOS:
-        raise Misfit(f"a Timestamp in it has {message.nanos} nanos; 0 to {_NANOS - 1} are right")
+        raise ConversionError(f"a Timestamp in it has {message.nanos} nanos; 0 to {_NANOS - 1} are right")
     micros: int = message.seconds * _MICROS + message.nanos // 1_000
     return micros
 

@@ -20,7 +20,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from pyspark_barnabas.pipelines.databases import Database
 from pyspark_barnabas.pipelines.failures import FlowError
-from pyspark_barnabas.pipelines.jdbc import Connection, connected, failures_told
+from pyspark_barnabas.pipelines.jdbc import JdbcConnection, connected, failures_told
 from pyspark_barnabas.pipelines.sinks.batch import BatchName
 
 #: The table that tells which batch of each query is written.
@@ -116,7 +116,7 @@ def attempt_name(attempt: str, task: int, number: int) -> str:
     return f"{attempt}.{task}.{number}"
 
 
-def _written(connection: Connection, database: Database, query_id: str) -> int | None:
+def _written(connection: JdbcConnection, database: Database, query_id: str) -> int | None:
     """The last batch of a query that is written."""
     marks = database.beside(MARKS)
     if not connection.has(marks):
@@ -127,7 +127,7 @@ def _written(connection: Connection, database: Database, query_id: str) -> int |
     return int(rows[0][0]) if rows else None
 
 
-def _stage(connection: Connection, database: Database, staging: str, columns: Sequence[str]) -> None:
+def _stage(connection: JdbcConnection, database: Database, staging: str, columns: Sequence[str]) -> None:
     if connection.has(staging):
         connection.execute(f"DROP TABLE {staging}")
     quoted = [connection.quoted(name) for name in columns]
@@ -160,7 +160,7 @@ def _naming(attempt: str) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.Re
 
 
 def _move(
-    connection: Connection,
+    connection: JdbcConnection,
     database: Database,
     staged: tuple[str, Sequence[str]],
     attempt: str,
@@ -189,7 +189,7 @@ def _move(
             )
 
 
-def _mark(connection: Connection, database: Database, flow: str, batch: BatchName) -> None:
+def _mark(connection: JdbcConnection, database: Database, flow: str, batch: BatchName) -> None:
     marks = database.beside(MARKS)
     changed = connection.execute(
         f"UPDATE {marks} SET batch = ? WHERE query_id = ? AND batch < ?",

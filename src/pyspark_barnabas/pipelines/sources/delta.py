@@ -19,7 +19,7 @@ from pyspark_barnabas.pipelines.declaration import Changes, DeltaInput
 from pyspark_barnabas.pipelines.failures import FlowError
 from pyspark_barnabas.pipelines.sources.delta_log import (
     AddedFile,
-    Place,
+    DeltaOffset,
     added,
     between,
     check_readable,
@@ -86,7 +86,7 @@ class _DeltaStream(STREAM_READER_BASES):  # type: ignore[misc]
         """Where a new query begins: before all rows, or behind them."""
         version = DeltaTable(self._table).version()
         files = added(self._table, version, version, self._changes) if self._starting == "latest" else ()
-        return Place(version, version, len(files or ()))._asdict()
+        return DeltaOffset(version, version, len(files or ()))._asdict()
 
     def getDefaultReadLimit(self) -> Any:  # noqa: N802
         """The limit of the flow."""
@@ -95,7 +95,7 @@ class _DeltaStream(STREAM_READER_BASES):  # type: ignore[misc]
     def latestOffset(self, start: dict[str, int] | None = None, limit: object = None) -> dict[str, int]:  # noqa: N802
         """Where the next micro-batch ends; Spark 4.1 gives neither start nor limit, and is told the end of all."""
         limited = HAS_LIMITS and limit is not None and not isinstance(limit, LIMITS.ReadAllAvailable)
-        begun = Place(**(start or self.initialOffset()))
+        begun = DeltaOffset(**(start or self.initialOffset()))
         return end_of(self._table, begun, self._files_max if limited else None, self._changes)._asdict()
 
     def reportLatestOffset(self) -> None:  # noqa: N802
@@ -107,7 +107,7 @@ class _DeltaStream(STREAM_READER_BASES):  # type: ignore[misc]
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
         """Tasks of about as many bytes."""
-        files = between(self._table, Place(**start), Place(**end), self._changes)
+        files = between(self._table, DeltaOffset(**start), DeltaOffset(**end), self._changes)
         return [_Files(each) for each in shared_out(files, _TASK_BYTES)]
 
     def read(self, partition: _Files) -> Iterator[pa.RecordBatch]:

@@ -24,7 +24,7 @@ class AddedFile(NamedTuple):
     partition: Mapping[str, str | None]  #: columns that are not in the file
 
 
-class Place(NamedTuple):
+class DeltaOffset(NamedTuple):
     """How far a flow has come: so many files of a version, and all of those before."""
 
     snapshot: int  #: the version it began at, of which all files count, whoever added them
@@ -32,7 +32,7 @@ class Place(NamedTuple):
     files: int
 
 
-def end_of(table: Path, place: Place, files_max: int | None, changes: Changes) -> Place:
+def end_of(table: Path, place: DeltaOffset, files_max: int | None, changes: Changes) -> DeltaOffset:
     """The place behind the next files, at most `files_max`; the same place when there are none.
 
     :raises FlowError: As `added`.
@@ -46,10 +46,10 @@ def end_of(table: Path, place: Place, files_max: int | None, changes: Changes) -
         left = None if left is None else left - wanted
         if left == 0 or added(table, place.snapshot, place.version + 1, changes) is None:
             return place
-        place = Place(place.snapshot, place.version + 1, 0)
+        place = DeltaOffset(place.snapshot, place.version + 1, 0)
 
 
-def between(table: Path, start: Place, end: Place, changes: Changes) -> list[AddedFile]:
+def between(table: Path, start: DeltaOffset, end: DeltaOffset, changes: Changes) -> list[AddedFile]:
     """The files from one place to another.
 
     The end may count another snapshot than the start does, which then is its own version: it ends behind all of that.

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from barnabas.metadata.topics import PARTITION_STATES, PartitionState, partition_key
+from barnabas.metadata.topics import PARTITION_STATES, PartitionRegistration, partition_key
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.describe_topic_partitions import (
     Cursor,
@@ -84,7 +84,7 @@ async def test_a_partition_without_a_leader_says_so(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("t"))
         key = partition_key(node.topic_id("t"), 0)
-        change = PARTITION_STATES.put(key, PartitionState(-1, 2, ()))
+        change = PARTITION_STATES.put(key, PartitionRegistration(-1, 2, ()))
         await node.node.metadata.reached(await node.store.commit({}, (change,)))
         [page] = await pages(node, 10, "t")
         [partition] = page.topics[0].partitions

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from barnabas.metadata.decision import Decision
-from barnabas.metadata.topics import NO_LEADER, PARTITION_STATES, PartitionState, partition_key
+from barnabas.metadata.topics import NO_LEADER, PARTITION_STATES, PartitionRegistration, partition_key
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
 from support.images import new_topic
@@ -17,7 +17,7 @@ from support.nodes import RunningNode, running_node
 async def without_leader(node: RunningNode, topic: str, index: int = 0) -> None:
     """Take a partition's leader away, as no broker does with itself."""
     put = PARTITION_STATES.put(
-        partition_key(node.topic_id(topic), index), PartitionState(NO_LEADER, 4, (1,), replicas=(1,))
+        partition_key(node.topic_id(topic), index), PartitionRegistration(NO_LEADER, 4, (1,), replicas=(1,))
     )
     await node.node.metadata.write(lambda image: Decision(None, (put,)))
 

@@ -2,7 +2,7 @@ import pytest
 
 from barnabas.api.cluster import topic_descriptions
 from barnabas.api.cluster.topic_descriptions import TopicDescriptions
-from barnabas.metadata.topics import PartitionState
+from barnabas.metadata.topics import PartitionRegistration
 from support.images import by_hand, cluster, new_topic, with_state
 
 
@@ -19,7 +19,7 @@ def test_a_changed_cluster_is_described_anew() -> None:
     descriptions, image = TopicDescriptions(), cluster(2, by_hand("t", [1, 2]))
     topic = image.topics["t"]
     assert descriptions.describe(image, topic).partitions[0].isr_nodes == [1, 2]
-    changed = with_state(image, topic, 0, PartitionState(2, 1, (2,), 1, (1, 2)))
+    changed = with_state(image, topic, 0, PartitionRegistration(2, 1, (2,), 1, (1, 2)))
     assert descriptions.describe(changed, topic).partitions[0].isr_nodes == [2]
     assert descriptions.describe(changed, topic).partitions[0].leader_id == 2
 

@@ -3,11 +3,11 @@ from collections.abc import Iterator
 import pytest
 
 from barnabas.api.configs.loggers import alter_levels
-from barnabas.config.alter_op import Edit, Operation
+from barnabas.config.alter_op import AlterConfigOp, OpType
 from barnabas.telemetry.logs import clear_level, get_logger, levels, set_level
 from barnabas.wire.errors import ErrorCode, KafkaError
 
-SET, DELETE, APPEND, SUBTRACT = Operation
+SET, DELETE, APPEND, SUBTRACT = OpType
 LOGGER = get_logger("barnabas.test.loggers").name
 
 
@@ -20,38 +20,38 @@ def _levels_as_before() -> Iterator[None]:
 
 
 def test_a_level_is_set_and_deleted() -> None:
-    alter_levels([Edit(LOGGER, SET, "DEBUG")], validate_only=False)
+    alter_levels([AlterConfigOp(LOGGER, SET, "DEBUG")], validate_only=False)
     assert levels()[LOGGER] == "DEBUG"
-    alter_levels([Edit(LOGGER, DELETE)], validate_only=False)
+    alter_levels([AlterConfigOp(LOGGER, DELETE)], validate_only=False)
     assert levels()[LOGGER] == levels()["root"]
 
 
 def test_the_root_level_holds_for_all_that_have_none_of_their_own() -> None:
-    alter_levels([Edit("root", SET, "FATAL")], validate_only=False)
+    alter_levels([AlterConfigOp("root", SET, "FATAL")], validate_only=False)
     assert levels()[LOGGER] == "FATAL"
 
 
 @pytest.mark.parametrize(
     ("edit", "code"),
     [
-        (Edit("no.such.logger", SET, "INFO"), ErrorCode.INVALID_CONFIG),
-        (Edit("no.such.logger", DELETE), ErrorCode.INVALID_CONFIG),
-        (Edit(LOGGER, SET, "debug"), ErrorCode.INVALID_CONFIG),
-        (Edit(LOGGER, SET, "OFF"), ErrorCode.INVALID_CONFIG),
-        (Edit(LOGGER, SET, None), ErrorCode.INVALID_REQUEST),
-        (Edit(LOGGER, APPEND, "INFO"), ErrorCode.INVALID_REQUEST),
-        (Edit("root", DELETE), ErrorCode.INVALID_REQUEST),
+        (AlterConfigOp("no.such.logger", SET, "INFO"), ErrorCode.INVALID_CONFIG),
+        (AlterConfigOp("no.such.logger", DELETE), ErrorCode.INVALID_CONFIG),
+        (AlterConfigOp(LOGGER, SET, "debug"), ErrorCode.INVALID_CONFIG),
+        (AlterConfigOp(LOGGER, SET, "OFF"), ErrorCode.INVALID_CONFIG),
+        (AlterConfigOp(LOGGER, SET, None), ErrorCode.INVALID_REQUEST),
+        (AlterConfigOp(LOGGER, APPEND, "INFO"), ErrorCode.INVALID_REQUEST),
+        (AlterConfigOp("root", DELETE), ErrorCode.INVALID_REQUEST),
     ],
 )
-def test_a_bad_edit_is_refused_and_its_neighbours_are_not_done(edit: Edit, code: ErrorCode) -> None:
+def test_a_bad_edit_is_refused_and_its_neighbours_are_not_done(edit: AlterConfigOp, code: ErrorCode) -> None:
     other = get_logger("barnabas.test.other").name
     before = levels()
     with pytest.raises(KafkaError) as caught:
-        alter_levels([Edit(other, SET, "TRACE"), edit], validate_only=False)
+        alter_levels([AlterConfigOp(other, SET, "TRACE"), edit], validate_only=False)
     assert caught.value.code is code
     assert levels() == before
 
 
 def test_validation_changes_nothing() -> None:
-    alter_levels([Edit(LOGGER, SET, "TRACE")], validate_only=True)
+    alter_levels([AlterConfigOp(LOGGER, SET, "TRACE")], validate_only=True)
     assert levels()[LOGGER] != "TRACE"

@@ -8,7 +8,7 @@ import pytest
 from barnabas.api.data import fetch as module
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
-from barnabas.wire.records.control import EndMarker
+from barnabas.wire.records.control import EndTransactionMarker
 from support.batches import batch
 from support.images import new_topic
 from support.loop import on_loop
@@ -45,7 +45,7 @@ def abort(node: RunningNode, producer_id: int) -> int:
     verification = partition.log.start_verification(producer_id, 0, 0, bumps_epochs=False)
     options = {"producer_id": producer_id, "producer_epoch": 0, "base_sequence": 0, "transactional": True}
     partition.append_as_leader(batch(b"v", **options), 1, verification)
-    partition.append_end_marker(EndMarker(producer_id, 0, 0, False, node.clock.wall_ms()), 0)
+    partition.append_end_marker(EndTransactionMarker(producer_id, 0, 0, False, node.clock.wall_ms()), 0)
     return offset
 
 

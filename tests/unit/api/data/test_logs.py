@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from barnabas.metadata.topics import PARTITION_STATES, PartitionState, partition_key
+from barnabas.metadata.topics import PARTITION_STATES, PartitionRegistration, partition_key
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.delete_records import (
     DeleteRecordsPartition,
@@ -24,7 +24,7 @@ from support.nodes import RunningNode, running_node
 async def lead(node: RunningNode, epoch: int) -> None:
     """Let t-0 be led by broker 1 in a new epoch."""
     key = partition_key(node.topic_id("t"), 0)
-    change = PARTITION_STATES.put(key, PartitionState(1, epoch, (1,)))
+    change = PARTITION_STATES.put(key, PartitionRegistration(1, epoch, (1,)))
     await node.node.metadata.reached(await node.store.commit({}, (change,)))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from barnabas.metadata.brokers import decide_register
-from barnabas.metadata.topics import PARTITION_STATES, PartitionState, partition_key
+from barnabas.metadata.topics import PARTITION_STATES, PartitionRegistration, partition_key
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.produce import (
     PartitionProduceData,
@@ -50,7 +50,7 @@ async def replicate(node: RunningNode, *topics: str) -> None:
     await node.create(*(by_hand(topic, [1, 2]) for topic in topics))
 
 
-async def shrink(node: RunningNode, topic: str, state: PartitionState) -> None:
+async def shrink(node: RunningNode, topic: str, state: PartitionRegistration) -> None:
     key = partition_key(node.topic_id(topic), 0)
     await node.node.metadata.reached(await node.store.commit({}, (PARTITION_STATES.put(key, state),)))
 
@@ -62,7 +62,7 @@ async def test_acks_of_all_are_answered_when_the_last_replica_has_the_records(tm
         asking = asyncio.create_task(answers(node, producing("t")))
         await turns()
         assert not asking.done()
-        await shrink(node, "t", PartitionState(1, 1, (1,)))
+        await shrink(node, "t", PartitionRegistration(1, 1, (1,)))
         [answer] = await asking
         assert (answer.error_code, answer.base_offset) == (0, 0)
 
@@ -95,7 +95,7 @@ async def test_a_leader_that_loses_its_partition_says_so_to_who_waits(tmp_path: 
         await replicate(node, "t")
         asking = asyncio.create_task(answers(node, producing("t")))
         await turns()
-        await shrink(node, "t", PartitionState(2, 1, (2,)))
+        await shrink(node, "t", PartitionRegistration(2, 1, (2,)))
         [answer] = await asking
         assert answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 

@@ -9,7 +9,7 @@ import pytest
 
 from barnabas.metadata.acls import decide_create_acls
 from barnabas.metadata.topic_deletion import TopicToDelete, decide_delete
-from barnabas.metadata.topics import PARTITION_STATES, PartitionState, Topic, partition_key
+from barnabas.metadata.topics import PARTITION_STATES, PartitionRegistration, TopicImage, partition_key
 from barnabas.wire.acls import AclOperation
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.produce import (
@@ -44,7 +44,7 @@ async def prepare(node: RunningNode) -> None:
     """The topics of `TOPICS` with two partitions each; "elsewhere" is led by a broker that is not here."""
     await node.create(*(new_topic(name, 2, configs=configs) for name, configs in TOPICS.items()))
     key = partition_key(node.topic_id("elsewhere"), 0)
-    change = PARTITION_STATES.put(key, PartitionState(2, 1, (2,)))
+    change = PARTITION_STATES.put(key, PartitionRegistration(2, 1, (2,)))
     await node.node.metadata.reached(await node.store.commit({}, (change,)))
 
 
@@ -109,7 +109,7 @@ def random_request(rng: random.Random) -> ProduceRequest:
     )
 
 
-def random_frame(rng: random.Random, ids: Mapping[str, Topic]) -> bytes:
+def random_frame(rng: random.Random, ids: Mapping[str, TopicImage]) -> bytes:
     """A request in its frame, sometimes with a byte too many or too few."""
     request = random_request(rng)
     for topic in request.topic_data:

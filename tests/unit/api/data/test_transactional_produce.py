@@ -9,7 +9,7 @@ import pytest
 from barnabas.base.ids import TopicPartition
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.produce import PartitionProduceResponse, ProduceRequest
-from barnabas.wire.records.control import EndMarker
+from barnabas.wire.records.control import EndTransactionMarker
 from support.batches import batch, values_of
 from support.images import new_topic
 from support.loop import on_loop, turns
@@ -142,7 +142,7 @@ async def test_the_records_outlive_the_network_buffer_while_the_coordinator_is_a
 @on_loop
 async def test_a_marker_that_comes_meanwhile_ends_the_verification(tmp_path: Path) -> None:
     async with coordinated(tmp_path) as (node, coordinator):
-        ended = EndMarker(9, 0, 0, True, 1_000)
+        ended = EndTransactionMarker(9, 0, 0, True, 1_000)
         coordinator.while_asked = lambda: node.partition("t").log.append_end_marker(ended, 0)
         assert await codes(node, producing("t", transactional(9, 0, b"a"))) == [ErrorCode.INVALID_TXN_STATE]
 

@@ -6,7 +6,7 @@ import pytest
 
 from barnabas.coordinator.partition_of import partition_of
 from barnabas.metadata.decision import Decision
-from barnabas.metadata.topics import NO_LEADER, PARTITION_STATES, PartitionState, partition_key
+from barnabas.metadata.topics import NO_LEADER, PARTITION_STATES, PartitionRegistration, partition_key
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.find_coordinator import FindCoordinatorRequest
 from support.images import new_topic
@@ -67,7 +67,7 @@ async def test_the_partitions_of_a_topic_made_by_hand_count(tmp_path: Path) -> N
         await node.create(new_topic("__consumer_offsets", 2))
         assert await found(node, "g", "h") == [(0, 1, *HERE)] * 2
         topic = node.node.image.topics["__consumer_offsets"]
-        state = PartitionState(NO_LEADER, 1, (), 1, (1,))
+        state = PartitionRegistration(NO_LEADER, 1, (), 1, (1,))
         change = PARTITION_STATES.put(partition_key(topic.topic_id, partition_of("g", 2)), state)
         await node.node.metadata.write(lambda image: Decision(None, (change,)))
         nobody = (ErrorCode.COORDINATOR_NOT_AVAILABLE, -1, "", -1)

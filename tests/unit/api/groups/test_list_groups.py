@@ -6,7 +6,7 @@ import pytest
 
 from barnabas.metadata.acls import decide_create_acls
 from barnabas.metadata.decision import Decision
-from barnabas.metadata.image import Image
+from barnabas.metadata.image import MetadataImage
 from barnabas.wire.acls import CLUSTER_NAME, AclBinding, AclOperation, ResourceType
 from barnabas.wire.messages.list_groups import ListGroupsRequest
 from support.acls import ALICE, AUTHORIZED, ROOT, allow
@@ -74,5 +74,5 @@ async def test_who_may_not_describe_the_cluster_sees_the_groups_that_it_may_desc
             assert await listed(node, [], []) == seen
 
 
-def _add(binding: AclBinding, image: Image) -> Decision[Any]:
+def _add(binding: AclBinding, image: MetadataImage) -> Decision[Any]:
     return decide_create_acls(image.acls, [binding])

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from barnabas.metadata.acls import decide_create_acls
-from barnabas.metadata.topic_creation import NewTopic
+from barnabas.metadata.topic_creation import TopicToCreate
 from barnabas.wire.acls import AclOperation, ResourceType
 from barnabas.wire.coordinator_records.committed_offset import decode_partition, decode_value
 from barnabas.wire.errors import ErrorCode
@@ -28,7 +28,7 @@ TOPICS = {"t": 3, "u": 1, LONG: 2}
 
 async def prepare(node: RunningNode) -> None:
     """Topics, and the coordinators of all groups."""
-    await node.create(*(NewTopic(name, count, 1) for name, count in TOPICS.items()))
+    await node.create(*(TopicToCreate(name, count, 1) for name, count in TOPICS.items()))
     await node.ask(FindCoordinatorRequest(coordinator_keys=["g", "h"]))
     await turns()
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.api.topics.topic_creator import create_topics
-from barnabas.metadata.topic_creation import Created, NewTopic
+from barnabas.metadata.topic_creation import Created, TopicToCreate
 from barnabas.policy import CreateTopicPolicy
 from barnabas.policy.policies import Policies, PolicySettings
 from barnabas.wire.errors import ErrorCode
@@ -30,7 +30,7 @@ async def guarded_node(directory: Path) -> AsyncIterator[tuple[RunningNode, Poli
             await running.node.policies.close()
 
 
-async def create(running: RunningNode, *topics: NewTopic, validate_only: bool = False) -> list[Created]:
+async def create(running: RunningNode, *topics: TopicToCreate, validate_only: bool = False) -> list[Created]:
     return await create_topics(running.context(), topics, validate_only=validate_only)
 
 
@@ -46,7 +46,7 @@ def asked(module: PolicyModule) -> list[object]:
 @on_loop
 async def _only_the_refused_topic_fails(directory: Path) -> None:
     async with guarded_node(directory) as (running, _):
-        outcomes = await create(running, NewTopic("team.a"), NewTopic("b"), NewTopic("team.c"))
+        outcomes = await create(running, TopicToCreate("team.a"), TopicToCreate("b"), TopicToCreate("team.c"))
         assert codes(outcomes) == [
             ("team.a", ErrorCode.NONE),
             ("b", ErrorCode.POLICY_VIOLATION),
@@ -65,7 +65,7 @@ def test_validate_only_passes_through_the_policy(tmp_path: Path) -> None:
     @on_loop
     async def scenario() -> None:
         async with guarded_node(tmp_path) as (running, _):
-            outcomes = await create(running, NewTopic("team.a"), NewTopic("b"), validate_only=True)
+            outcomes = await create(running, TopicToCreate("team.a"), TopicToCreate("b"), validate_only=True)
             assert codes(outcomes) == [("team.a", ErrorCode.NONE), ("b", ErrorCode.POLICY_VIOLATION)]
             assert not running.node.image.topics
 
@@ -77,7 +77,7 @@ def test_the_policy_is_told_the_counts_that_the_topic_would_have_or_its_assignme
     async def scenario() -> None:
         async with guarded_node(tmp_path) as (running, module):
             configs = {"retention.ms": "5"}
-            await create(running, NewTopic("team.a", configs=configs), by_hand("team.b", [1], [1]))
+            await create(running, TopicToCreate("team.a", configs=configs), by_hand("team.b", [1], [1]))
             metadata = CreateTopicPolicy.RequestMetadata
             assert asked(module) == [
                 metadata("team.a", 3, 1, None, configs),
@@ -90,20 +90,20 @@ def test_the_policy_is_told_the_counts_that_the_topic_would_have_or_its_assignme
 @pytest.mark.parametrize(
     ("topics", "code"),
     [
-        ([NewTopic("?")], ErrorCode.INVALID_TOPIC_EXCEPTION),
-        ([NewTopic("there")], ErrorCode.TOPIC_ALREADY_EXISTS),
-        ([NewTopic("t", 1, 2)], ErrorCode.INVALID_REPLICATION_FACTOR),
-        ([NewTopic("t"), NewTopic("t")], ErrorCode.INVALID_REQUEST),
-        ([NewTopic("t", configs={"retention.ms": "x"})], ErrorCode.INVALID_CONFIG),
+        ([TopicToCreate("?")], ErrorCode.INVALID_TOPIC_EXCEPTION),
+        ([TopicToCreate("there")], ErrorCode.TOPIC_ALREADY_EXISTS),
+        ([TopicToCreate("t", 1, 2)], ErrorCode.INVALID_REPLICATION_FACTOR),
+        ([TopicToCreate("t"), TopicToCreate("t")], ErrorCode.INVALID_REQUEST),
+        ([TopicToCreate("t", configs={"retention.ms": "x"})], ErrorCode.INVALID_CONFIG),
     ],
 )
 def test_what_fails_anyway_is_not_put_to_the_policy(
-    tmp_path: Path, topics: list[NewTopic], code: ErrorCode
+    tmp_path: Path, topics: list[TopicToCreate], code: ErrorCode
 ) -> None:
     @on_loop
     async def scenario() -> None:
         async with guarded_node(tmp_path) as (running, module):
-            await running.create(NewTopic("there", 1, 1))
+            await running.create(TopicToCreate("there", 1, 1))
             assert codes(await create(running, *topics)) == [(topics[0].name, code)]
             assert asked(module) == []
 

@@ -7,7 +7,7 @@ from barnabas.base.ids import TopicPartition
 from barnabas.log.producers.producer_state_manager import ActiveProducer
 from barnabas.metadata.brokers import decide_register
 from barnabas.wire.errors import ErrorCode
-from barnabas.wire.records.control import EndMarker
+from barnabas.wire.records.control import EndTransactionMarker
 from support.images import broker, by_hand, new_topic
 from support.loop import in_virtual_time, on_loop, turns
 from support.nodes import RunningNode, running_node
@@ -132,7 +132,7 @@ async def test_a_transaction_of_version_2_ends_with_the_next_epoch(tmp_path: Pat
 @on_loop
 async def test_who_follows_the_ends_of_transactions_is_told_of_those_appended(tmp_path: Path) -> None:
     async with running_node(tmp_path, **UNVERIFIED) as node:
-        told: list[tuple[TopicPartition, EndMarker]] = []
+        told: list[tuple[TopicPartition, EndTransactionMarker]] = []
         node.node.replicas.on_end_marker = lambda partition, ended: told.append((partition, ended))
         await node.create(new_topic("t"))
         await begin(node, 9, epoch=1)

@@ -16,9 +16,9 @@ from barnabas.client.admin.model import (
     creatable,
 )
 from barnabas.client.admin.offsets import EARLIEST, LATEST, ListedOffset, OffsetSpec
-from barnabas.client.core.cluster import Cluster
+from barnabas.client.core.cluster import ClusterClient
 from barnabas.client.core.errors import ConnectionLost
-from barnabas.client.core.metadata import Topic
+from barnabas.client.core.metadata import TopicInfo
 from barnabas.client.core.retry import Retry
 from barnabas.config.config_resource import Resource, ResourceKind
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -53,7 +53,7 @@ def play(
 ) -> None:
     async def run() -> None:
         retry = Retry(first_ms=1, pause_ms_max=1, random=Random(1))
-        async with FakeBroker(versions) as broker, Cluster(broker.bootstrap, retry=retry) as cluster:
+        async with FakeBroker(versions) as broker, ClusterClient(broker.bootstrap, retry=retry) as cluster:
             await asyncio.wait_for(scenario(broker, Admin(cluster)), 20)
 
     asyncio.run(run())
@@ -145,7 +145,7 @@ def test_topics_are_described_all_or_by_name() -> None:
         broker.create("a")
         assert list(await admin.describe_topics()) == ["a", "b"]
         described = await admin.describe_topics(["b", "missing"])
-        assert isinstance(described["b"], Topic)
+        assert isinstance(described["b"], TopicInfo)
         assert len(described["b"].partitions) == 2
         assert code(described["missing"]) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 

@@ -4,8 +4,13 @@ import pytest
 
 from barnabas.base.ids import TopicPartition
 from barnabas.client.admin import cluster_control
-from barnabas.client.admin.cluster_control import ElectionType, Feature, QuorumReplica, Reassignment
-from barnabas.client.core.address import Address
+from barnabas.client.admin.cluster_control import (
+    ElectionType,
+    FeatureDescription,
+    QuorumReplica,
+    Reassignment,
+)
+from barnabas.client.core.address import BrokerAddress
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.features import UpgradeType
 from barnabas.wire.messages.alter_partition_reassignments import (
@@ -82,9 +87,9 @@ def test_features_are_told_by_name_whether_supported_or_in_use() -> None:
         finalized_features=[FinalizedFeatureKey("b", 2, 2), FinalizedFeatureKey("c", 1, 1)],
     )
     assert cluster_control.features_in(response) == [
-        Feature("a", (1, 1), 0),
-        Feature("b", (0, 2), 2),
-        Feature("c", None, 1),
+        FeatureDescription("a", (1, 1), 0),
+        FeatureDescription("b", (0, 2), 2),
+        FeatureDescription("c", None, 1),
     ]
 
 
@@ -104,7 +109,7 @@ def test_the_quorum_is_told_with_addresses_where_they_are_known() -> None:
     )
     quorum = cluster_control.quorum_in(response)
     assert (quorum.leader_id, quorum.leader_epoch, quorum.high_watermark) == (1, 3, 7)
-    assert quorum.voters == (QuorumReplica(1, b"d" * 16, 7, (("A", Address("host", 9)),)),)
+    assert quorum.voters == (QuorumReplica(1, b"d" * 16, 7, (("A", BrokerAddress("host", 9)),)),)
     assert quorum.observers == (QuorumReplica(2, b"e" * 16, 6, ()),)
 
 

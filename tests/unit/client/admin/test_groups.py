@@ -6,9 +6,9 @@ from contextlib import asynccontextmanager
 import pytest
 
 from barnabas.base.ids import TopicPartition
-from barnabas.client.admin.group_messages import CommittedOffset, GroupDescription, GroupListing
+from barnabas.client.admin.group_messages import GroupDescription, GroupListing, OffsetAndMetadata
 from barnabas.client.admin.groups import Groups
-from barnabas.client.core.cluster import Cluster
+from barnabas.client.core.cluster import ClusterClient
 from barnabas.client.core.retry import Retry
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages import consumer_group_describe as consumer
@@ -38,7 +38,7 @@ T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 async def groups() -> AsyncIterator[tuple[Groups, FakeCoordinator]]:
     async with FakeBroker() as broker:
         coordinator = FakeCoordinator(broker)
-        async with Cluster(broker.bootstrap, retry=Retry(first_ms=1, pause_ms_max=1)) as cluster:
+        async with ClusterClient(broker.bootstrap, retry=Retry(first_ms=1, pause_ms_max=1)) as cluster:
             yield Groups(cluster), coordinator
 
 
@@ -100,7 +100,7 @@ async def test_a_group_of_the_consumer_protocol_is_described_by_that() -> None:
         )
         response = consumer.ConsumerGroupDescribeResponse(groups=[group])
         coordinator.broker.serve(consumer.ConsumerGroupDescribeRequest, lambda _: response)
-        async with Cluster(coordinator.broker.bootstrap) as cluster:  # which learns anew what is served
+        async with ClusterClient(coordinator.broker.bootstrap) as cluster:  # which learns anew what is served
             described = (await Groups(cluster).describe([GROUP]))[GROUP]
         assert isinstance(described, GroupDescription)
         assert described[:-1] == (GROUP, "consumer", "consumer", "Stable", "uniform", NODE_ID, 4)
@@ -134,10 +134,10 @@ def test_offsets_are_fetched_from_brokers_of_every_age(newest: int) -> None:
         async with FakeBroker({OffsetFetchRequest: Versions(0, newest)}) as broker:
             coordinator = FakeCoordinator(broker)
             coordinator.offsets = {T0: 3}
-            async with Cluster(broker.bootstrap) as cluster:
+            async with ClusterClient(broker.bootstrap) as cluster:
                 found = await Groups(cluster).offsets(GROUP)
                 epoch = 5 if newest >= 5 else -1
-                assert found == {T0: CommittedOffset(3, epoch, "m")}
+                assert found == {T0: OffsetAndMetadata(3, epoch, "m")}
                 assert await Groups(cluster).offsets(GROUP, [T0, T1]) == found
 
     scenario()

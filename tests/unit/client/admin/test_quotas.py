@@ -3,7 +3,7 @@
 import pytest
 
 from barnabas.client.admin import quotas
-from barnabas.client.admin.quotas import Alteration
+from barnabas.client.admin.quotas import ClientQuotaAlteration
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.alter_client_quotas import (
     AlterClientQuotasResponse,
@@ -43,7 +43,7 @@ def test_a_filter_that_is_refused_raises() -> None:
 
 
 def test_none_takes_a_quota_away() -> None:
-    request = quotas.altering([Alteration(BOTH, {"a": 1.0, "b": None})], validate_only=True)
+    request = quotas.altering([ClientQuotaAlteration(BOTH, {"a": 1.0, "b": None})], validate_only=True)
     [entry] = request.entries
     assert [(each.key, each.value, each.remove) for each in entry.ops] == [
         ("a", 1.0, False),

@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager
 import pytest
 
 from barnabas.base.ids import TopicPartition
-from barnabas.client.admin.transactions import ActiveProducer, TransactionListing, Transactions
-from barnabas.client.core.cluster import Cluster
+from barnabas.client.admin.transactions import ProducerDescription, TransactionListing, Transactions
+from barnabas.client.core.cluster import ClusterClient
 from barnabas.client.core.retry import Retry
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages import list_transactions as listed
@@ -24,7 +24,7 @@ async def transactions(coordinator_epoch: int = 3) -> AsyncIterator[tuple[Transa
     async with FakeBroker() as broker:
         FakeCoordinator(broker)
         serve_transactions(broker, coordinator_epoch)
-        async with Cluster(broker.bootstrap, retry=Retry(first_ms=1, pause_ms_max=1)) as cluster:
+        async with ClusterClient(broker.bootstrap, retry=Retry(first_ms=1, pause_ms_max=1)) as cluster:
             yield Transactions(cluster), broker
 
 
@@ -50,8 +50,8 @@ async def test_a_transaction_is_described_by_its_coordinator() -> None:
 async def test_the_leader_of_a_partition_tells_of_its_producers() -> None:
     async with transactions() as (admin, _):
         assert list(await admin.producers(PLACE)) == [
-            ActiveProducer(8, 0, 5, 900, -1, None),
-            ActiveProducer(7, 2, 4, 1_000, 3, 7),
+            ProducerDescription(8, 0, 5, 900, -1, None),
+            ProducerDescription(7, 2, 4, 1_000, 3, 7),
         ]
 
 

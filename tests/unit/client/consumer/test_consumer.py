@@ -9,7 +9,7 @@ from barnabas.base.ids import TopicPartition
 from barnabas.client.admin.offsets import EARLIEST, LATEST, OffsetSpec
 from barnabas.client.consumer.consumer import Consumer
 from barnabas.client.consumer.fetch_messages import FetchLimits
-from barnabas.client.core.cluster import Cluster
+from barnabas.client.core.cluster import ClusterClient
 from barnabas.client.core.errors import ConnectionLost
 from barnabas.client.core.retry import Retry
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -31,7 +31,7 @@ def play(
 
     async def run() -> None:
         retry = Retry(first_ms=1, pause_ms_max=1, timeout_ms=50, random=Random(1))
-        async with FakeBroker(versions) as broker, Cluster(broker.bootstrap, retry=retry) as cluster:
+        async with FakeBroker(versions) as broker, ClusterClient(broker.bootstrap, retry=retry) as cluster:
             broker.create("t", 2)
             for number in range(5):
                 put(broker, b"a%d" % number, 0, 100 + 10 * number)

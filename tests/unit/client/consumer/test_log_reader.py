@@ -2,7 +2,7 @@
 
 from barnabas.base.ids import TopicPartition
 from barnabas.client.consumer.log_reader import read_log
-from barnabas.client.core.cluster import Cluster
+from barnabas.client.core.cluster import ClusterClient
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.fetch import (
     FetchableTopicResponse,
@@ -10,7 +10,7 @@ from barnabas.wire.messages.fetch import (
     FetchResponse,
     PartitionData,
 )
-from barnabas.wire.records.control import EndMarker, encode_end_marker
+from barnabas.wire.records.control import EndTransactionMarker, encode_end_marker
 from barnabas.wire.records.record import Record, encode_batch
 from support.loop import on_loop
 from unit.client.fake_broker import FakeBroker
@@ -23,7 +23,7 @@ def batch(value: bytes) -> bytearray:
 
 
 async def read(broker: FakeBroker) -> bytes:
-    async with Cluster(broker.bootstrap) as cluster:
+    async with ClusterClient(broker.bootstrap) as cluster:
         return b"".join([bytes(batches) async for batches in read_log(cluster, PLACE)])
 
 
@@ -32,7 +32,7 @@ async def test_all_batches_come_control_batches_included() -> None:
     async with FakeBroker() as broker:
         topic = broker.create("t")
         broker.append("t", 0, batch(b"a"))
-        broker.append("t", 0, encode_end_marker(EndMarker(7, 0, 0, commit=False, timestamp_ms=0)))
+        broker.append("t", 0, encode_end_marker(EndTransactionMarker(7, 0, 0, commit=False, timestamp_ms=0)))
         assert await read(broker) == bytes(topic.logs[0])
 
 

@@ -1,14 +1,14 @@
 import pytest
 
-from barnabas.client.core.address import Address, parse_bootstrap
+from barnabas.client.core.address import BrokerAddress, parse_bootstrap
 
 
 def test_several_brokers_are_separated_by_commas_and_the_port_defaults_to_9092() -> None:
-    assert parse_bootstrap("a:1, b") == (Address("a", 1), Address("b", 9092))
+    assert parse_bootstrap("a:1, b") == (BrokerAddress("a", 1), BrokerAddress("b", 9092))
 
 
 def test_a_sequence_of_brokers_is_taken_as_well_as_one_text() -> None:
-    assert parse_bootstrap(["a:1", "b:2"]) == (Address("a", 1), Address("b", 2))
+    assert parse_bootstrap(["a:1", "b:2"]) == (BrokerAddress("a", 1), BrokerAddress("b", 2))
 
 
 @pytest.mark.parametrize("text", ["[::1]:9093", "[::1]", "::1"])

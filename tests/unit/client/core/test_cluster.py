@@ -5,7 +5,7 @@ import pytest
 
 from barnabas.base.clock import ManualClock
 from barnabas.base.ids import TopicPartition
-from barnabas.client.core.cluster import Cluster
+from barnabas.client.core.cluster import ClusterClient
 from barnabas.client.core.errors import BrokerUnreachable
 from barnabas.client.core.retry import Retry
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -25,7 +25,7 @@ def test_connecting_learns_the_brokers_from_whichever_answers_first() -> None:
     async def scenario() -> None:
         async with FakeBroker() as gone:
             pass
-        async with FakeBroker() as broker, Cluster([gone.bootstrap, broker.bootstrap]) as cluster:
+        async with FakeBroker() as broker, ClusterClient([gone.bootstrap, broker.bootstrap]) as cluster:
             assert cluster.metadata.nodes.keys() == {NODE_ID}
             assert cluster.metadata.cluster_id == "fake"
 
@@ -37,7 +37,7 @@ def test_no_broker_answering_is_said_of_each() -> None:
         async with FakeBroker() as one, FakeBroker() as two:
             pass
         with pytest.raises(BrokerUnreachable, match="none of the brokers can be reached") as raised:
-            await Cluster([one.bootstrap, two.bootstrap]).connect()
+            await ClusterClient([one.bootstrap, two.bootstrap]).connect()
         assert str(one.port) in str(raised.value)
         assert str(two.port) in str(raised.value)
 
@@ -47,7 +47,10 @@ def test_no_broker_answering_is_said_of_each() -> None:
 def test_a_topic_is_asked_for_once_and_again_when_leaders_moved_or_it_is_old() -> None:
     async def scenario() -> None:
         clock = ManualClock()
-        async with FakeBroker() as broker, Cluster(broker.bootstrap, retry=Retry(clock=clock)) as cluster:
+        async with (
+            FakeBroker() as broker,
+            ClusterClient(broker.bootstrap, retry=Retry(clock=clock)) as cluster,
+        ):
             broker.create("t")
             for _ in range(3):
                 assert await cluster.leader(PLACE) == NODE_ID
@@ -63,7 +66,7 @@ def test_a_topic_is_asked_for_once_and_again_when_leaders_moved_or_it_is_old() -
 
 def test_an_unknown_partition_is_asked_for_again_before_it_is_refused() -> None:
     async def scenario() -> None:
-        async with FakeBroker() as broker, Cluster(broker.bootstrap) as cluster:
+        async with FakeBroker() as broker, ClusterClient(broker.bootstrap) as cluster:
             topic = broker.create("t")
             await cluster.leader(PLACE)
             topic.logs.append(bytearray())
@@ -77,7 +80,7 @@ def test_an_unknown_partition_is_asked_for_again_before_it_is_refused() -> None:
 
 def test_topics_are_not_made_by_looking_at_them() -> None:
     async def scenario() -> None:
-        async with FakeBroker() as broker, Cluster(broker.bootstrap) as cluster:
+        async with FakeBroker() as broker, ClusterClient(broker.bootstrap) as cluster:
             broker.auto_create = True
             with pytest.raises(KafkaError, match="topic 't' does not exist"):
                 await cluster.topic("t")
@@ -88,7 +91,7 @@ def test_topics_are_not_made_by_looking_at_them() -> None:
 
 def test_requests_share_a_connection_and_lanes_have_their_own() -> None:
     async def scenario() -> None:
-        async with FakeBroker() as broker, Cluster(broker.bootstrap) as cluster:
+        async with FakeBroker() as broker, ClusterClient(broker.bootstrap) as cluster:
             broker.answer(MetadataRequest, lambda _: HANG)
             stuck = asyncio.ensure_future(cluster.send(MetadataRequest(topics=[]), NODE_ID, lane="fetch"))
             while len(asked(broker)) < 2:
@@ -104,7 +107,7 @@ def test_requests_share_a_connection_and_lanes_have_their_own() -> None:
 def test_a_lost_connection_is_opened_anew() -> None:
     async def scenario() -> None:
         retry = Retry(first_ms=1, random=Random(1))
-        async with FakeBroker() as broker, Cluster(broker.bootstrap, retry=retry) as cluster:
+        async with FakeBroker() as broker, ClusterClient(broker.bootstrap, retry=retry) as cluster:
             broker.answer(MetadataRequest, lambda _: HANG_UP)
             await cluster.retrying(lambda: cluster.refresh([]))
             assert broker.connections == 2
@@ -114,7 +117,7 @@ def test_a_lost_connection_is_opened_anew() -> None:
 
 def test_an_unknown_node_is_refused_with_the_known_ones() -> None:
     async def scenario() -> None:
-        async with FakeBroker() as broker, Cluster(broker.bootstrap) as cluster:
+        async with FakeBroker() as broker, ClusterClient(broker.bootstrap) as cluster:
             with pytest.raises(KafkaError, match="no broker with node id 9; the cluster has: 1"):
                 await cluster.send(MetadataRequest(topics=[]), 9)
 
@@ -125,7 +128,7 @@ def test_an_advertised_address_that_cannot_be_reached_is_blamed() -> None:
     async def scenario() -> None:
         async with FakeBroker() as gone:
             pass
-        async with FakeBroker() as broker, Cluster(broker.bootstrap) as cluster:
+        async with FakeBroker() as broker, ClusterClient(broker.bootstrap) as cluster:
             elsewhere = MetadataResponseBroker(node_id=2, host="127.0.0.1", port=gone.port)
             broker.answer(MetadataRequest, lambda _: MetadataResponse(brokers=[elsewhere]))
             with pytest.raises(BrokerUnreachable, match="broker 2 advertises this address"):
@@ -137,7 +140,7 @@ def test_an_advertised_address_that_cannot_be_reached_is_blamed() -> None:
 def test_closing_while_a_connection_opens_leaves_nothing_behind() -> None:
     async def scenario() -> None:
         async with FakeBroker() as broker:
-            cluster = Cluster(broker.bootstrap)
+            cluster = ClusterClient(broker.bootstrap)
             connecting = asyncio.ensure_future(cluster.connect())
             await asyncio.sleep(0)
             await asyncio.sleep(0)

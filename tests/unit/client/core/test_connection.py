@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from barnabas.client.core.address import Address
-from barnabas.client.core.connection import Connection
+from barnabas.client.core.address import BrokerAddress
+from barnabas.client.core.connection import BrokerConnection
 from barnabas.client.core.errors import BrokerUnreachable, ConnectionLost, NotKafka, RequestTimedOut
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.api_versions import ApiVersionsRequest
@@ -20,8 +20,8 @@ from unit.client.fake_broker import HANG, HANG_UP, FakeBroker
 
 
 @asynccontextmanager
-async def connected(broker: FakeBroker, **options: Any) -> AsyncIterator[Connection]:
-    connection = await Connection.open(Address("127.0.0.1", broker.port), **options)
+async def connected(broker: FakeBroker, **options: Any) -> AsyncIterator[BrokerConnection]:
+    connection = await BrokerConnection.open(BrokerAddress("127.0.0.1", broker.port), **options)
     try:
         yield connection
     finally:
@@ -29,7 +29,7 @@ async def connected(broker: FakeBroker, **options: Any) -> AsyncIterator[Connect
 
 
 @asynccontextmanager
-async def server(answer: Callable[[bytes], bytes]) -> AsyncIterator[Address]:
+async def server(answer: Callable[[bytes], bytes]) -> AsyncIterator[BrokerAddress]:
     """Something that is not Kafka: answers the first bytes that come and hangs up."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -38,7 +38,7 @@ async def server(answer: Callable[[bytes], bytes]) -> AsyncIterator[Address]:
         writer.close()
 
     async with await asyncio.start_server(serve, "127.0.0.1", 0) as listening:
-        yield Address("127.0.0.1", listening.sockets[0].getsockname()[1])
+        yield BrokerAddress("127.0.0.1", listening.sockets[0].getsockname()[1])
 
 
 def test_versions_are_learnt_and_the_highest_common_one_is_used() -> None:
@@ -152,11 +152,11 @@ def test_closing_fails_what_waits() -> None:
 def test_nobody_listening_is_said_with_the_address_and_the_reason() -> None:
     async def scenario() -> None:
         async with FakeBroker() as broker:
-            address = Address("127.0.0.1", broker.port)
+            address = BrokerAddress("127.0.0.1", broker.port)
         with pytest.raises(
             BrokerUnreachable, match=f"no connection to a broker at {address}: Connection refused"
         ):
-            await Connection.open(address)
+            await BrokerConnection.open(address)
 
     asyncio.run(scenario())
 
@@ -165,7 +165,7 @@ def test_a_listener_that_hangs_up_at_once_is_suspected_of_tls() -> None:
     async def scenario() -> None:
         async with server(lambda _: b"") as address:
             with pytest.raises(ConnectionLost, match="is it a Kafka listener without TLS"):
-                await Connection.open(address)
+                await BrokerConnection.open(address)
 
     asyncio.run(scenario())
 
@@ -183,6 +183,6 @@ def test_bytes_that_are_not_kafkas_are_called_that(answer: bytes) -> None:
     async def scenario() -> None:
         async with server(lambda _: answer) as address:
             with pytest.raises(NotKafka, match="does not speak Kafka's protocol"):
-                await Connection.open(address)
+                await BrokerConnection.open(address)
 
     asyncio.run(scenario())

@@ -3,7 +3,7 @@ import struct
 import pytest
 
 from barnabas.client.core.framing import api_name, decode_response, encode_request, response_type
-from barnabas.wire.codec import Malformed, encode
+from barnabas.wire.codec import DecodeError, encode
 from barnabas.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataResponse
 from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -47,7 +47,7 @@ def test_a_refused_version_of_api_versions_is_read_as_version_0() -> None:
 
 @pytest.mark.parametrize("frame", [bytes(4), bytes(5), bytes(4) + b"\xff\xff"])
 def test_a_frame_that_is_cut_short_is_malformed(frame: bytes) -> None:
-    with pytest.raises(Malformed):
+    with pytest.raises(DecodeError):
         decode_response(ApiVersionsRequest, 4, frame)
-    with pytest.raises(Malformed):
+    with pytest.raises(DecodeError):
         decode_response(MetadataRequest, 9, frame)

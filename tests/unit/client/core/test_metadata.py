@@ -1,7 +1,7 @@
 import pytest
 
 from barnabas.base.ids import TopicPartition
-from barnabas.client.core.address import Address
+from barnabas.client.core.address import BrokerAddress
 from barnabas.client.core.metadata import Metadata
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.metadata import (
@@ -27,7 +27,7 @@ def topic(name: str, *leaders: int, indexes: range | None = None) -> MetadataRes
 
 def test_an_answer_gives_brokers_controller_and_topics_with_partitions_in_order() -> None:
     metadata = Metadata().updated(answered(topic("t", 5, -1)), complete=False)
-    assert metadata.node(5).address == Address("h", 1)
+    assert metadata.node(5).address == BrokerAddress("h", 1)
     assert (metadata.cluster_id, metadata.controller_id) == ("c", 5)
     assert [each.partition_index for each in metadata.topic("t").partitions] == [0, 1]
     assert metadata.leader(TopicPartition("t", 0)) == 5

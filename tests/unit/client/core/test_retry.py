@@ -4,12 +4,12 @@ from random import Random
 import pytest
 
 from barnabas.base.clock import ManualClock
-from barnabas.client.core.address import Address
+from barnabas.client.core.address import BrokerAddress
 from barnabas.client.core.errors import ConnectionLost, NotKafka, check, error_for, is_retriable
 from barnabas.client.core.retry import SETTLING_LOOKS_MAX, Retry
 from barnabas.wire.errors import ErrorCode, KafkaError
 
-LOST = ConnectionLost(Address("h", 1), "lost")
+LOST = ConnectionLost(BrokerAddress("h", 1), "lost")
 
 
 class Sleeps:
@@ -73,7 +73,7 @@ def test_lost_connections_and_retriable_codes_may_pass_and_others_not() -> None:
     assert is_retriable(LOST)
     assert is_retriable(KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
     assert not is_retriable(KafkaError(ErrorCode.MESSAGE_TOO_LARGE))
-    assert not is_retriable(NotKafka(Address("h", 1), "http"))
+    assert not is_retriable(NotKafka(BrokerAddress("h", 1), "http"))
     assert not is_retriable(ValueError())
 
 

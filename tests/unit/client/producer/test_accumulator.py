@@ -4,7 +4,13 @@ from collections.abc import Iterator
 import pytest
 
 from barnabas.base.ids import TopicPartition
-from barnabas.client.producer.accumulator import Accumulator, Batch, Delivery, Identity, record_size_bytes
+from barnabas.client.producer.accumulator import (
+    Accumulator,
+    Batch,
+    Identity,
+    RecordMetadata,
+    record_size_bytes,
+)
 from barnabas.wire.records.batch import read_header
 from barnabas.wire.records.compression import Compression
 from barnabas.wire.records.record import Record, decode_records, encode_batch
@@ -27,8 +33,8 @@ class Filling:
         self.loop = loop
         self.accumulator = Accumulator(size_bytes, linger_ms)
 
-    def add(self, place: TopicPartition = P0, now_ms: int = 0) -> "asyncio.Future[Delivery]":
-        waiter: asyncio.Future[Delivery] = self.loop.create_future()
+    def add(self, place: TopicPartition = P0, now_ms: int = 0) -> "asyncio.Future[RecordMetadata]":
+        waiter: asyncio.Future[RecordMetadata] = self.loop.create_future()
         self.accumulator.append(place, RECORD, waiter, now_ms)
         return waiter
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from barnabas.base.ids import TopicPartition
-from barnabas.client.core.cluster import Cluster
+from barnabas.client.core.cluster import ClusterClient
 from barnabas.client.core.errors import ConnectionLost
 from barnabas.client.core.retry import Retry
-from barnabas.client.producer.accumulator import Delivery
+from barnabas.client.producer.accumulator import RecordMetadata
 from barnabas.client.producer.partitioner import partition_for_key
 from barnabas.client.producer.producer import Producer
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -29,7 +29,7 @@ from barnabas.wire.records.record import decode_all
 from barnabas.wire.schema import Versions
 from unit.client.fake_broker import HANG_UP, FakeBroker
 
-Scenario = Callable[[FakeBroker, Cluster], Awaitable[None]]
+Scenario = Callable[[FakeBroker, ClusterClient], Awaitable[None]]
 
 
 def play(scenario: Scenario, partitions: int = 1, versions: dict[Any, Versions] | None = None) -> None:
@@ -39,7 +39,7 @@ def play(scenario: Scenario, partitions: int = 1, versions: dict[Any, Versions] 
         async with FakeBroker(versions) as broker:
             broker.create("t", partitions)
             retry = Retry(first_ms=1, pause_ms_max=1, random=Random(1))
-            async with Cluster(broker.bootstrap, retry=retry) as cluster:
+            async with ClusterClient(broker.bootstrap, retry=retry) as cluster:
                 await asyncio.wait_for(scenario(broker, cluster), 20)
 
     asyncio.run(run())
@@ -81,17 +81,17 @@ def headers(broker: FakeBroker) -> list[Any]:
 
 
 def test_a_record_is_delivered_with_key_headers_and_time() -> None:
-    async def scenario(broker: FakeBroker, cluster: Cluster) -> None:
+    async def scenario(broker: FakeBroker, cluster: ClusterClient) -> None:
         async with watched(Producer(cluster)) as producer:
             delivery = await producer.send_and_wait("t", b"v", b"k", headers=(("h", b"1"),), timestamp_ms=77)
-        assert delivery == Delivery(TopicPartition("t", 0), 0, 77)
+        assert delivery == RecordMetadata(TopicPartition("t", 0), 0, 77)
         assert broker.records("t") == [(0, 77, b"k", b"v", (("h", b"1"),))]
 
     play(scenario)
 
 
 def test_records_sent_together_share_a_batch_and_get_successive_offsets() -> None:
-    async def scenario(broker: FakeBroker, cluster: Cluster) -> None:
+    async def scenario(broker: FakeBroker, cluster: ClusterClient) -> None:
         async with watched(Producer(cluster, linger_ms=60_000)) as producer:
             waiters = [await producer.send("t", b"%d" % number) for number in range(100)]
             await producer.flush()
@@ -103,7 +103,7 @@ def test_records_sent_together_share_a_batch_and_get_successive_offsets() -> Non
 
 
 def test_keys_decide_the_partition_and_an_explicit_one_wins() -> None:
-    async def scenario(broker: FakeBroker, cluster: Cluster) -> None:
+    async def scenario(broker: FakeBroker, cluster: ClusterClient) -> None:
         async with watched(Producer(cluster)) as producer:
             by_key = await producer.send_and_wait("t", b"v", b"key")
             explicit = await producer.send_and_wait("t", b"v", b"key", partition=3)
@@ -116,7 +116,7 @@ def test_keys_decide_the_partition_and_an_explicit_one_wins() -> None:
 
 
 def test_sequences_go_on_from_batch_to_batch_under_one_producer_id() -> None:
-    async def scenario(broker: FakeBroker, cluster: Cluster) -> None:
+    async def scenario(broker: FakeBroker, cluster: ClusterClient) -> None:
         async with watched(Producer(cluster)) as producer:
             for _ in range(3):
                 await producer.send_and_wait("t", b"v")
@@ -128,7 +128,7 @@ def test_sequences_go_on_from_batch_to_batch_under_one_producer_id() -> None:
 
 
 def test_a_lost_answer_is_retried_with_the_same_bytes_and_order_is_kept() -> None:
-    async def scenario(broker: FakeBroker, cluster: Cluster) -> None:
+    async def scenario(broker: FakeBroker, cluster: ClusterClient) -> None:
         broker.answer(ProduceRequest, lambda _: HANG_UP, refused(ErrorCode.NOT_LEADER_OR_FOLLOWER))
         async with watched(Producer(cluster, batch_size_bytes=100)) as producer:
             for number in range(10):
@@ -142,7 +142,7 @@ def test_a_lost_answer_is_retried_with_the_same_bytes_and_order_is_kept() -> Non
 
 
 def test_a_refusal_for_good_is_told_to_who_waits_and_its_sequence_is_used_again() -> None:
-    async def scenario(broker: FakeBroker, cluster: Cluster) -> None:
+    async def scenario(broker: FakeBroker, cluster: ClusterClient) -> None:
         broker.answer(ProduceRequest, refused(ErrorCode.INVALID_TIMESTAMP, error_message="too old"))
         async with watched(Producer(cluster)) as producer:
             with pytest.raises(KafkaError, match="INVALID_TIMESTAMP: too old"):
@@ -155,7 +155,7 @@ def test_a_refusal_for_good_is_told_to_who_waits_and_its_sequence_is_used_again(
 
 
 def test_a_refusal_after_an_attempt_of_unknown_fate_begins_with_a_new_producer_id() -> None:
-    async def scenario(broker: FakeBroker, cluster: Cluster) -> None:
+    async def scenario(broker: FakeBroker, cluster: ClusterClient) -> None:
         broker.answer(ProduceRequest, lambda _: HANG_UP, refused(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER))
         async with watched(Producer(cluster)) as producer:
             with pytest.raises(KafkaError, match="OUT_OF_ORDER_SEQUENCE_NUMBER"):
@@ -169,7 +169,7 @@ def test_a_refusal_after_an_attempt_of_unknown_fate_begins_with_a_new_producer_i
 
 
 def test_a_duplicate_of_long_ago_counts_as_delivered_with_an_unknown_offset() -> None:
-    async def scenario(broker: FakeBroker, cluster: Cluster) -> None:
+    async def scenario(broker: FakeBroker, cluster: ClusterClient) -> None:
         broker.answer(ProduceRequest, refused(ErrorCode.DUPLICATE_SEQUENCE_NUMBER))
         async with watched(Producer(cluster)) as producer:
             assert (await producer.send_and_wait("t", b"v")).offset == -1
@@ -178,7 +178,7 @@ def test_a_duplicate_of_long_ago_counts_as_delivered_with_an_unknown_offset() ->
 
 
 def test_a_batch_too_large_is_split_until_it_fits() -> None:
-    async def scenario(broker: FakeBroker, cluster: Cluster) -> None:
+    async def scenario(broker: FakeBroker, cluster: ClusterClient) -> None:
         broker.answer(ProduceRequest, *[refused(ErrorCode.MESSAGE_TOO_LARGE)] * 2)
         async with watched(Producer(cluster, linger_ms=60_000)) as producer:
             waiters = [await producer.send("t", b"%d" % number) for number in range(8)]
@@ -191,7 +191,7 @@ def test_a_batch_too_large_is_split_until_it_fits() -> None:
 
 
 def test_a_single_record_too_large_is_refused() -> None:
-    async def scenario(broker: FakeBroker, cluster: Cluster) -> None:
+    async def scenario(broker: FakeBroker, cluster: ClusterClient) -> None:
         broker.answer(ProduceRequest, refused(ErrorCode.MESSAGE_TOO_LARGE))
         async with watched(Producer(cluster)) as producer:
             with pytest.raises(KafkaError, match="MESSAGE_TOO_LARGE: records for partition t-0"):
@@ -200,7 +200,7 @@ def test_a_single_record_too_large_is_refused() -> None:
     play(scenario)
 
 
-def outcomes(waiters: list["asyncio.Future[Delivery]"]) -> list[object]:
+def outcomes(waiters: list["asyncio.Future[RecordMetadata]"]) -> list[object]:
     """The offset of each record, or its error as text."""
     return [str(each.exception()) if each.exception() else each.result().offset for each in waiters]
 
@@ -212,7 +212,7 @@ def record_errors(*indexes: int) -> list[BatchIndexAndErrorMessage]:
 
 
 def test_only_the_refused_records_of_a_batch_fail_and_the_others_keep_their_order() -> None:
-    async def scenario(broker: FakeBroker, cluster: Cluster) -> None:
+    async def scenario(broker: FakeBroker, cluster: ClusterClient) -> None:
         broker.answer(
             ProduceRequest,
             refused(ErrorCode.INVALID_RECORD, record_errors=record_errors(1, 4)),
@@ -237,7 +237,7 @@ def test_only_the_refused_records_of_a_batch_fail_and_the_others_keep_their_orde
 
 
 def test_a_batch_of_refused_records_alone_is_not_sent_again() -> None:
-    async def scenario(broker: FakeBroker, cluster: Cluster) -> None:
+    async def scenario(broker: FakeBroker, cluster: ClusterClient) -> None:
         broker.answer(ProduceRequest, refused(ErrorCode.INVALID_RECORD, record_errors=record_errors(0, 1)))
         async with watched(Producer(cluster, linger_ms=60_000)) as producer:
             waiters = [await producer.send("t", b"v") for _ in range(2)]
@@ -255,7 +255,7 @@ def test_a_broker_that_does_not_name_the_refused_record_is_searched_by_halves() 
         has_two = any(record.value == b"2" for record in decode_all(bytes(partition.records)))
         return refused(ErrorCode.INVALID_TIMESTAMP, error_message="too old")(request) if has_two else None
 
-    async def scenario(broker: FakeBroker, cluster: Cluster) -> None:
+    async def scenario(broker: FakeBroker, cluster: ClusterClient) -> None:
         def answer(request: ProduceRequest) -> object:
             return refuse_two(request) or broker.produce(request)
 
@@ -269,7 +269,7 @@ def test_a_broker_that_does_not_name_the_refused_record_is_searched_by_halves() 
 
 
 def test_a_flush_covers_what_is_sent_again_after_its_last_record_was_refused() -> None:
-    async def scenario(broker: FakeBroker, cluster: Cluster) -> None:
+    async def scenario(broker: FakeBroker, cluster: ClusterClient) -> None:
         broker.answer(
             ProduceRequest,
             refused(ErrorCode.INVALID_RECORD, record_errors=record_errors(2)),
@@ -284,7 +284,7 @@ def test_a_flush_covers_what_is_sent_again_after_its_last_record_was_refused() -
 
 
 def test_a_partition_left_out_of_the_answer_has_failed() -> None:
-    async def scenario(broker: FakeBroker, cluster: Cluster) -> None:
+    async def scenario(broker: FakeBroker, cluster: ClusterClient) -> None:
         broker.answer(ProduceRequest, lambda _: ProduceResponse())
         async with watched(Producer(cluster)) as producer:
             with pytest.raises(KafkaError, match="says nothing of partition t-0"):
@@ -294,7 +294,7 @@ def test_a_partition_left_out_of_the_answer_has_failed() -> None:
 
 
 def test_retries_end_with_the_delivery_timeout() -> None:
-    async def scenario(broker: FakeBroker, cluster: Cluster) -> None:
+    async def scenario(broker: FakeBroker, cluster: ClusterClient) -> None:
         broker.answer(ProduceRequest, *[lambda _: HANG_UP] * 500)
         async with watched(Producer(cluster, delivery_timeout_ms=30)) as producer:
             with pytest.raises(ConnectionLost):
@@ -304,7 +304,7 @@ def test_retries_end_with_the_delivery_timeout() -> None:
 
 
 def test_without_producer_ids_nothing_is_sent() -> None:
-    async def scenario(broker: FakeBroker, cluster: Cluster) -> None:
+    async def scenario(broker: FakeBroker, cluster: ClusterClient) -> None:
         denied = InitProducerIdResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
         broker.answer(InitProducerIdRequest, lambda _: denied)
         async with watched(Producer(cluster)) as producer:
@@ -316,7 +316,7 @@ def test_without_producer_ids_nothing_is_sent() -> None:
 
 
 def test_acks_1_needs_no_producer_id() -> None:
-    async def scenario(broker: FakeBroker, cluster: Cluster) -> None:
+    async def scenario(broker: FakeBroker, cluster: ClusterClient) -> None:
         async with watched(Producer(cluster, acks=1)) as producer:
             assert (await producer.send_and_wait("t", b"v")).offset == 0
         assert broker.received(InitProducerIdRequest) == []
@@ -326,7 +326,7 @@ def test_acks_1_needs_no_producer_id() -> None:
 
 
 def test_acks_0_waits_for_no_answer() -> None:
-    async def scenario(broker: FakeBroker, cluster: Cluster) -> None:
+    async def scenario(broker: FakeBroker, cluster: ClusterClient) -> None:
         async with watched(Producer(cluster, acks=0)) as producer:
             assert (await producer.send_and_wait("t", b"v")).offset == -1
             await producer.send_and_wait("t", b"w")
@@ -338,12 +338,12 @@ def test_acks_0_waits_for_no_answer() -> None:
 
 def test_other_acks_are_refused() -> None:
     with pytest.raises(ValueError, match="acks=2: -1"):
-        Producer(Cluster("localhost"), acks=2)
+        Producer(ClusterClient("localhost"), acks=2)
 
 
 @pytest.mark.parametrize("compression", list(Compression))
 def test_every_codec_arrives(compression: Compression) -> None:
-    async def scenario(broker: FakeBroker, cluster: Cluster) -> None:
+    async def scenario(broker: FakeBroker, cluster: ClusterClient) -> None:
         async with watched(Producer(cluster, compression=compression, linger_ms=60_000)) as producer:
             for _ in range(50):
                 await producer.send("t", b"value" * 10)
@@ -354,7 +354,7 @@ def test_every_codec_arrives(compression: Compression) -> None:
 
 
 def test_brokers_that_know_no_topic_ids_are_told_names() -> None:
-    async def scenario(broker: FakeBroker, cluster: Cluster) -> None:
+    async def scenario(broker: FakeBroker, cluster: ClusterClient) -> None:
         async with watched(Producer(cluster)) as producer:
             await producer.send_and_wait("t", b"v")
         assert broker.received(ProduceRequest)[0].topic_data[0].name == "t"
@@ -363,7 +363,7 @@ def test_brokers_that_know_no_topic_ids_are_told_names() -> None:
 
 
 def test_a_missing_topic_is_waited_for_where_the_broker_makes_it() -> None:
-    async def scenario(broker: FakeBroker, cluster: Cluster) -> None:
+    async def scenario(broker: FakeBroker, cluster: ClusterClient) -> None:
         broker.auto_create = True
         async with watched(Producer(cluster)) as producer:
             assert (await producer.send_and_wait("fresh", b"v")).offset == 0
@@ -372,7 +372,7 @@ def test_a_missing_topic_is_waited_for_where_the_broker_makes_it() -> None:
 
 
 def test_a_missing_topic_is_an_error_where_the_broker_does_not_make_it() -> None:
-    async def scenario(broker: FakeBroker, cluster: Cluster) -> None:
+    async def scenario(broker: FakeBroker, cluster: ClusterClient) -> None:
         async with watched(Producer(cluster, topic_timeout_ms=10)) as producer:
             with pytest.raises(KafkaError, match="topic 'missing' does not exist"):
                 await producer.send("missing", b"v")
@@ -381,7 +381,7 @@ def test_a_missing_topic_is_an_error_where_the_broker_does_not_make_it() -> None
 
 
 def test_a_broker_that_is_away_is_waited_for_longer_than_a_missing_topic() -> None:
-    async def scenario(broker: FakeBroker, cluster: Cluster) -> None:
+    async def scenario(broker: FakeBroker, cluster: ClusterClient) -> None:
         async with watched(Producer(cluster, topic_timeout_ms=0)) as producer:
             await producer.send_and_wait("t", b"before")
             broker.answer(MetadataRequest, *[lambda _: HANG_UP] * 10)
@@ -392,7 +392,7 @@ def test_a_broker_that_is_away_is_waited_for_longer_than_a_missing_topic() -> No
 
 
 def test_a_full_buffer_holds_back_who_sends() -> None:
-    async def scenario(broker: FakeBroker, cluster: Cluster) -> None:
+    async def scenario(broker: FakeBroker, cluster: ClusterClient) -> None:
         async with watched(Producer(cluster, batch_size_bytes=500, buffer_size_bytes=1_000)) as producer:
             for _ in range(50):
                 await producer.send("t", b"v" * 100)
@@ -403,7 +403,7 @@ def test_a_full_buffer_holds_back_who_sends() -> None:
 
 
 def test_an_error_in_the_block_gives_up_what_was_not_sent() -> None:
-    async def scenario(broker: FakeBroker, cluster: Cluster) -> None:
+    async def scenario(broker: FakeBroker, cluster: ClusterClient) -> None:
         producer = Producer(cluster, linger_ms=60_000)
         delivery = await producer.send("t", b"v")
         await producer.__aexit__(ZeroDivisionError, ZeroDivisionError(), None)

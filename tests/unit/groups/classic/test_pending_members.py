@@ -6,7 +6,7 @@ import pytest
 
 from barnabas.groups.classic import join as module
 from barnabas.groups.classic.group import ClassicGroup
-from barnabas.groups.classic.join import Client, Join
+from barnabas.groups.classic.join import Join, JoiningClient
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from support.group_worlds import GroupWorld
@@ -32,7 +32,7 @@ def join(
         protocol_type="consumer",
         protocols=[JoinGroupRequestProtocol(name="range", metadata=b"")],
     )
-    client = Client(client_id, "/h", version)
+    client = JoiningClient(client_id, "/h", version)
     return world.ask(lambda shard, step, pending: shard.join_group(step, Join(request, client, pending)))
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.coordinator.result import Step
+from barnabas.coordinator.result import CoordinatorResult
 from barnabas.groups.consumer import heartbeat_update as progress
 from barnabas.groups.consumer.group import ConsumerGroup, GroupState
 from barnabas.groups.consumer.reconciliation import TRANSITIONS
@@ -54,7 +54,7 @@ def test_every_transition_of_a_consumer_group_is_told_of(monkeypatch: pytest.Mon
     seen: set[tuple[GroupState, GroupState]] = set()
     perform = GroupWorld._perform
 
-    def watched(world: GroupWorld, step: Step) -> None:
+    def watched(world: GroupWorld, step: CoordinatorResult) -> None:
         before = state_of(world)
         perform(world, step)
         after = state_of(world)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from barnabas.groups.consumer.assignors.group_spec import Partitions
-from barnabas.groups.consumer.member import Member, MemberState
+from barnabas.groups.consumer.member import ConsumerGroupMember, MemberState
 from barnabas.groups.consumer.reconciliation import TRANSITIONS, Aim, reconcile
 from barnabas.wire.errors import ErrorCode, KafkaError
 
@@ -21,8 +21,8 @@ def held(*indexes: int, epoch: int = 1) -> dict[bytes, dict[int, int]]:
     return {T: dict.fromkeys(indexes, epoch)} if indexes else {}
 
 
-def member(**fields: Any) -> Member:
-    return Member("m", **{"member_epoch": 1, "previous_epoch": 1, **fields})
+def member(**fields: Any) -> ConsumerGroupMember:
+    return ConsumerGroupMember("m", **{"member_epoch": 1, "previous_epoch": 1, **fields})
 
 
 def aim(epoch: int, target: Partitions, owned: Partitions | None = None, **fields: Any) -> Aim:

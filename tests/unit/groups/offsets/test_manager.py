@@ -4,10 +4,10 @@ import pytest
 
 from barnabas.groups.offsets.manager import LOOKED_AT_OFFSETS_MAX
 from barnabas.groups.statistics import GroupCounts
-from barnabas.metadata.image import Image
+from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.topic_deletion import TopicToDelete, decide_delete
-from barnabas.metadata.trash import Deletion
-from barnabas.metadata.undeletion import TrashedWish, decide_purge
+from barnabas.metadata.trash import TrashEntry
+from barnabas.metadata.undeletion import TrashedTopicRequest, decide_purge
 from barnabas.wire.coordinator_records.committed_offset import CommittedOffset, encode_partition
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitRequestPartition
@@ -268,12 +268,12 @@ def test_offsets_go_when_their_topic_goes_to_the_trash_and_not_when_it_leaves_it
     before = cluster(1, new_topic("t"))
     log = OffsetLog(before)
     log.commit({"t": {0: 5}})
-    gone = replayed(before, decide_delete(before, [TopicToDelete("t")], trash=Deletion(0, "User:alice")))
+    gone = replayed(before, decide_delete(before, [TopicToDelete("t")], trash=TrashEntry(0, "User:alice")))
     log.do(lambda step, pending: log.manager.follow(step, before, gone))
     assert log.fetch() == {}
     log.image = with_topics(gone, new_topic("first"), new_topic("t"))
     log.commit({"t": {0: 7}})
-    purged = replayed(log.image, decide_purge(log.image, [TrashedWish("t")]))
+    purged = replayed(log.image, decide_purge(log.image, [TrashedTopicRequest("t")]))
     log.do(lambda step, pending: log.manager.follow(step, log.image, purged))
     assert log.fetch() == {("t", 0): 7}
 
@@ -326,7 +326,7 @@ def test_a_group_with_members_has_gone_on_without_its_offsets() -> None:
     assert log.last.records == []
 
 
-def without(image: Image, topic: str) -> Image:
+def without(image: MetadataImage, topic: str) -> MetadataImage:
     return replayed(image, decide_delete(image, [TopicToDelete(topic)]))
 
 

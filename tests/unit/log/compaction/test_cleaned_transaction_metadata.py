@@ -1,4 +1,4 @@
-from barnabas.log.compaction.cleaned_transaction_metadata import CleanedTransactions
+from barnabas.log.compaction.cleaned_transaction_metadata import CleanedTransactionMetadata
 from barnabas.log.segments.transaction_index import AbortedTransaction
 from barnabas.wire.records.batch import BatchHeader, read_header
 from barnabas.wire.records.control import ControlType
@@ -21,24 +21,24 @@ marker = data  # what counts of a header is the same
 
 
 def test_the_records_of_an_aborted_transaction_go_and_its_marker_with_the_next_pass() -> None:
-    first = CleanedTransactions([aborted(0)])
+    first = CleanedTransactionMetadata([aborted(0)])
     assert first.is_aborted(data(0))
     assert not first.is_aborted(data(1, producer_id=8))
     assert not first.is_spent(marker(2), ControlType.ABORT)
     assert first.take_retained() == [aborted(0)]
     assert first.take_retained() == []
-    assert CleanedTransactions([aborted(0)]).is_spent(marker(2), ControlType.ABORT)
+    assert CleanedTransactionMetadata([aborted(0)]).is_spent(marker(2), ControlType.ABORT)
 
 
 def test_a_commit_marker_may_go_once_no_batch_of_its_transaction_is_left() -> None:
-    transactions = CleanedTransactions([])
+    transactions = CleanedTransactionMetadata([])
     assert not transactions.is_aborted(data(0))
     assert not transactions.is_spent(marker(1), ControlType.COMMIT)
     assert transactions.is_spent(marker(2), ControlType.COMMIT)
 
 
 def test_transactions_of_one_producer_follow_each_other() -> None:
-    transactions = CleanedTransactions([aborted(4), aborted(0)])
+    transactions = CleanedTransactionMetadata([aborted(4), aborted(0)])
     assert transactions.is_aborted(data(0))
     assert not transactions.is_spent(marker(1), ControlType.ABORT)
     assert not transactions.is_aborted(data(2))
@@ -49,11 +49,11 @@ def test_transactions_of_one_producer_follow_each_other() -> None:
 
 
 def test_records_outside_of_transactions_are_nobodys() -> None:
-    transactions = CleanedTransactions([aborted(0)])
+    transactions = CleanedTransactionMetadata([aborted(0)])
     assert not transactions.is_aborted(data(0, transactional=False))
 
 
 def test_an_emptied_control_batch_may_go_and_one_of_another_type_stays() -> None:
-    transactions = CleanedTransactions([])
+    transactions = CleanedTransactionMetadata([])
     assert transactions.is_spent(marker(0), None)
     assert not transactions.is_spent(marker(1), ControlType.LEADER_CHANGE)

@@ -16,7 +16,7 @@ from barnabas.log.compaction.log_worker import LogWorker
 from barnabas.log.compaction.offset_map import ENTRY_BYTES
 from barnabas.log.compaction.offset_map_numpy import SLOT_BYTES
 from barnabas.log.log_config import LogConfig
-from barnabas.log.log_manager import LogDirectories
+from barnabas.log.log_manager import LogManager
 from barnabas.log.partition_log import PartitionLog
 from barnabas.wire.records.record import Record, encode_batch
 from support.compaction import CLEANER_SETTINGS as SETTINGS
@@ -33,7 +33,7 @@ class Home:
     def __init__(self, tmp_path: Path, clock: ManualClock) -> None:
         self.paths = [tmp_path / "a", tmp_path / "b"]
         self.clock = clock
-        self.directories = LogDirectories.open(
+        self.directories = LogManager.open(
             self.paths, cluster_id="c", node_id=1, clock=clock, random=Random(0)
         )
         self.directories.load(lambda topic: COMPACT)

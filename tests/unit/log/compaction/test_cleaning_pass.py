@@ -5,7 +5,7 @@ import pytest
 
 from barnabas.base.clock import ManualClock
 from barnabas.log.compaction.cleaner import cleanable_of, plan_pass
-from barnabas.log.compaction.cleaning_pass import Cleaning
+from barnabas.log.compaction.cleaning_pass import Cleaner
 from barnabas.log.compaction.offset_map import PlainOffsetMap
 from barnabas.log.partition_log import PartitionLog
 from barnabas.log.segments.timestamps import run_search
@@ -274,7 +274,7 @@ def test_the_files_of_a_segment_that_is_given_up_half_way_are_removed(
     put(log, ("a", "1"))
     log.roll()
     plan = plan_pass(log, cleanable_of(log, clock.now_ms), clock.now_ms)
-    cleaning = Cleaning(plan, PlainOffsetMap(9), 4_096)
+    cleaning = Cleaner(plan, PlainOffsetMap(9), 4_096)
     finish(cleaning.index())
     steps = cleaning.clean(cleaning.sources)
     next(steps)

@@ -2,7 +2,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from barnabas.log.compaction.log_to_clean import Cleanable, LogBounds, decide_cleanable, group_segments
+from barnabas.log.compaction.log_to_clean import LogBounds, LogToClean, decide_cleanable, group_segments
 from barnabas.log.log_config import LogConfig
 
 NOW_MS = 1_000_000
@@ -33,7 +33,7 @@ def decide(
     active: int = 50,
     cleaner: int = 0,
     **config: object,
-) -> Cleanable:
+) -> LogToClean:
     bounds = LogBounds(start, end, stable, active, cleaner)
     return decide_cleanable(segments, bounds, LogConfig(cleanup_policy=COMPACT, **config), NOW_MS)  # type: ignore[arg-type]
 
@@ -43,13 +43,13 @@ THREE = (Fake(0), Fake(10), Fake(20, size_bytes=200))
 
 def test_all_but_the_active_segment_can_be_compacted() -> None:
     found = decide(*THREE, active=30)
-    assert found == Cleanable(0, 30, clean_bytes=0, dirty_bytes=400, overdue_ms=0)
+    assert found == LogToClean(0, 30, clean_bytes=0, dirty_bytes=400, overdue_ms=0)
     assert found.dirty_ratio == 1.0
 
 
 def test_what_was_compacted_once_is_clean() -> None:
     found = decide(*THREE, active=30, cleaner=20)
-    assert found == Cleanable(20, 30, clean_bytes=200, dirty_bytes=200, overdue_ms=0)
+    assert found == LogToClean(20, 30, clean_bytes=200, dirty_bytes=200, overdue_ms=0)
     assert found.dirty_ratio == 0.5
     assert decide(*THREE, active=30, cleaner=30).dirty_bytes == 0
 

@@ -11,11 +11,11 @@ from barnabas.log.compaction.cleaner import LogCleaner
 from barnabas.log.compaction.log_worker import LogWorker
 from barnabas.log.files import CLEANED_SUFFIX, SWAP_SUFFIX
 from barnabas.log.imports.importer import Replacements
-from barnabas.log.imports.manifest import Claim, Manifest, digest_of
+from barnabas.log.imports.manifest import Claim, ImportManifest, digest_of
 from barnabas.log.log_config import LogConfig
-from barnabas.log.log_manager import LogDirectories
+from barnabas.log.log_manager import LogManager
 from barnabas.log.partition_log import PartitionLog
-from barnabas.wire.records.control import EndMarker
+from barnabas.wire.records.control import EndTransactionMarker
 from barnabas.wire.records.record import Record, encode_batch
 from support.compaction import CLEANER_SETTINGS as SETTINGS
 from support.compaction import compact, offsets_of, parts_of
@@ -29,7 +29,7 @@ class Home:
 
     def __init__(self, tmp_path: Path, clock: ManualClock) -> None:
         self.path, self.clock = tmp_path / "logs", clock
-        self.directories = LogDirectories.open(
+        self.directories = LogManager.open(
             [self.path, tmp_path / "other"], cluster_id="c", node_id=1, clock=clock, random=Random(0)
         )
         self.directories.load(lambda topic: COMPACT)
@@ -51,10 +51,10 @@ class Home:
             log.roll()
         log.update_high_watermark(log.log_end_offset)
 
-    def prepare(self, log: PartitionLog) -> tuple[Claim, Manifest]:
+    def prepare(self, log: PartitionLog) -> tuple[Claim, ImportManifest]:
         claim = Claim(log.directory)
         assert log.topic_id
-        return claim, Manifest(log.topic_id, parts_of(log, self.clock.now_ms, claim.path))
+        return claim, ImportManifest(log.topic_id, parts_of(log, self.clock.now_ms, claim.path))
 
 
 @asynccontextmanager
@@ -103,15 +103,15 @@ async def test_what_is_handed_over_takes_the_place_of_what_was_read(
         }
 
 
-Spoil = Callable[[Home, PartitionLog, Claim, Manifest], Manifest | None]
+Spoil = Callable[[Home, PartitionLog, Claim, ImportManifest], ImportManifest | None]
 
 
-def _part(manifest: Manifest, **changes: object) -> Manifest:
+def _part(manifest: ImportManifest, **changes: object) -> ImportManifest:
     first, *others = manifest.parts
     return manifest._replace(parts=(first._replace(**changes), *others))  # type: ignore[arg-type]
 
 
-def _foreign(the: Home, log: PartitionLog, claim: Claim, manifest: Manifest) -> Manifest:
+def _foreign(the: Home, log: PartitionLog, claim: Claim, manifest: ImportManifest) -> ImportManifest:
     """A record that the log never had, at an offset that it has."""
     part = manifest.parts[0]
     file = claim.path / part.file
@@ -121,7 +121,7 @@ def _foreign(the: Home, log: PartitionLog, claim: Claim, manifest: Manifest) -> 
     return _part(manifest, size_bytes=len(batch), digest=digest_of(file, len(batch)))
 
 
-def _shortened(the: Home, log: PartitionLog, claim: Claim, manifest: Manifest) -> Manifest:
+def _shortened(the: Home, log: PartitionLog, claim: Claim, manifest: ImportManifest) -> ImportManifest:
     """The log's last batch, which tells where it was cleaned up to, is left out."""
     last = manifest.parts[-1]
     (claim.path / last.file).write_bytes(b"")
@@ -129,14 +129,14 @@ def _shortened(the: Home, log: PartitionLog, claim: Claim, manifest: Manifest) -
     return manifest._replace(parts=(*manifest.parts[:-1], empty))
 
 
-def _torn(the: Home, log: PartitionLog, claim: Claim, manifest: Manifest) -> None:
+def _torn(the: Home, log: PartitionLog, claim: Claim, manifest: ImportManifest) -> None:
     file = claim.path / manifest.parts[0].file
     data = bytearray(file.read_bytes())
     data[-1] ^= 1
     file.write_bytes(data)
 
 
-def _cleaned(the: Home, log: PartitionLog, claim: Claim, manifest: Manifest) -> None:
+def _cleaned(the: Home, log: PartitionLog, claim: Claim, manifest: ImportManifest) -> None:
     the.append(log, "abacbd")
     compact(log, the.clock.now_ms)
 
@@ -194,7 +194,7 @@ async def test_aborted_records_are_not_taken_back(tmp_path: Path, clock: ManualC
             transactional=True,
         )  # fmt: skip
         log.append_as_leader(memoryview(batch), 0, verification=verification)
-        log.append_end_marker(EndMarker(7, 0, 0, False, clock.now_ms), 0)
+        log.append_end_marker(EndTransactionMarker(7, 0, 0, False, clock.now_ms), 0)
         log.roll()
         log.update_high_watermark(log.log_end_offset)
         claim, manifest = the.prepare(log)

@@ -7,9 +7,9 @@ import pytest
 from barnabas.log.imports.manifest import (
     Claim,
     HeaderDigest,
-    Manifest,
-    Outcome,
-    Part,
+    ImportedSegment,
+    ImportManifest,
+    ImportResult,
     Replaced,
     conclude,
     digest_of,
@@ -24,10 +24,10 @@ from barnabas.wire.records.batch import read_header
 from barnabas.wire.records.record import Record, encode_batch
 
 ID = bytes(range(16))
-FIRST = Part(
+FIRST = ImportedSegment(
     "a", 0, 10, 3, "d", (Replaced(0, 5, "e"), Replaced(4, 6, "f")), (AbortedTransaction(1, 2, 3, 4),)
 )
-SECOND = Part("b", 10, 12, 0, "d", (Replaced(10, 5, "e"),))
+SECOND = ImportedSegment("b", 10, 12, 0, "d", (Replaced(10, 5, "e"),))
 
 
 def batch(size_bytes: int) -> bytes:
@@ -65,7 +65,7 @@ def test_a_digest_tells_contents_apart_but_not_leaders() -> None:
 
 def test_a_manifest_is_read_as_it_was_published(tmp_path: Path) -> None:
     claim = Claim(tmp_path)
-    manifest = Manifest(ID, (FIRST, SECOND), 7)
+    manifest = ImportManifest(ID, (FIRST, SECOND), 7)
     claim.publish(manifest)
     assert read_manifest(claim.path) == manifest
     claim.release()
@@ -87,10 +87,10 @@ def test_a_manifest_is_read_as_it_was_published(tmp_path: Path) -> None:
     ],
 )
 def test_a_manifest_that_makes_no_sense_is_malformed(
-    tmp_path: Path, parts: tuple[Part, ...], what: str
+    tmp_path: Path, parts: tuple[ImportedSegment, ...], what: str
 ) -> None:
     claim = Claim(tmp_path)
-    claim.publish(Manifest(ID, parts))
+    claim.publish(ImportManifest(ID, parts))
     with pytest.raises(MalformedFile, match=what):
         read_manifest(claim.path)
 
@@ -121,14 +121,14 @@ def test_only_one_can_prepare_and_what_he_leaves_goes_with_him(tmp_path: Path) -
 def test_the_outcome_is_all_that_is_left(tmp_path: Path) -> None:
     claim = Claim(tmp_path)
     (claim.path / "a").touch()
-    claim.publish(Manifest(ID, (FIRST,)))
+    claim.publish(ImportManifest(ID, (FIRST,)))
     assert claim.outcome() is None
-    conclude(claim.path, Outcome(adopted=False, why="no"))
-    assert claim.outcome() == Outcome(adopted=False, why="no")
+    conclude(claim.path, ImportResult(adopted=False, why="no"))
+    assert claim.outcome() == ImportResult(adopted=False, why="no")
     assert json.loads((claim.path / "outcome.json").read_text()) == {"adopted": False, "why": "no"}
     claim.release()
     assert list(tmp_path.iterdir()) == []
-    conclude(claim.path, Outcome(adopted=True))
+    conclude(claim.path, ImportResult(adopted=True))
     outcome = claim.outcome()
     assert outcome is not None
     assert "the log is gone" in outcome.why

@@ -10,16 +10,16 @@ from barnabas.log.producers.producer_snapshot import (
     snapshot_offsets,
     write_snapshot,
 )
-from barnabas.log.producers.producer_state_manager import ProducedBatch, ProducerEntry
+from barnabas.log.producers.producer_state_manager import BatchMetadata, ProducerStateEntry
 from barnabas.log.startup.checkpoints import MalformedFile
 
 
-def entry() -> ProducerEntry:
-    made = ProducerEntry(77)
+def entry() -> ProducerStateEntry:
+    made = ProducerStateEntry(77)
     made.producer_epoch, made.coordinator_epoch = 3, 4
     made.last_timestamp_ms, made.current_txn_start_offset = 1_700, 90
-    made.batches.append(ProducedBatch(10, 100, 5, 1_600))
-    made.batches.append(ProducedBatch(12, 102, 1, 1_700))
+    made.batches.append(BatchMetadata(10, 100, 5, 1_600))
+    made.batches.append(BatchMetadata(12, 102, 1, 1_700))
     return made
 
 
@@ -32,13 +32,13 @@ def test_the_file_is_kafkas_producer_snapshot_version_1(tmp_path: Path) -> None:
 
 def test_the_last_batch_of_each_producer_survives(tmp_path: Path) -> None:
     (read,) = read_snapshot(write_snapshot(tmp_path, 103, [entry()]))
-    assert list(read.batches) == [ProducedBatch(12, 102, 1, 1_700)]
+    assert list(read.batches) == [BatchMetadata(12, 102, 1, 1_700)]
     assert (read.producer_id, read.producer_epoch, read.coordinator_epoch) == (77, 3, 4)
     assert (read.last_timestamp_ms, read.current_txn_start_offset) == (1_700, 90)
 
 
 def test_a_producer_without_batches_survives(tmp_path: Path) -> None:
-    (read,) = read_snapshot(write_snapshot(tmp_path, 1, [ProducerEntry(5)]))
+    (read,) = read_snapshot(write_snapshot(tmp_path, 1, [ProducerStateEntry(5)]))
     assert (read.producer_id, read.producer_epoch, list(read.batches)) == (5, -1, [])
 
 

@@ -7,9 +7,9 @@ from barnabas.metadata.audit.auditor import Auditor
 from barnabas.metadata.audit.records import AUDIT, Actor, AuditRecord, Difference
 from barnabas.metadata.configs import TOPIC_CONFIGS
 from barnabas.metadata.decision import Decision
-from barnabas.metadata.image import Image
+from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.producer_ids import PRODUCER_IDS
-from barnabas.metadata.store import Change
+from barnabas.metadata.store import StoreChange
 from barnabas.metadata.writer import MetadataWriter
 from support.loop import on_loop
 from support.memory_store import MemoryStore
@@ -22,7 +22,7 @@ def auditor() -> Auditor:
     return Auditor(ManualClock(NOW_MS), random.Random(1))
 
 
-def retention(value: str) -> Change:
+def retention(value: str) -> StoreChange:
     return TOPIC_CONFIGS.put("orders", {"retention.ms": value})
 
 
@@ -63,7 +63,7 @@ async def test_what_stood_there_before_is_told_as_it_was_when_it_was_replaced() 
     await mine.start()
     raced = False
 
-    def decide(image: Image) -> Decision[None]:
+    def decide(image: MetadataImage) -> Decision[None]:
         nonlocal raced
         if not raced:
             raced = True
@@ -78,7 +78,7 @@ async def test_what_stood_there_before_is_told_as_it_was_when_it_was_replaced() 
 
 def test_a_change_that_people_would_not_see_has_no_record() -> None:
     decision = Decision(None, (PRODUCER_IDS.put("next", 7),))
-    assert auditor().recorded(Image(), decision, ALICE) is decision
+    assert auditor().recorded(MetadataImage(), decision, ALICE) is decision
 
 
 def test_a_record_comes_back_from_the_store_as_it_was() -> None:

@@ -11,14 +11,14 @@ from barnabas.metadata.audit.records import Difference
 from barnabas.metadata.configs import BROKER_CONFIGS, CONFIG_NOUNS, TOPIC_CONFIGS
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.features import FINALIZED_FEATURES
-from barnabas.metadata.image import NOUNS, Image
-from barnabas.metadata.quotas import Alteration, decide_alter, entity_of
+from barnabas.metadata.image import NOUNS, MetadataImage
+from barnabas.metadata.quotas import QuotaAlteration, decide_alter, entity_of
 from barnabas.metadata.scram import ScramUpsertion, decide_add_user, decide_alter_credentials
-from barnabas.metadata.store import Change
+from barnabas.metadata.store import StoreChange
 from barnabas.metadata.topic_creation import decide_create
 from barnabas.metadata.topic_deletion import TopicToDelete, decide_delete
-from barnabas.metadata.topics import PARTITION_STATES, PartitionState, partition_key
-from barnabas.metadata.trash import Deletion
+from barnabas.metadata.topics import PARTITION_STATES, PartitionRegistration, partition_key
+from barnabas.metadata.trash import TrashEntry
 from barnabas.wire.acls import AclBinding, AclFilter, AclOperation, AclPermission, PatternType, ResourceType
 from support.images import RULES, broker, cluster, new_topic, replayed, with_topics
 
@@ -33,12 +33,12 @@ ORDERS = AclBinding(
 )
 
 
-def of(image: Image, decision: Decision[object]) -> list[Difference]:
+def of(image: MetadataImage, decision: Decision[object]) -> list[Difference]:
     """What a decision would make different."""
     return list(differences(image, decision.changes))
 
 
-def in_configs(image: Image, resource: Resource, **overrides: str) -> list[Difference]:
+def in_configs(image: MetadataImage, resource: Resource, **overrides: str) -> list[Difference]:
     """What it makes different that a resource has these configs and no others; keys have underscores for dots."""
     values = {key.replace("_", "."): value for key, value in overrides.items()}
     noun = CONFIG_NOUNS[resource.kind]
@@ -52,24 +52,28 @@ def test_what_is_made_and_removed_is_told_of_every_noun(name: str) -> None:
     table = getattr(image, name)
     assert table, f"the image of this test needs a row of {name}"
     for row, value in table.items():
-        removed = list(differences(image, (Change(f"{name}/{row}", None),)))
-        made = list(differences(Image(), (NOUNS[name].put(row, value),)))
+        removed = list(differences(image, (StoreChange(f"{name}/{row}", None),)))
+        made = list(differences(MetadataImage(), (NOUNS[name].put(row, value),)))
         assert removed
         assert [each._replace(before=each.after, after=each.before) for each in made] == removed
         assert not list(differences(image, (NOUNS[name].put(row, value),))), "nothing has changed"
 
 
-def rich_image() -> Image:
+def rich_image() -> MetadataImage:
     """A cluster with a row in every table that is told of."""
     image = cluster(1, new_topic("orders", configs={"retention.ms": "1"}))
     image = replayed(image, decide_create_acls(image.acls, [ORDERS]))
     image = replayed(
         image,
-        decide_alter(image.quotas, [Alteration(entity_of({"user": None}), [("request_percentage", 5.0)])]),
+        decide_alter(
+            image.quotas, [QuotaAlteration(entity_of({"user": None}), [("request_percentage", 5.0)])]
+        ),
     )
     image = replayed(image, decide_add_user(image.scram_credentials, "alice", "secret", random.Random(1)))
     image = with_topics(image, new_topic("first"), new_topic("clicks"))
-    image = replayed(image, decide_delete(image, [TopicToDelete("clicks")], trash=Deletion(0, "User:alice")))
+    image = replayed(
+        image, decide_delete(image, [TopicToDelete("clicks")], trash=TrashEntry(0, "User:alice"))
+    )
     changes = [noun.put("x", {"key": "value"}) for noun in CONFIG_NOUNS.values()]
     return replayed(image, Decision(None, (*changes, FINALIZED_FEATURES.put("group.version", 1))))
 
@@ -100,7 +104,9 @@ def test_of_a_deleted_topic_all_that_it_had_is_told_and_nothing_of_what_brokers_
 
 def test_only_the_keys_that_have_changed_are_told() -> None:
     topic = Resource(ResourceKind.TOPIC, "orders")
-    image = replayed(Image(), Decision(None, (TOPIC_CONFIGS.put("orders", {"a": "1", "b": "2", "c": "3"}),)))
+    image = replayed(
+        MetadataImage(), Decision(None, (TOPIC_CONFIGS.put("orders", {"a": "1", "b": "2", "c": "3"}),))
+    )
     assert in_configs(image, topic, a="1", b="9", d="4") == [
         Difference("topic/orders", "b", "2", "9"),
         Difference("topic/orders", "c", "3", None),
@@ -110,27 +116,29 @@ def test_only_the_keys_that_have_changed_are_told() -> None:
 
 def test_that_a_secret_has_changed_is_told_but_not_from_what_to_what() -> None:
     key = "listener.name.external.ssl.keystore.password"
-    image = replayed(Image(), Decision(None, (BROKER_CONFIGS.put("1", {key: "old"}),)))
+    image = replayed(MetadataImage(), Decision(None, (BROKER_CONFIGS.put("1", {key: "old"}),)))
     change = BROKER_CONFIGS.put("1", {key: "new"})
     assert list(differences(image, (change,))) == [Difference("broker/1", key, HIDDEN, HIDDEN)]
 
 
 def test_a_user_is_told_without_what_checks_a_proof() -> None:
-    image = Image()
+    image = MetadataImage()
     upsertion = ScramUpsertion("alice", 1, 4096, b"salt", b"salted")
     [found] = of(image, decide_alter_credentials(image.scram_credentials, [upsertion]))
     assert found == Difference("user/alice", "SCRAM-SHA-256", None, {"iterations": 4096})
 
 
 def test_a_new_password_is_told_though_it_looks_the_same() -> None:
-    first = decide_alter_credentials(Image().scram_credentials, [ScramUpsertion("a", 1, 4096, b"s", b"1")])
-    image = replayed(Image(), first)
+    first = decide_alter_credentials(
+        MetadataImage().scram_credentials, [ScramUpsertion("a", 1, 4096, b"s", b"1")]
+    )
+    image = replayed(MetadataImage(), first)
     again = decide_alter_credentials(image.scram_credentials, [ScramUpsertion("a", 1, 4096, b"s", b"2")])
     assert [each.key for each in of(image, again)] == ["SCRAM-SHA-256"]
 
 
 def test_an_acl_is_a_key_of_what_it_covers() -> None:
-    image = replayed(Image(), decide_create_acls(Image().acls, [ORDERS]))
+    image = replayed(MetadataImage(), decide_create_acls(MetadataImage().acls, [ORDERS]))
     [found] = of(image, decide_delete_acls(image.acls, [AclFilter()]))
     assert (found.resource, found.key) == ("topic/ord*", "acl User:alice ALLOW READ from *")
     assert ACLS.from_plain(found.before) == ORDERS
@@ -150,8 +158,8 @@ def test_who_has_a_quota_is_named_so_that_no_two_have_one_name(
     parts: dict[str, str | None], resource: str
 ) -> None:
     key = "connection_creation_rate" if "ip" in parts else "request_percentage"
-    decision = decide_alter(Image().quotas, [Alteration(entity_of(parts), [(key, 7.0)])])
-    assert of(Image(), decision) == [Difference(resource, key, None, 7.0)]
+    decision = decide_alter(MetadataImage().quotas, [QuotaAlteration(entity_of(parts), [(key, 7.0)])])
+    assert of(MetadataImage(), decision) == [Difference(resource, key, None, 7.0)]
 
 
 def test_a_partition_is_told_by_its_topic_until_that_is_gone() -> None:
@@ -159,12 +167,12 @@ def test_a_partition_is_told_by_its_topic_until_that_is_gone() -> None:
     topic = image.topics["orders"]
     key = partition_key(topic.topic_id, 0)
     first, second = topic.assignments[0]
-    change = PARTITION_STATES.put(key, PartitionState(second, 1, (second,)))
+    change = PARTITION_STATES.put(key, PartitionRegistration(second, 1, (second,)))
     assert list(differences(image, (change,))) == [
         Difference("topic/orders", "partition 0 isr", [first, second], [second]),
         Difference("topic/orders", "partition 0 leader", first, second),
     ]
-    assert not list(differences(Image(), (change,)))
+    assert not list(differences(MetadataImage(), (change,)))
     assert not list(differences(image, (PARTITION_STATES.remove(key),)))
 
 

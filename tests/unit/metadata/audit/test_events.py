@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from barnabas.metadata.audit.events import AuditEvent, Outcome
+from barnabas.metadata.audit.events import AuditEvent, AuditOutcome
 
 EVENT = AuditEvent(
-    7, 0, 1_000, "User:alice", "c", "127.0.0.1", "CREATE_TOPICS", Outcome.CHANGED, "topic/orders"
+    7, 0, 1_000, "User:alice", "c", "127.0.0.1", "CREATE_TOPICS", AuditOutcome.CHANGED, "topic/orders"
 )
 
 

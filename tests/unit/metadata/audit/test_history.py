@@ -2,13 +2,24 @@
 
 from typing import Any
 
-from barnabas.metadata.audit.events import AuditEvent, Outcome
+from barnabas.metadata.audit.events import AuditEvent, AuditOutcome
 from barnabas.metadata.audit.history import KeyDifference, compared, state_at
 
 
 def event(revision: int, key: str, before: Any, after: Any, resource: str = "topic/a") -> AuditEvent:
     return AuditEvent(
-        revision, 0, 1, "User:a", None, "::1", "AlterConfigs", Outcome.CHANGED, resource, key, before, after
+        revision,
+        0,
+        1,
+        "User:a",
+        None,
+        "::1",
+        "AlterConfigs",
+        AuditOutcome.CHANGED,
+        resource,
+        key,
+        before,
+        after,
     )
 
 
@@ -34,7 +45,16 @@ def test_before_its_first_change_a_key_was_as_that_change_found_it() -> None:
 
 def test_what_was_refused_has_changed_nothing() -> None:
     refused = AuditEvent(
-        1, 0, 1, "User:a", None, "::1", "DeleteTopics", Outcome.REFUSED, "topic/a", error="POLICY_VIOLATION"
+        1,
+        0,
+        1,
+        "User:a",
+        None,
+        "::1",
+        "DeleteTopics",
+        AuditOutcome.REFUSED,
+        "topic/a",
+        error="POLICY_VIOLATION",
     )
     assert state_at([refused], "topic/a", 5) == {}
 

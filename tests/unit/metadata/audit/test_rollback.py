@@ -15,10 +15,10 @@ from barnabas.metadata.audit.stored_history import decide_forget_former, decide_
 from barnabas.metadata.config_alteration import AlterationRules
 from barnabas.metadata.configs import BROKER_CONFIGS, GROUP_CONFIGS, TOPIC_CONFIGS, Overrides
 from barnabas.metadata.decision import Decision
-from barnabas.metadata.image import Image
-from barnabas.metadata.quotas import Alteration, decide_alter, entity_key, entity_of
+from barnabas.metadata.image import MetadataImage
+from barnabas.metadata.quotas import QuotaAlteration, decide_alter, entity_key, entity_of
 from barnabas.metadata.scram import SCRAM_CREDENTIALS, Credentials, ScramCredential
-from barnabas.metadata.store import Change
+from barnabas.metadata.store import StoreChange
 from barnabas.metadata.topic_deletion import TopicToDelete, decide_delete
 from barnabas.metadata.topics import TOPICS
 from barnabas.wire.acls import AclBinding, AclFilter, AclOperation, AclPermission, PatternType, ResourceType
@@ -64,7 +64,7 @@ class World:
         self.image = replayed(self.image, self.auditor.recorded(self.image, decision, actor))
         return self.image.revision
 
-    def change(self, *changes: Change) -> int:
+    def change(self, *changes: StoreChange) -> int:
         return self.commit(Decision(None, changes))
 
     def configs(self, **overrides: str) -> int:
@@ -192,9 +192,9 @@ def test_who_may_not_change_a_part_changes_nothing(world: World) -> None:
     assert asked == [{"acls"}]
 
 
-def quota(image: Image, **values: float | None) -> Decision[object]:
+def quota(image: MetadataImage, **values: float | None) -> Decision[object]:
     operations = list(values.items())
-    decision: Decision[object] = decide_alter(image.quotas, [Alteration(ENTITY, operations)])  # type: ignore[assignment]
+    decision: Decision[object] = decide_alter(image.quotas, [QuotaAlteration(ENTITY, operations)])  # type: ignore[assignment]
     return decision
 
 

@@ -15,9 +15,9 @@ from barnabas.metadata.audit.stored_history import (
 )
 from barnabas.metadata.configs import TOPIC_CONFIGS
 from barnabas.metadata.decision import Decision
-from barnabas.metadata.image import Image
+from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.scram import SCRAM_CREDENTIALS, ScramCredential
-from barnabas.metadata.store import Change
+from barnabas.metadata.store import StoreChange
 from barnabas.wire.scram import ScramMechanism
 from support.images import replayed
 
@@ -31,7 +31,7 @@ class World:
     def __init__(self, *, keeps: bool = True) -> None:
         self.clock = ManualClock(NOW_MS)
         self.auditor = Auditor(self.clock, random.Random(1))
-        self.image = Image()
+        self.image = MetadataImage()
         if keeps:
             self.commit(decide_keep_history(self.image, wanted=True))
 
@@ -40,7 +40,9 @@ class World:
         return self.image.revision
 
     def retention(self, value: str | None) -> int:
-        change = Change(KEY, None) if value is None else TOPIC_CONFIGS.put("orders", {"retention.ms": value})
+        change = (
+            StoreChange(KEY, None) if value is None else TOPIC_CONFIGS.put("orders", {"retention.ms": value})
+        )
         return self.commit(Decision(None, (change,)))
 
     def at(self, revision: int) -> str | None:

@@ -8,10 +8,10 @@ from barnabas.security.sasl.authenticator import (
     SASL_HANDSHAKE,
     TRANSITIONS,
     Authenticator,
-    LoginEnded,
     LoginEvent,
-    Outcome,
-    State,
+    LoginOutcome,
+    SaslAuthenticationError,
+    SaslState,
 )
 from barnabas.security.sasl.mechanism import BadCredentials, LoginRefused
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -56,7 +56,7 @@ class Login:
         )
 
     @property
-    def outcomes(self) -> list[tuple[str, Outcome]]:
+    def outcomes(self) -> list[tuple[str, LoginOutcome]]:
         return [(event.mechanism, event.outcome) for event in self.events]
 
     def arrives(self, api_key: int) -> None:
@@ -113,17 +113,17 @@ def test_after_handshake_v0_tokens_come_bare() -> None:
 def test_a_bare_token_that_fails_ends_the_connection_after_a_while_without_an_answer(token: bytes) -> None:
     login = Login()
     login.handshake(version=0)
-    with pytest.raises(LoginEnded) as ended:
+    with pytest.raises(SaslAuthenticationError) as ended:
         login.machine.receive(memoryview(token))
     assert not ended.value.at_once
-    assert login.machine.state is State.FAILED
+    assert login.machine.state is SaslState.FAILED
 
 
 @pytest.mark.parametrize("api_key", [PRODUCE, SASL_AUTHENTICATE, 9999, -1 % 65536])
 def test_nothing_else_may_come_first_and_gets_no_answer(api_key: int) -> None:
     login = Login()
     with pytest.raises(
-        LoginEnded, match=f"api key {api_key} came where ApiVersions or SaslHandshake is due"
+        SaslAuthenticationError, match=f"api key {api_key} came where ApiVersions or SaslHandshake is due"
     ) as ended:
         login.arrives(api_key)
     assert ended.value.at_once
@@ -133,7 +133,7 @@ def test_nothing_else_may_come_first_and_gets_no_answer(api_key: int) -> None:
 def test_after_the_versions_only_a_handshake_may_come(api_key: int) -> None:
     login = Login()
     login.machine.told_versions()
-    with pytest.raises(LoginEnded, match="SaslHandshake is due"):
+    with pytest.raises(SaslAuthenticationError, match="SaslHandshake is due"):
         login.arrives(api_key)
 
 
@@ -146,14 +146,14 @@ def test_where_a_token_is_due_other_requests_are_answered_with_an_error(api_key:
     ) as refused:
         login.arrives(api_key)
     assert refused.value.code is ErrorCode.ILLEGAL_SASL_STATE
-    assert login.machine.state is State.FAILED
+    assert login.machine.state is SaslState.FAILED
 
 
 def test_a_mechanism_that_is_not_offered_fails_and_those_that_are_can_be_told() -> None:
     login = Login()
     assert login.handshake("PLAIN") is ErrorCode.UNSUPPORTED_SASL_MECHANISM
     assert login.machine.offered == ["ECHO", "OTHER"]
-    assert login.machine.state is State.FAILED
+    assert login.machine.state is SaslState.FAILED
     assert login.machine.failure == "SASL mechanism 'PLAIN' is not offered"
 
 
@@ -191,7 +191,7 @@ def test_a_session_that_ends_tells_when_and_takes_requests_until_then() -> None:
     login.clock.advance(SESSION_MS)
     login.arrives(PRODUCE)
     login.clock.advance(1)
-    with pytest.raises(LoginEnded, match="has expired") as ended:
+    with pytest.raises(SaslAuthenticationError, match="has expired") as ended:
         login.arrives(PRODUCE)
     assert ended.value.at_once
 
@@ -228,14 +228,16 @@ def test_a_renewal_cannot_change_the_user() -> None:
     login.log_in()
     with pytest.raises(KafkaError, match=r"Cannot change principals .* from User\.alice: User\.bob"):
         login.log_in(b"bob")
-    assert login.machine.state is State.FAILED
+    assert login.machine.state is SaslState.FAILED
 
 
 def test_a_renewal_cannot_change_the_mechanism() -> None:
     login = Login(SESSION_MS)
     login.log_in()
     assert login.handshake("OTHER") is ErrorCode.NONE
-    with pytest.raises(LoginEnded, match="by ECHO cannot be renewed by another mechanism") as ended:
+    with pytest.raises(
+        SaslAuthenticationError, match="by ECHO cannot be renewed by another mechanism"
+    ) as ended:
         login.arrives(SASL_AUTHENTICATE)
     assert not ended.value.at_once
 
@@ -253,33 +255,35 @@ def test_what_came_of_a_login_is_counted_by_mechanisms_that_there_are() -> None:
     login.log_in()
     login.log_in()
     login.clock.advance(SESSION_MS + 1)
-    with pytest.raises(LoginEnded):
+    with pytest.raises(SaslAuthenticationError):
         login.arrives(PRODUCE)
     assert login.outcomes == [
-        ("ECHO", Outcome.SUCCEEDED),
-        ("ECHO", Outcome.RENEWED),
-        ("ECHO", Outcome.EXPIRED),
+        ("ECHO", LoginOutcome.SUCCEEDED),
+        ("ECHO", LoginOutcome.RENEWED),
+        ("ECHO", LoginOutcome.EXPIRED),
     ]
     login = Login()
     login.handshake("a name that somebody made up")
-    assert login.outcomes == [("", Outcome.FAILED)]
+    assert login.outcomes == [("", LoginOutcome.FAILED)]
 
 
 def test_an_event_names_the_user_that_logged_in_or_claimed_to_be() -> None:
     login = Login(SESSION_MS)
     login.log_in()
-    assert login.events == [LoginEvent("ECHO", Outcome.SUCCEEDED, "alice", "", "10.1.2.3", "CLIENTS")]
+    assert login.events == [LoginEvent("ECHO", LoginOutcome.SUCCEEDED, "alice", "", "10.1.2.3", "CLIENTS")]
     login = Login()
     login.handshake()
     login.authenticate(b"bob")
     with pytest.raises(KafkaError):
         login.authenticate(b"wrong")
     [event] = login.events
-    assert (event.outcome, event.user) == (Outcome.FAILED, "bob")
+    assert (event.outcome, event.user) == (LoginOutcome.FAILED, "bob")
     assert "Authentication failed: wrong" in event.reason
 
 
 def test_every_state_is_in_the_table_and_failure_is_the_end_of_all() -> None:
-    assert set(TRANSITIONS) == set(State)
-    assert all(State.FAILED in after for state, after in TRANSITIONS.items() if state is not State.FAILED)
-    assert TRANSITIONS[State.FAILED] == frozenset()
+    assert set(TRANSITIONS) == set(SaslState)
+    assert all(
+        SaslState.FAILED in after for state, after in TRANSITIONS.items() if state is not SaslState.FAILED
+    )
+    assert TRANSITIONS[SaslState.FAILED] == frozenset()

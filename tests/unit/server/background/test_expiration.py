@@ -9,9 +9,9 @@ from barnabas.metadata import undeletion
 from barnabas.metadata.audit.stored_history import history_start
 from barnabas.metadata.configs import TOPIC_CONFIGS
 from barnabas.metadata.decision import Decision
-from barnabas.metadata.undeletion import TrashedWish, decide_undelete
+from barnabas.metadata.undeletion import TrashedTopicRequest, decide_undelete
 from barnabas.server.background import expiration as forgetting_module
-from barnabas.server.background.expiration import Forgetting
+from barnabas.server.background.expiration import Expiration
 from barnabas.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from support.images import new_topic
 from support.loop import on_loop
@@ -20,8 +20,8 @@ from support.nodes import RunningNode, running_node
 RETENTION_MS = 1000
 
 
-def forgetting(running: RunningNode) -> Forgetting:
-    return Forgetting(
+def forgetting(running: RunningNode) -> Expiration:
+    return Expiration(
         running.node.dynamic_config, running.clock, running.node.metadata, running.node.replicas.trash
     )
 
@@ -138,7 +138,7 @@ async def test_a_topic_that_was_back_meanwhile_is_measured_again(
         await running.create(new_topic("a"))
         await delete(running, "a")
         await keeper.empty_trash()
-        await running.node.metadata.write(lambda image: decide_undelete(image, TrashedWish("a")))
+        await running.node.metadata.write(lambda image: decide_undelete(image, TrashedTopicRequest("a")))
         await delete(running, "a")
         await keeper.empty_trash()
         assert (names_in_trash(running), sizes_bytes) == ([], [])

@@ -12,7 +12,7 @@ from barnabas.metadata.decision import Decision
 from barnabas.metadata.topic_deletion import TopicToDelete, decide_delete
 from barnabas.net.connections import ConnectionLimits, Connections
 from barnabas.server.background import tasks as module
-from barnabas.server.background.tasks import TICK_MS, Housekeeping
+from barnabas.server.background.tasks import TICK_MS, BackgroundTasks
 from barnabas.wire.errors import ErrorCode, KafkaError
 from support.batches import NOW_MS, batch
 from support.images import new_topic
@@ -23,12 +23,12 @@ DELAY_MS = 60_000  #: file.delete.delay.ms, as by default
 
 
 @asynccontextmanager
-async def keeping(tmp_path: Path, **config: str) -> AsyncIterator[tuple[RunningNode, Housekeeping]]:
+async def keeping(tmp_path: Path, **config: str) -> AsyncIterator[tuple[RunningNode, BackgroundTasks]]:
     async with running_node(tmp_path, **config) as node:
         connections = Connections(
             node.clock, frame_bytes_max=100, limits=ConnectionLimits(9), idle_ms_max=1000
         )
-        keeper = Housekeeping(
+        keeper = BackgroundTasks(
             node.node.dynamic_config,
             node.clock,
             node.directories,
@@ -261,13 +261,13 @@ class Quiet:
         return self.intervals.get(key, 10**9)
 
 
-def quiet_keeper(**intervals: int) -> Housekeeping:
+def quiet_keeper(**intervals: int) -> BackgroundTasks:
     nothing: Any = None
     config: Any = Quiet(**intervals)
-    return Housekeeping(config, nothing, nothing, nothing, nothing, nothing, nothing, nothing)
+    return BackgroundTasks(config, nothing, nothing, nothing, nothing, nothing, nothing, nothing)
 
 
-def record(keeper: Housekeeping, name: str, fail: Callable[[], None] = lambda: None) -> list[float]:
+def record(keeper: BackgroundTasks, name: str, fail: Callable[[], None] = lambda: None) -> list[float]:
     """The times in seconds at which a chore runs."""
     times: list[float] = []
 

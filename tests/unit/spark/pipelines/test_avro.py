@@ -14,7 +14,7 @@ from fastavro import schemaless_writer
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyspark_barnabas.pipelines.codecs import CodecSpec, Kind
+from pyspark_barnabas.pipelines.codecs import BinaryFormat, CodecSpec
 from pyspark_barnabas.pipelines.codecs.columns import arrow_type, decoded, encoded
 from pyspark_barnabas.pipelines.codecs.errors import SchemaError
 from pyspark_barnabas.pipelines.codecs.framing import Frame
@@ -122,7 +122,7 @@ def tables(draw: Any) -> tuple[Any, list[Any]]:
 
 
 def spec(schema: Any, frame: Frame = Frame()) -> CodecSpec:  # noqa: B008
-    return CodecSpec(Kind.AVRO, json.dumps(schema).encode(), "", frame)
+    return CodecSpec(BinaryFormat.AVRO, json.dumps(schema).encode(), "", frame)
 
 
 def of(*types: Any) -> dict[str, Any]:
@@ -289,4 +289,4 @@ def test_a_schema_that_cannot_be_columns_is_refused_with_the_place_in_it(schema:
 
 def test_a_schema_that_is_no_json_is_refused() -> None:
     with pytest.raises(SchemaError, match="the schema is no JSON: Expecting property name"):
-        CodecSpec(Kind.AVRO, b"{no", "", Frame()).codec()
+        CodecSpec(BinaryFormat.AVRO, b"{no", "", Frame()).codec()

@@ -23,12 +23,12 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from pyspark_barnabas.pipelines.codecs import CodecSpec, Kind
+from pyspark_barnabas.pipelines.codecs import BinaryFormat, CodecSpec
 from pyspark_barnabas.pipelines.codecs.columns import decoder, differences, encoder, relaxed
 from pyspark_barnabas.pipelines.codecs.framing import Frame
 
 RECORD = {"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}]}
-SPEC = CodecSpec(Kind.AVRO, json.dumps(RECORD).encode(), "", Frame())
+SPEC = CodecSpec(BinaryFormat.AVRO, json.dumps(RECORD).encode(), "", Frame())
 
 
 def a_column(kind: DataType, *, nullable: bool = True) -> StructType:

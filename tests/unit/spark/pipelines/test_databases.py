@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from pyspark_barnabas.pipelines.databases import Database, Secret
+from pyspark_barnabas.pipelines.databases import Database, PasswordRef
 from pyspark_barnabas.pipelines.declaration import JdbcSink, Pipeline
 from pyspark_barnabas.pipelines.failures import FlowError
-from pyspark_barnabas.pipelines.parser import DeclarationError, read_pipeline
+from pyspark_barnabas.pipelines.parser import PipelineFileError, read_pipeline
 
 HIDDEN = "open-sesame"
 
@@ -77,9 +77,9 @@ def test_a_password_comes_from_a_file_beside_the_pipeline_or_is_missed_by_name(t
     assert database.password.text() == HIDDEN
     assert database.beside("marks") == "marks"
     with pytest.raises(FlowError, match="there is no environment variable BARNABAS_NONE"):
-        Secret("env", "BARNABAS_NONE").text()
+        PasswordRef("env", "BARNABAS_NONE").text()
     with pytest.raises(FlowError, match="none cannot be read: No such file"):
-        Secret("file", "/none").text()
+        PasswordRef("file", "/none").text()
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_a_password_comes_from_a_file_beside_the_pipeline_or_is_missed_by_name(t
     ],
 )
 def test_an_error_tells_what_would_be_right_and_no_secret(tmp_path: Path, database: str, says: str) -> None:
-    with pytest.raises(DeclarationError) as caught:
+    with pytest.raises(PipelineFileError) as caught:
         declared(tmp_path, database)
     assert says in str(caught.value)
     assert f"{tmp_path}/pipelines.yml:6: " in str(caught.value)

@@ -13,7 +13,7 @@ from pyspark_barnabas.pipelines.failures import FlowError
 from pyspark_barnabas.pipelines.sources.delta import rows_of, shared_out
 from pyspark_barnabas.pipelines.sources.delta_log import (
     AddedFile,
-    Place,
+    DeltaOffset,
     added,
     added_in,
     between,
@@ -41,18 +41,18 @@ def ids(table: Path, files: list[AddedFile]) -> list[int]:
 def test_files_come_once_by_version_with_their_partitions(tmp_path: Path) -> None:
     append(tmp_path, 1, 2)
     append(tmp_path, 3, kind=None)
-    begin = Place(1, 1, 0)
+    begin = DeltaOffset(1, 1, 0)
     snapshot = end_of(tmp_path, begin, None, Changes.FAIL)
-    assert snapshot == Place(1, 1, 2)
+    assert snapshot == DeltaOffset(1, 1, 2)
     assert end_of(tmp_path, snapshot, None, Changes.FAIL) == snapshot
     append(tmp_path, 4)
     append(tmp_path, 5)
     one = end_of(tmp_path, begin, 1, Changes.FAIL)
-    assert one == Place(1, 1, 1)
+    assert one == DeltaOffset(1, 1, 1)
     three = end_of(tmp_path, one, 2, Changes.FAIL)
-    assert three == Place(1, 2, 1)
+    assert three == DeltaOffset(1, 2, 1)
     last = end_of(tmp_path, three, None, Changes.FAIL)
-    assert last == Place(1, 3, 1)
+    assert last == DeltaOffset(1, 3, 1)
     found = [between(tmp_path, *pair, Changes.FAIL) for pair in ((begin, one), (one, three), (three, last))]
     assert sorted(ids(tmp_path, found[0] + found[1][:1])) == [1, 2, 3]
     assert (ids(tmp_path, found[1][1:]), ids(tmp_path, found[2])) == ([4], [5])
@@ -63,7 +63,7 @@ def test_files_come_once_by_version_with_their_partitions(tmp_path: Path) -> Non
 def test_files_that_hold_rows_anew_are_not_read_and_deletions_are_told_or_skipped(tmp_path: Path) -> None:
     append(tmp_path, 1)
     append(tmp_path, 2)
-    start = end_of(tmp_path, Place(1, 1, 0), None, Changes.FAIL)
+    start = end_of(tmp_path, DeltaOffset(1, 1, 0), None, Changes.FAIL)
     DeltaTable(tmp_path).optimize.compact()
     compacted = end_of(tmp_path, start, None, Changes.FAIL)
     assert between(tmp_path, start, compacted, Changes.FAIL) == []

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyspark_barnabas.pipelines.codecs.errors import Misfit
+from pyspark_barnabas.pipelines.codecs.errors import ConversionError
 from pyspark_barnabas.pipelines.codecs.framing import Frame, unzigzag, zigzag
 
 
@@ -29,7 +29,7 @@ def test_a_frame_is_a_byte_0_and_a_schema_id() -> None:
     ],
 )
 def test_a_value_in_no_frame_or_of_another_schema_is_a_misfit(value: bytes, says: str) -> None:
-    with pytest.raises(Misfit, match=says):
+    with pytest.raises(ConversionError, match=says):
         Frame(True, 258).opened(value)
 
 
@@ -41,5 +41,5 @@ def test_numbers_are_read_as_they_were_written(number: int, before: bytes) -> No
 
 @pytest.mark.parametrize("value", [b"", b"\x80", b"\xff\xff\xff\xff\xff\x01"])
 def test_a_number_that_does_not_end_is_a_misfit(value: bytes) -> None:
-    with pytest.raises(Misfit, match="no message number"):
+    with pytest.raises(ConversionError, match="no message number"):
         unzigzag(value, 0)

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from pyspark_barnabas.pipelines.declaration import (
-    Action,
     Coding,
     DeltaSink,
+    ExpectationAction,
     FilesInput,
     Format,
     OutputMode,
@@ -19,7 +19,7 @@ from pyspark_barnabas.pipelines.declaration import (
     TriggerKind,
     Watermark,
 )
-from pyspark_barnabas.pipelines.parser import DeclarationError, read_pipeline
+from pyspark_barnabas.pipelines.parser import PipelineFileError, read_pipeline
 
 WHOLE = """\
 bootstrap: 127.0.0.1:9092
@@ -71,7 +71,7 @@ def test_a_file_is_read_with_its_flows_in_order(tmp_path: Path) -> None:
     assert clean.watermark == Watermark("at", "10 minutes")
     assert clean.sql == ("SELECT id, at FROM input", f"{place}:8")
     [known] = clean.expectations
-    assert known == ("known", ("id IS NOT NULL", f"{place}:10"), Action.DEAD_LETTER)
+    assert known == ("known", ("id IS NOT NULL", f"{place}:10"), ExpectationAction.DEAD_LETTER)
     assert clean.sink == DeltaSink(tmp_path / "tables" / "orders", ("id",))
     assert clean.trigger == Trigger(TriggerKind.INTERVAL, "10 seconds")
     assert (clean.source, clean.sink.label) == ("topic orders", f"delta {tmp_path}/tables/orders")
@@ -179,7 +179,7 @@ def test_an_error_names_file_and_line_the_value_and_what_would_be_right(
 ) -> None:
     assert old in FLOW
     place = written(tmp_path, FLOW.replace(old, new))
-    with pytest.raises(DeclarationError) as caught:
+    with pytest.raises(PipelineFileError) as caught:
         read_pipeline(place)
     assert str(caught.value).startswith(f"{place}:")
     assert says in str(caught.value)
@@ -200,7 +200,7 @@ def test_a_schema_of_avro_is_a_file_or_the_json_itself(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(DeclarationError, match=r"none\.yml: cannot be read"):
+    with pytest.raises(PipelineFileError, match=r"none\.yml: cannot be read"):
         read_pipeline(tmp_path / "none.yml")
 
 
@@ -227,5 +227,5 @@ def test_a_directory_that_delta_rs_cannot_read_is_refused(tmp_path: Path, name: 
         FLOW.replace("{topic: out}", f"{{delta: 'tables/{name}'}}"),
         FLOW.replace("{topic: in, format: raw}", f"{{delta: 'tables/{name}'}}"),
     ):
-        with pytest.raises(DeclarationError, match=r"the path of a Delta table cannot have square brackets"):
+        with pytest.raises(PipelineFileError, match=r"the path of a Delta table cannot have square brackets"):
             read_pipeline(written(tmp_path, text))

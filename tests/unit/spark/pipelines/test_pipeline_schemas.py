@@ -8,7 +8,7 @@ import pytest
 from google.protobuf import timestamp_pb2
 from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
 
-from pyspark_barnabas.pipelines.codecs import Kind
+from pyspark_barnabas.pipelines.codecs import BinaryFormat
 from pyspark_barnabas.pipelines.codecs.framing import Frame
 from pyspark_barnabas.pipelines.declaration import Coding, Format, Stated
 from pyspark_barnabas.pipelines.failures import FlowError
@@ -30,7 +30,7 @@ def descriptor_set() -> bytes:
 def test_avro_is_the_json_itself_or_a_file(tmp_path: Path) -> None:
     (tmp_path / "r.avsc").write_text(RECORD)
     inline = codec_spec(coding(RECORD), Format.AVRO)
-    assert (inline.kind, inline.frame) == (Kind.AVRO, Frame(True, 7))
+    assert (inline.kind, inline.frame) == (BinaryFormat.AVRO, Frame(True, 7))
     assert codec_spec(coding(str(tmp_path / "r.avsc")), Format.AVRO) == inline
 
 

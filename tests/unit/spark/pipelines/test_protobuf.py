@@ -12,7 +12,7 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyspark_barnabas.pipelines.codecs import Codec, CodecSpec, Kind
+from pyspark_barnabas.pipelines.codecs import BinaryFormat, CodecSpec, ValueCodec
 from pyspark_barnabas.pipelines.codecs.columns import arrow_type, decoded, encoded
 from pyspark_barnabas.pipelines.codecs.errors import SchemaError
 from pyspark_barnabas.pipelines.codecs.framing import Frame
@@ -65,7 +65,7 @@ IMPORTS = ("timestamp", "duration", "wrappers", "struct", "empty")
 def file_of(syntax: str = "proto3") -> FileDescriptorProto:
     file = FileDescriptorProto(name="shop/order.proto", package="shop", syntax=syntax)
     file.dependency.extend(f"google/protobuf/{each}.proto" for each in IMPORTS)
-    kind = file.enum_type.add(name="Kind")
+    kind = file.enum_type.add(name="BinaryFormat")
     for number, name in enumerate(("SMALL", "LARGE")):
         kind.value.add(name=name, number=number)
     return file
@@ -77,7 +77,7 @@ def spec(
     frame: Frame = Frame(),  # noqa: B008
 ) -> CodecSpec:
     schema = descriptor_pb2.FileDescriptorSet(file=[file]).SerializeToString()
-    return CodecSpec(Kind.PROTOBUF, schema, name, frame)
+    return CodecSpec(BinaryFormat.PROTOBUF, schema, name, frame)
 
 
 def add_field(message: Any, name: str, kind: str, label: str = "OPTIONAL") -> Any:
@@ -260,7 +260,7 @@ def test_of_a_oneof_one_at_most_is_not_null() -> None:
     )
 
 
-def said_of(codec: Codec, row: dict[str, Any]) -> str:
+def said_of(codec: ValueCodec, row: dict[str, Any]) -> str:
     values, misfits = encoded(codec, pa.array([row], arrow_type(codec.columns)), [True])
     assert values.null_count == 1
     return str(misfits[0])
@@ -401,4 +401,4 @@ def test_a_message_that_cannot_be_columns_is_refused_with_the_place_in_it(
 
 def test_what_is_no_descriptor_set_is_refused() -> None:
     with pytest.raises(SchemaError, match="it is no descriptor set; protoc --include_imports"):
-        CodecSpec(Kind.PROTOBUF, b"syntax = 'proto3';", "shop.Order", Frame()).codec()
+        CodecSpec(BinaryFormat.PROTOBUF, b"syntax = 'proto3';", "shop.Order", Frame()).codec()

@@ -6,7 +6,7 @@ import pytest
 
 from barnabas.testing import EmbeddedBroker
 from pyspark_barnabas.sink.errors import Fenced, RowsMoved, SinkError
-from pyspark_barnabas.sink.task_writer import Outcome
+from pyspark_barnabas.sink.task_writer import TaskOutcome
 from support.spark_sink import MOVED, ROWS, TASKS, Calls, Sink, counted_calls, crash, moments
 
 SETTINGS = {"offsets.topic.num.partitions": "2", "transaction.state.log.num.partitions": "2"}
@@ -30,9 +30,9 @@ def sink(broker: EmbeddedBroker) -> Sink:
 
 
 def test_a_batch_is_written_once_and_the_next_follows(sink: Sink) -> None:
-    assert {each.outcome for each in sink.run(TASKS)} == {Outcome.NONE, Outcome.WRITTEN}
+    assert {each.outcome for each in sink.run(TASKS)} == {TaskOutcome.NONE, TaskOutcome.WRITTEN}
     assert sink.read() == ROWS
-    assert {each.outcome for each in sink.run(TASKS)} == {Outcome.DONE}
+    assert {each.outcome for each in sink.run(TASKS)} == {TaskOutcome.DONE}
     assert sink.read() == ROWS
     sink.run([["g"], ["h"]], batch=1)
     assert sink.read() == [*ROWS, "g", "h"]
@@ -135,10 +135,10 @@ def test_a_driver_that_decided_first_leaves_nothing_to_the_other(sink: Sink) -> 
         sink.commit(early)
     late = [sink.write(0, TASKS[0]), *late, *(sink.write(task, TASKS[task]) for task in (2, 3))]
     assert [each.outcome for each in late] == [
-        Outcome.NONE,
-        Outcome.WRITTEN,
-        Outcome.SKIPPED,
-        Outcome.SKIPPED,
+        TaskOutcome.NONE,
+        TaskOutcome.WRITTEN,
+        TaskOutcome.SKIPPED,
+        TaskOutcome.SKIPPED,
     ]
     sink.commit(late)
     assert sink.read() == ROWS
@@ -173,7 +173,7 @@ def test_a_checkpoint_that_is_older_than_the_topic_is_refused(sink: Sink) -> Non
 
 
 def test_a_batch_without_rows_needs_no_transaction(sink: Sink) -> None:
-    assert {each.outcome for each in sink.run([[], []])} == {Outcome.NONE}
+    assert {each.outcome for each in sink.run([[], []])} == {TaskOutcome.NONE}
     sink.run(TASKS, batch=1)
     assert sink.read() == ROWS
 

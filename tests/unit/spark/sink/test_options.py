@@ -2,7 +2,7 @@ import pytest
 
 from barnabas.wire.records.compression import Compression
 from pyspark_barnabas.option_values import OptionError
-from pyspark_barnabas.sink.options import Delivery, SinkOptions, batch_options, stream_options
+from pyspark_barnabas.sink.options import DeliveryGuarantee, SinkOptions, batch_options, stream_options
 
 BOOTSTRAP = {"kafka.bootstrap.servers": "127.0.0.1:9092"}
 
@@ -12,10 +12,12 @@ def batch(**options: str) -> SinkOptions:
 
 
 def test_a_stream_is_exactly_once_and_a_write_at_least_once_unless_asked_otherwise() -> None:
-    assert stream_options(BOOTSTRAP).delivery is Delivery.EXACTLY_ONCE
-    assert batch().delivery is Delivery.AT_LEAST_ONCE
-    assert batch(delivery="Exactly-Once").delivery is Delivery.EXACTLY_ONCE
-    assert stream_options({**BOOTSTRAP, "delivery": "at-least-once"}).delivery is Delivery.AT_LEAST_ONCE
+    assert stream_options(BOOTSTRAP).delivery is DeliveryGuarantee.EXACTLY_ONCE
+    assert batch().delivery is DeliveryGuarantee.AT_LEAST_ONCE
+    assert batch(delivery="Exactly-Once").delivery is DeliveryGuarantee.EXACTLY_ONCE
+    assert (
+        stream_options({**BOOTSTRAP, "delivery": "at-least-once"}).delivery is DeliveryGuarantee.AT_LEAST_ONCE
+    )
 
 
 def test_names_are_read_without_regard_to_case() -> None:

@@ -1,12 +1,12 @@
-from barnabas.client.admin.group_messages import CommittedOffset
+from barnabas.client.admin.group_messages import OffsetAndMetadata
 from barnabas.client.producer.accumulator import Identity
 from pyspark_barnabas.sink.protocol import (
     NO_ROWS,
     BatchId,
-    Decision,
+    CommitDecision,
     Fingerprint,
-    Mark,
     Prepared,
+    TaskCommit,
     find_mark,
     is_task_name,
     newest_batch,
@@ -14,15 +14,15 @@ from pyspark_barnabas.sink.protocol import (
 )
 
 BATCH = BatchId("0b5c", 7)
-MARK = Mark(BATCH, Fingerprint(3, (1 << 64) - 1))
-FOREIGN = CommittedOffset(7, -1, "somebody's")
+MARK = TaskCommit(BATCH, Fingerprint(3, (1 << 64) - 1))
+FOREIGN = OffsetAndMetadata(7, -1, "somebody's")
 #: What `offset.metadata.max.bytes` allows by default.
 METADATA_CHARS_MAX = 4_096
 
 
-def decision(count: int) -> Decision:
+def decision(count: int) -> CommitDecision:
     ids = [Prepared(task, Identity(1_000_000 + 7919 * task % 10_007, task % 30_000)) for task in range(count)]
-    return Decision(BATCH, tuple(ids))
+    return CommitDecision(BATCH, tuple(ids))
 
 
 def test_a_mark_is_read_as_it_was_written() -> None:
@@ -40,33 +40,33 @@ def test_a_decision_of_any_size_fits_into_metadata_and_is_read_again() -> None:
     for count in (0, 1, 60, 3_000):
         offsets = decision(count).to_offsets()
         assert all(len(each.metadata) <= METADATA_CHARS_MAX for each in offsets)
-        assert Decision.find([FOREIGN, *reversed(offsets)], BATCH) == decision(count)
+        assert CommitDecision.find([FOREIGN, *reversed(offsets)], BATCH) == decision(count)
     assert len(decision(200).to_offsets()) == 1
 
 
 def test_a_decision_of_which_a_part_is_missing_is_none() -> None:
     offsets = decision(3_000).to_offsets()
     assert len(offsets) > 2
-    assert Decision.find(offsets[1:], BATCH) is None
-    assert Decision.find([], BATCH) is None
+    assert CommitDecision.find(offsets[1:], BATCH) is None
+    assert CommitDecision.find([], BATCH) is None
     mixed = [*decision(3_000).to_offsets()[:1], *decision(2_900).to_offsets()[1:]]
-    assert Decision.find(mixed, BATCH) is None
+    assert CommitDecision.find(mixed, BATCH) is None
 
 
 def test_a_decision_hides_the_parts_of_a_longer_one_before() -> None:
     offsets = [*decision(3).to_offsets(), *decision(3_000).to_offsets()[1:]]
-    assert Decision.find(offsets, BATCH) == decision(3)
+    assert CommitDecision.find(offsets, BATCH) == decision(3)
 
 
 def test_a_decision_of_another_batch_is_not_taken_for_it() -> None:
-    assert Decision.find(decision(3).to_offsets(), BatchId("0b5c", 8)) is None
+    assert CommitDecision.find(decision(3).to_offsets(), BatchId("0b5c", 8)) is None
 
 
 def test_the_newest_batch_of_a_query_is_known_by_marks_and_decisions() -> None:
     offsets = [
         MARK.to_offset(),
         *decision(2).to_offsets(),
-        Mark(BatchId("x", 99), NO_ROWS).to_offset(),
+        TaskCommit(BatchId("x", 99), NO_ROWS).to_offset(),
         FOREIGN,
     ]
     assert newest_batch(offsets, "0b5c") == 7

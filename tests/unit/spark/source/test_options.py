@@ -11,7 +11,7 @@ from pyspark_barnabas.source.options import (
     TASK_BYTES,
     Assign,
     Edge,
-    Offsets,
+    SpecificOffsets,
     Subscribe,
     SubscribePattern,
     Time,
@@ -78,7 +78,7 @@ def test_what_to_read_is_said_exactly_once(given: dict[str, str]) -> None:
     ("given", "expected"),
     [
         ({"startingOffsets": "Earliest"}, Edge.EARLIEST),
-        ({"startingOffsets": '{"orders": {"0": -2}}'}, Offsets({PLACE: -2})),
+        ({"startingOffsets": '{"orders": {"0": -2}}'}, SpecificOffsets({PLACE: -2})),
         ({"startingTimestamp": "1700000000000"}, Time(1_700_000_000_000)),
         ({"startingOffsetsByTimestamp": '{"orders": {"0": 17}}'}, Times({PLACE: 17})),
     ],

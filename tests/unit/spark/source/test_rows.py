@@ -17,7 +17,7 @@ from pyspark.sql.types import (
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.batch import read_header
 from barnabas.wire.records.compression import Compression
-from barnabas.wire.records.control import EndMarker, encode_end_marker
+from barnabas.wire.records.control import EndTransactionMarker, encode_end_marker
 from barnabas.wire.records.record import Record, encode_batch
 from pyspark_barnabas.source.rows import (
     NONE_ABORTED,
@@ -52,7 +52,7 @@ def batch(first: int, *values: bytes | None, **how: object) -> bytes:
 
 
 def marker(offset: int, producer_id: int, *, commit: bool) -> bytes:
-    written = encode_end_marker(EndMarker(producer_id, 0, 0, commit, 5_000))
+    written = encode_end_marker(EndTransactionMarker(producer_id, 0, 0, commit, 5_000))
     written[0:8] = offset.to_bytes(8, "big")
     return bytes(written)
 

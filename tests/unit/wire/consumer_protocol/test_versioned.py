@@ -2,7 +2,7 @@ import random
 
 import pytest
 
-from barnabas.wire.codec import Malformed
+from barnabas.wire.codec import DecodeError
 from barnabas.wire.consumer_protocol.assignment import ConsumerProtocolAssignment, TopicPartition
 from barnabas.wire.consumer_protocol.subscription import ConsumerProtocolSubscription
 from barnabas.wire.consumer_protocol.versioned import read_assignment, read_subscription, write
@@ -34,7 +34,7 @@ def test_a_newer_version_is_read_as_the_newest_known() -> None:
 
 @pytest.mark.parametrize("bad", [b"", b"\0", b"\xff\xff", b"\0\0\0\0", b"\0\0\0\0\0\1"])
 def test_other_bytes_are_malformed(bad: bytes) -> None:
-    with pytest.raises(Malformed):
+    with pytest.raises(DecodeError):
         read_subscription(bad)
-    with pytest.raises(Malformed):
+    with pytest.raises(DecodeError):
         read_assignment(bad)

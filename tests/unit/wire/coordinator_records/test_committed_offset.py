@@ -6,7 +6,7 @@ from contextlib import suppress
 import pytest
 
 from barnabas.base.ids import ZERO_UUID
-from barnabas.wire.codec import Malformed
+from barnabas.wire.codec import DecodeError
 from barnabas.wire.coordinator_records import serde
 from barnabas.wire.coordinator_records.committed_offset import (
     CommittedOffset,
@@ -92,11 +92,11 @@ def test_values_cut_short_or_damaged_are_malformed_and_nothing_else() -> None:
     for _ in range(100):
         value = serde.encode_value(random_struct(OffsetCommitValue, DICE.randrange(5), DICE))
         for size in range(len(value)):
-            with pytest.raises(Malformed):
+            with pytest.raises(DecodeError):
                 decode_value(value[:size])
         damaged = bytearray(value)
         damaged[DICE.randrange(len(damaged))] ^= 1 << DICE.randrange(8)
-        with suppress(Malformed):
+        with suppress(DecodeError):
             decode_value(bytes(damaged))
 
 
@@ -106,8 +106,8 @@ def test_a_loaded_offset_stays_encoded_and_one_of_a_later_version_is_left_alone(
     assert GROUP_RECORDS.load(key, value) == EncodedRecord(key, value)
     assert GROUP_RECORDS.load(key, None) == EncodedRecord(key, None)
     assert GROUP_RECORDS.load(key, b"\0\5" + value[2:]) == UnknownRecord(1, 5)
-    with pytest.raises(Malformed):
+    with pytest.raises(DecodeError):
         GROUP_RECORDS.load(key, b"\0")
     for damaged in (key[:-1], key + b"x", b"", key[:3], key[:7]):
-        with pytest.raises(Malformed):
+        with pytest.raises(DecodeError):
             GROUP_RECORDS.load(damaged, value)

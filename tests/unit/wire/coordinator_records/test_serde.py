@@ -3,7 +3,7 @@ from contextlib import suppress
 
 import pytest
 
-from barnabas.wire.codec import Malformed
+from barnabas.wire.codec import DecodeError
 from barnabas.wire.coordinator_records import serde
 from barnabas.wire.coordinator_records.consumer_group_member_metadata import ConsumerGroupMemberMetadataValue
 from barnabas.wire.coordinator_records.group_metadata import GroupMetadataKey, GroupMetadataValue
@@ -11,7 +11,7 @@ from barnabas.wire.coordinator_records.offset_commit import OffsetCommitKey, Off
 from barnabas.wire.coordinator_records.serde import (
     GROUP_RECORDS,
     TRANSACTION_RECORDS,
-    Record,
+    CoordinatorRecord,
     Serde,
     UnknownRecord,
 )
@@ -38,8 +38,8 @@ def test_every_record_of_every_version_is_read_as_it_was_written(
         for _ in range(30):
             key, value = random_struct(key_kind, 0, dice), random_struct(value_kind, version, dice)
             written = serde.encode(key, value, version)
-            assert topic.decode(*written) == Record(key, value)
-            assert topic.decode(*map(memoryview, written)) == Record(key, value)
+            assert topic.decode(*written) == CoordinatorRecord(key, value)
+            assert topic.decode(*map(memoryview, written)) == CoordinatorRecord(key, value)
 
 
 @pytest.mark.parametrize(("topic", "key_kind", "value_kind"), KINDS)
@@ -49,7 +49,7 @@ def test_a_tombstone_has_a_key_alone(
     key = random_struct(key_kind, 0, random.Random(1))
     key_bytes, value_bytes = serde.encode(key, None)
     assert value_bytes is None
-    assert topic.decode(key_bytes, None) == Record(key, None)
+    assert topic.decode(key_bytes, None) == CoordinatorRecord(key, None)
 
 
 @pytest.mark.parametrize(("topic", "key_kind", "value_kind"), KINDS)
@@ -62,10 +62,10 @@ def test_records_cut_short_anywhere_are_malformed_and_nothing_else(
     )
     key_bytes, value_bytes = written[0], written[1] or b""
     for size in range(len(key_bytes)):
-        with pytest.raises(Malformed):
+        with pytest.raises(DecodeError):
             topic.decode(key_bytes[:size], None)
     for size in range(len(value_bytes)):
-        with suppress(Malformed):  # what is cut off within tagged fields at the end may be nothing
+        with suppress(DecodeError):  # what is cut off within tagged fields at the end may be nothing
             topic.decode(key_bytes, value_bytes[:size])
 
 
@@ -79,7 +79,7 @@ def test_an_offset_with_its_own_expiry_is_written_in_the_one_version_that_has_th
     expiring = OffsetCommitValue(offset=42, metadata="m", commit_timestamp=1000, expire_timestamp=2000)
     written = serde.encode(OFFSET_KEY, expiring)
     assert (written[1] or b"")[:2] == b"\0\1"
-    assert GROUP_RECORDS.decode(*written) == Record(OFFSET_KEY, expiring)
+    assert GROUP_RECORDS.decode(*written) == CoordinatorRecord(OFFSET_KEY, expiring)
 
 
 def test_a_classic_group_is_written_in_the_version_that_older_brokers_read() -> None:
@@ -118,9 +118,9 @@ def test_what_a_member_of_the_consumer_protocol_lacks_is_written_as_null() -> No
 
 @pytest.mark.parametrize("bad", [b"", b"\0"])
 def test_what_is_too_short_to_name_its_type_is_malformed(bad: bytes) -> None:
-    with pytest.raises(Malformed, match=f"key has {len(bad)} bytes"):
+    with pytest.raises(DecodeError, match=f"key has {len(bad)} bytes"):
         GROUP_RECORDS.decode(bad, None)
-    with pytest.raises(Malformed, match=f"value has {len(bad)} bytes"):
+    with pytest.raises(DecodeError, match=f"value has {len(bad)} bytes"):
         GROUP_RECORDS.decode(serde.encode_key(GroupMetadataKey("g")), bad)
 
 

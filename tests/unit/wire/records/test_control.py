@@ -6,19 +6,19 @@ from barnabas.wire.errors import KafkaError
 from barnabas.wire.records.batch import crc_matches, read_header
 from barnabas.wire.records.control import (
     ControlType,
-    EndMarker,
+    EndTransactionMarker,
     control_type,
     encode_end_marker,
     read_end_marker,
 )
 from barnabas.wire.records.record import Record, encode_batch
 
-COMMIT = EndMarker(9, 3, 7, True, 1_000)
-ABORT = EndMarker(10, 32_767, -1, False, 2_000)
+COMMIT = EndTransactionMarker(9, 3, 7, True, 1_000)
+ABORT = EndTransactionMarker(10, 32_767, -1, False, 2_000)
 
 
 @pytest.mark.parametrize("marker", [COMMIT, ABORT])
-def test_an_end_marker_is_read_as_it_was_written(marker: EndMarker) -> None:
+def test_an_end_marker_is_read_as_it_was_written(marker: EndTransactionMarker) -> None:
     batch = encode_end_marker(marker)
     header = read_header(batch)
     assert read_end_marker(batch, 0, header) == marker

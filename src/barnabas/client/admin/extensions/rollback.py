@@ -11,7 +11,7 @@ from barnabas.wire.barnabas_messages.rollback_resource import (
 )
 
 
-class RestoredKey(NamedTuple):
+class RollbackChange(NamedTuple):
     """One key that a rollback changes; None where there is none. Secrets are left out."""
 
     key: str
@@ -23,7 +23,7 @@ class RestoredKey(NamedTuple):
 class Rollback:
     """What a rollback changes, or would, and what people should know besides."""
 
-    keys: list[RestoredKey]
+    keys: list[RollbackChange]
     notes: list[str]
 
 
@@ -38,7 +38,7 @@ def rolled_back(response: RollbackResourceResponse) -> Rollback:
     :raises KafkaError: Why nothing was changed.
     """
     check(response.error_code, response.error_message)
-    keys = [RestoredKey(each.key, _value(each.before), _value(each.after)) for each in response.keys]
+    keys = [RollbackChange(each.key, _value(each.before), _value(each.after)) for each in response.keys]
     return Rollback(keys, list(response.notes))
 
 

@@ -15,7 +15,7 @@ from barnabas.wire.barnabas_messages.undelete_topic import UndeleteTopicResponse
 from barnabas.wire.errors import KafkaError
 
 
-class TrashedTopic(NamedTuple):
+class TrashedTopicDescription(NamedTuple):
     """A deleted topic that can be brought back; times in ms since the epoch."""
 
     name: str
@@ -43,14 +43,14 @@ class Trashed(NamedTuple):
     topic_id: bytes = ZERO_UUID
 
 
-def described(response: DescribeTrashResponse) -> list[TrashedTopic]:
+def described(response: DescribeTrashResponse) -> list[TrashedTopicDescription]:
     """The topics in the trash, the latest deleted first.
 
     :raises KafkaError: What the broker answered.
     """
     check(response.error_code, response.error_message)
     return [
-        TrashedTopic(
+        TrashedTopicDescription(
             each.name,
             each.topic_id,
             each.partition_count,

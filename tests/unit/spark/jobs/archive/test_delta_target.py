@@ -9,7 +9,12 @@ from deltalake import DeltaTable
 
 from barnabas.base.ids import TopicPartition
 from pyspark_barnabas.jobs.archive.delta_target import table_schema
-from pyspark_barnabas.jobs.archive.parquet_target import ArchiveError, ArchiveTarget, Manifest, open_archive
+from pyspark_barnabas.jobs.archive.parquet_target import (
+    ArchiveError,
+    ArchiveManifest,
+    ArchiveTarget,
+    open_archive,
+)
 
 PLACE = TopicPartition("orders", 0)
 
@@ -18,8 +23,8 @@ class Killed(BaseException):
     """Nobody catches it."""
 
 
-def manifest(run: int) -> Manifest:
-    return Manifest(run, "read_committed", {"orders": "ab" * 16}, {PLACE: run - 1}, {PLACE: run})
+def manifest(run: int) -> ArchiveManifest:
+    return ArchiveManifest(run, "read_committed", {"orders": "ab" * 16}, {PLACE: run - 1}, {PLACE: run})
 
 
 def commit(target: ArchiveTarget, run: int) -> None:

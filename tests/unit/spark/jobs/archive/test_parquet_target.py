@@ -8,17 +8,17 @@ from barnabas.base.ids import TopicPartition
 from pyspark_barnabas.jobs.archive.parquet_target import (
     MANIFEST,
     ArchiveError,
+    ArchiveManifest,
     ArchiveTarget,
-    Manifest,
     PartSum,
 )
 
 PLACE = TopicPartition("orders", 3)
 
 
-def manifest(run: int) -> Manifest:
+def manifest(run: int) -> ArchiveManifest:
     sums = (PartSum("orders", "2026-01-01", 3, 10, (1 << 64) - 1, run * 10, run * 10 + 9),)
-    return Manifest(
+    return ArchiveManifest(
         run, "read_committed", {"orders": "ab" * 16}, {PLACE: run * 10}, {PLACE: run * 10 + 10}, sums
     )
 

@@ -15,7 +15,7 @@ from pyspark_barnabas.jobs.audit.analysis import (
     UNUSED,
     USED,
     AclChange,
-    Drift,
+    DriftCount,
     Grant,
     KeyDay,
     Use,
@@ -147,7 +147,7 @@ def test_drift_counts_keys_that_are_not_as_at_first_day_by_day() -> None:
         KeyDay("topic/a", "x", "2026-01-04", "1", "3"),
     ]
     assert drift_of(reversed(days)) == [
-        Drift("2026-01-01", 2, 2),
-        Drift("2026-01-03", 1, 2),
-        Drift("2026-01-04", 2, 1),
+        DriftCount("2026-01-01", 2, 2),
+        DriftCount("2026-01-03", 1, 2),
+        DriftCount("2026-01-04", 2, 1),
     ]

@@ -21,11 +21,11 @@ from barnabas.log.segments.open_files import OpenFiles
 from barnabas.log.startup.checkpoints import CLEANER_OFFSET_FILE, write_offsets
 from barnabas.wire.errors import KafkaError
 from barnabas.wire.records.compression import Compression
-from barnabas.wire.records.control import EndMarker
+from barnabas.wire.records.control import EndTransactionMarker
 from barnabas.wire.records.record import Record, encode_batch
 from pyspark_barnabas.jobs.compact.partition import (
     Cleaned,
-    Offsets,
+    LogOffsets,
     PartitionPlan,
     clean_group,
     log_config,
@@ -88,12 +88,12 @@ class Home:
     def end(self, producer: int, *, commit: bool) -> None:
         if producer in self.open_transactions:
             self.open_transactions.discard(producer)
-            self.log.append_end_marker(EndMarker(producer, 0, 0, commit, self.clock.now_ms), 0)
+            self.log.append_end_marker(EndTransactionMarker(producer, 0, 0, commit, self.clock.now_ms), 0)
             self.log.update_high_watermark(self.log.log_end_offset)
 
     def plan(self) -> PartitionPlan | None:
         write_offsets(self.path / CLEANER_OFFSET_FILE, {PLACE: self.log.cleaner_offset})
-        offsets = Offsets(self.log.log_start_offset, self.log.last_stable_offset)
+        offsets = LogOffsets(self.log.log_start_offset, self.log.last_stable_offset)
         return plan_partition(
             PLACE, self.directory, bytes(16), CONFIG, offsets, self.segments, self.clock.now_ms
         )

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from barnabas.client.producer.partitioner import murmur2
 from pyspark_barnabas.jobs.rekey.order import (
+    CopyPosition,
+    CopyStep,
     Homes,
-    Position,
     RekeyError,
-    Step,
     StepFinder,
     cuts_of,
     kept_cuts,
@@ -98,8 +98,8 @@ def is_returning(homes: Homes, record: Written) -> bool:
 class Copy:
     """The new topic: each partition's records in order, by what the job itself would compute."""
 
-    steps: list[Step]
-    partitions: dict[int, list[tuple[Position, Written]]]
+    steps: list[CopyStep]
+    partitions: dict[int, list[tuple[CopyPosition, Written]]]
     last_starts: dict[int, int]
     cuts: list[dict[int, int]]
 
@@ -130,7 +130,7 @@ def broken(world: World, cuts: list[dict[int, int]], starts: dict[int, int]) -> 
 
 
 def copied(world: World, records_max: int) -> Copy:
-    steps: list[Step] = []
+    steps: list[CopyStep] = []
     cuts: list[dict[int, int]] = []
     for starts, ends in zip(world.starts, world.ends, strict=True):
         is_last = ends is world.ends[-1]
@@ -144,10 +144,10 @@ def copied(world: World, records_max: int) -> Copy:
     assert not placed.is_misplaced.any()
     assert not placed.is_returning.any()
     found = StepFinder(steps).find(placed.rank, partitions, offsets)
-    new: dict[int, list[tuple[Position, Written]]] = {n: [] for n in range(world.homes.target_count)}
+    new: dict[int, list[tuple[CopyPosition, Written]]] = {n: [] for n in range(world.homes.target_count)}
     for target, step, record in zip(placed.target.tolist(), found.tolist(), world.records, strict=True):
         assert step >= 0, "a record that no step copies"
-        new[target].append((Position(step, record.partition, record.offset), record))
+        new[target].append((CopyPosition(step, record.partition, record.offset), record))
     for each in new.values():
         each.sort(key=lambda pair: pair[0])
     return Copy(steps, new, world.starts[-1], cuts)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pyspark_barnabas.jobs.rekey.order import Homes, RekeyError, Step
+from pyspark_barnabas.jobs.rekey.order import CopyStep, Homes, RekeyError
 from pyspark_barnabas.jobs.rekey.state import Copying, RekeyDirectory
 
 STATE = Copying(
@@ -16,7 +16,7 @@ STATE = Copying(
     {"retention.ms": "1000", "cleanup.policy": None},
     {0: 0, 1: 5},
     {0: 100, 1: 50, 11: 7},
-    [Step(0, ((0, 0, 50), (1, 5, 50))), Step(1, ((0, 50, 100),))],
+    [CopyStep(0, ((0, 0, 50), (1, 5, 50))), CopyStep(1, ((0, 50, 100),))],
     [{0: 0, 1: 0}],
     1,
 )

@@ -7,10 +7,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from barnabas.base.ids import TopicPartition
-from pyspark_barnabas.jobs.restore.offset_map import RUNS, OffsetMap, OffsetRun, read_map
+from pyspark_barnabas.jobs.restore.offset_map import RUNS, OffsetRun, RestoredOffsetMap, read_map
 from pyspark_barnabas.jobs.restore.plan import RestoreError
 
-MAP = OffsetMap("again", [OffsetRun(10, 0, 5), OffsetRun(15, 6, 2), OffsetRun(30, 8, 1)])
+MAP = RestoredOffsetMap("again", [OffsetRun(10, 0, 5), OffsetRun(15, 6, 2), OffsetRun(30, 8, 1)])
 
 
 @pytest.mark.parametrize(

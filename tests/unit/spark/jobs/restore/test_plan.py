@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.base.ids import TopicPartition
-from pyspark_barnabas.jobs.archive.parquet_target import ArchiveTarget, Manifest, PartSum, open_archive
+from pyspark_barnabas.jobs.archive.parquet_target import ArchiveManifest, ArchiveTarget, PartSum, open_archive
 from pyspark_barnabas.jobs.restore.job import expected_sums
 from pyspark_barnabas.jobs.restore.plan import (
     ArchivedPart,
@@ -61,7 +61,7 @@ def archive_of_two_runs(directory: Path) -> ArchiveTarget:
     for number, (starts, ends, sums) in enumerate(runs, 1):
         staged = target.staging(number)
         staged.mkdir(parents=True)
-        target.commit(Manifest(number, "read_committed", {}, starts, ends, tuple(sums)), staged)
+        target.commit(ArchiveManifest(number, "read_committed", {}, starts, ends, tuple(sums)), staged)
     return target
 
 

@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 
 from barnabas.base.clock import Clock
 from barnabas.coordinator.counts import CoordinatorCounts
-from barnabas.coordinator.result import Answer, Pending, ResponseT, Step, TimerKey
+from barnabas.coordinator.result import Answer, CoordinatorResult, Pending, ResponseT, TimerKey
 from barnabas.coordinator.shard import RecordPlace, Shard
 from barnabas.coordinator.shard_log import LoadedBatch, ShardLog, coordinator_error
 from barnabas.coordinator.timers import Timers
@@ -16,7 +16,7 @@ from barnabas.log.partition_log import AppendInfo
 from barnabas.telemetry.logs import get_logger
 from barnabas.wire.coordinator_records.serde import AnyRecord
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.records.control import EndMarker
+from barnabas.wire.records.control import EndTransactionMarker
 
 ShardT = TypeVar("ShardT", bound=Shard)
 
@@ -127,14 +127,16 @@ class ShardRunner(Generic[ShardT]):
 
     # Events
 
-    async def ask(self, event: Callable[[ShardT, Step, Pending[ResponseT]], None], label: str) -> ResponseT:
+    async def ask(
+        self, event: Callable[[ShardT, CoordinatorResult, Pending[ResponseT]], None], label: str
+    ) -> ResponseT:
         """Hand a request to the shard and wait for its answer, which this or a later event gives.
 
         :raises KafkaError: The shard's refusal, or why what it decided cannot be stored.
         """
         self.check_active()
         pending: Pending[ResponseT] = Pending(label)
-        step = Step(self._clock.wall_ms())
+        step = CoordinatorResult(self._clock.wall_ms())
         event(self.shard, step, pending)
         if _only_answers(step, pending) and self.log.stored_everything:
             self._take_timers(step)
@@ -148,13 +150,15 @@ class ShardRunner(Generic[ShardT]):
         finally:
             self._pending.pop(pending, None)
 
-    def write(self, event: Callable[[ShardT, Step], ResponseT]) -> ResponseT | Coroutine[Any, Any, ResponseT]:
+    def write(
+        self, event: Callable[[ShardT, CoordinatorResult], ResponseT]
+    ) -> ResponseT | Coroutine[Any, Any, ResponseT]:
         """Hand an event to the shard that it answers by itself; its answer, or a coroutine while it is being stored.
 
         :raises KafkaError: The shard's refusal, or why what it decided cannot be stored.
         """
         self.check_active()
-        step = Step(self._clock.wall_ms())
+        step = CoordinatorResult(self._clock.wall_ms())
         response = event(self.shard, step)
         assert not step.answers, "an event of `write` answers nothing else"
         if step.records:
@@ -171,7 +175,7 @@ class ShardRunner(Generic[ShardT]):
         return response
 
     async def _answer_when_stored(
-        self, stored: Awaitable[None], step: Step, response: ResponseT
+        self, stored: Awaitable[None], step: CoordinatorResult, response: ResponseT
     ) -> ResponseT:
         began_ms = self._clock.monotonic_ms()
         try:
@@ -195,15 +199,15 @@ class ShardRunner(Generic[ShardT]):
                 await stored
         return response
 
-    def tell(self, event: Callable[[ShardT, Step], None]) -> None:
+    def tell(self, event: Callable[[ShardT, CoordinatorResult], None]) -> None:
         """Hand something to the shard that nobody waits for."""
         if self.state is not ShardState.ACTIVE:
             return
-        step = Step(self._clock.wall_ms())
+        step = CoordinatorResult(self._clock.wall_ms())
         event(self.shard, step)
         self._perform(step)
 
-    def end_transaction(self, marker: EndMarker) -> None:
+    def end_transaction(self, marker: EndTransactionMarker) -> None:
         """A marker stands in the shard's log now."""
         if self.state is ShardState.ACTIVE:  # while it is loading it finds the marker in the log
             self.shard.replay_end_marker(marker)
@@ -223,7 +227,7 @@ class ShardRunner(Generic[ShardT]):
 
     # What events lead to
 
-    def _perform(self, step: Step, asker: Pending[Any] | None = None) -> None:
+    def _perform(self, step: CoordinatorResult, asker: Pending[Any] | None = None) -> None:
         if step.records:
             try:
                 self._append(step)
@@ -234,11 +238,11 @@ class ShardRunner(Generic[ShardT]):
         if step.answers or step.effects:
             self._finish_when_stored(step)
 
-    def _take_timers(self, step: Step) -> None:
+    def _take_timers(self, step: CoordinatorResult) -> None:
         for timer in step.timers:
             self._timers.take(timer)
 
-    def _append(self, step: Step) -> None:
+    def _append(self, step: CoordinatorResult) -> None:
         records_max = len(step.records) if step.is_atomic else BATCH_RECORDS_MAX
         for start in range(0, len(step.records), records_max):
             records = step.records[start : start + records_max]
@@ -246,16 +250,16 @@ class ShardRunner(Generic[ShardT]):
             self._counts.batches_count += 1
             self._counts.records_count += len(records)
 
-    def _replay(self, step: Step, records: list[AnyRecord], appended: AppendInfo) -> None:
+    def _replay(self, step: CoordinatorResult, records: list[AnyRecord], appended: AppendInfo) -> None:
         producer = step.producer
         ids = (producer.producer_id, producer.producer_epoch) if producer else ()
         for offset, record in enumerate(records, appended.first_offset):
             self.shard.replay(record, RecordPlace(offset, step.now_ms, *ids))
 
-    def _not_appended(self, step: Step, error: KafkaError, asker: Pending[Any] | None) -> None:
+    def _not_appended(self, step: CoordinatorResult, error: KafkaError, asker: Pending[Any] | None) -> None:
         self._count_refused_append(error)
         if step.otherwise is not None:
-            instead = Step(step.now_ms)
+            instead = CoordinatorResult(step.now_ms)
             step.otherwise(instead, coordinator_error(error))
             self._perform(instead, asker)
             return
@@ -266,7 +270,7 @@ class ShardRunner(Generic[ShardT]):
         self._counts.refused_appends_count += 1
         _log.warning("a coordinator cannot write", why=error.message, partition=str(self.log))
 
-    def _finish_when_stored(self, step: Step) -> None:
+    def _finish_when_stored(self, step: CoordinatorResult) -> None:
         stored = self.log.stored()
         if stored is None:
             self._finish(step)
@@ -275,7 +279,7 @@ class ShardRunner(Generic[ShardT]):
         self._storing.add(task)
         task.add_done_callback(self._storing.discard)
 
-    async def _finish_after(self, stored: Awaitable[None], step: Step) -> None:
+    async def _finish_after(self, stored: Awaitable[None], step: CoordinatorResult) -> None:
         began_ms = self._clock.monotonic_ms()
         try:
             await stored
@@ -287,7 +291,7 @@ class ShardRunner(Generic[ShardT]):
             self._counts.waits_count += 1
             self._counts.wait_ms += self._clock.monotonic_ms() - began_ms
 
-    def _finish(self, step: Step) -> None:
+    def _finish(self, step: CoordinatorResult) -> None:
         self._give(step.answers)
         for effect in step.effects:
             self._do(effect)
@@ -343,7 +347,7 @@ class ShardRunner(Generic[ShardT]):
         }
 
 
-def _only_answers(step: Step, asker: Pending[Any]) -> bool:
+def _only_answers(step: CoordinatorResult, asker: Pending[Any]) -> bool:
     """Whether an event leads to nothing but the answer to who asked, and timers: as a heartbeat does."""
     answers = step.answers
     return not step.records and not step.effects and len(answers) == 1 and answers[0].pending is asker

@@ -5,11 +5,11 @@ import asyncio
 import pytest
 
 from barnabas.base.clock import ManualClock
-from barnabas.coordinator.context import BATCH_RECORDS_MAX, ShardRunner, ShardState
 from barnabas.coordinator.counts import CoordinatorCounts
-from barnabas.coordinator.result import Pending, Step
+from barnabas.coordinator.result import CoordinatorResult, Pending
+from barnabas.coordinator.runner import BATCH_RECORDS_MAX, ShardRunner, ShardState
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.records.control import EndMarker
+from barnabas.wire.records.control import EndTransactionMarker
 from support.loop import on_loop, turns
 from support.shards import CountingShard, CountKey, CountValue, MemoryShardLog
 
@@ -50,7 +50,7 @@ async def test_a_shard_that_is_loaded_again_knows_what_it_knew() -> None:
     runner, log = await running()
     await add(runner, "a", 3)
     await add(runner, "b", 4)
-    marker = EndMarker(7, 1, 0, commit=True, timestamp_ms=0)
+    marker = EndTransactionMarker(7, 1, 0, commit=True, timestamp_ms=0)
     log.end_transaction(marker)
     again, _ = await running(log)
     assert again.shard.counts == {"a": 3, "b": 4}
@@ -63,7 +63,9 @@ async def test_a_shard_that_is_loaded_again_knows_what_it_knew() -> None:
 @on_loop
 async def test_a_marker_that_is_written_while_a_shard_is_loaded_is_seen_once(turns_count: int) -> None:
     log = MemoryShardLog()
-    markers = [EndMarker(producer_id, 1, 0, commit=True, timestamp_ms=0) for producer_id in range(3)]
+    markers = [
+        EndTransactionMarker(producer_id, 1, 0, commit=True, timestamp_ms=0) for producer_id in range(3)
+    ]
     for marker in markers[:2]:
         log.end_transaction(marker)
     runner = ShardRunner(CountingShard(), log, ManualClock())
@@ -154,7 +156,7 @@ async def test_many_records_that_need_no_single_batch_stand_in_several() -> None
     runner, log = await running()
     names = [f"n{number}" for number in range(BATCH_RECORDS_MAX + 1)]
 
-    def event(shard: CountingShard, step: Step) -> None:
+    def event(shard: CountingShard, step: CoordinatorResult) -> None:
         for name in names:
             step.append(CountKey(name=name), CountValue(count=1))
         step.is_atomic = False
@@ -169,7 +171,7 @@ async def test_an_event_may_say_what_to_do_when_its_records_cannot_be_appended()
     runner, log = await running()
     log.refusal = KafkaError(ErrorCode.MESSAGE_TOO_LARGE, "too large")
 
-    def event(shard: CountingShard, step: Step, pending: Pending[object]) -> None:
+    def event(shard: CountingShard, step: CoordinatorResult, pending: Pending[object]) -> None:
         shard.add(step, Pending(), "a", 1)
         step.otherwise = lambda instead, error: instead.answer(pending, error.code)
 
@@ -180,7 +182,7 @@ async def test_an_event_may_say_what_to_do_when_its_records_cannot_be_appended()
 async def test_a_refusal_reaches_who_asked() -> None:
     runner, _ = await running()
 
-    def event(shard: CountingShard, step: Step, pending: Pending[int]) -> None:
+    def event(shard: CountingShard, step: CoordinatorResult, pending: Pending[int]) -> None:
         raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
 
     with pytest.raises(KafkaError) as refused:
