@@ -14,10 +14,10 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from pyspark_barnabas.runtime.broken_pipe import end_quietly
-from pyspark_barnabas.runtime.gc_freeze import spare_what_lasts
+from pyspark_barnabas.runtime.broken_pipe import suppress_broken_pipe
+from pyspark_barnabas.runtime.gc_freeze import freeze_long_lived_objects
 
-end_quietly()  # all of Spark's processes that read or write import this
+suppress_broken_pipe()  # all of Spark's processes that read or write import this
 
 
 class DefaultSource(DataSource):
@@ -33,7 +33,7 @@ class DefaultSource(DataSource):
         from pyspark_barnabas.source.schemas import schema_of_options
 
         schema = schema_of_options(self.options)
-        spare_what_lasts()  # Spark has a process that makes data sources, and asks there for nothing more
+        freeze_long_lived_objects()  # Spark has a process that makes data sources, and asks there for nothing more
         return schema
 
     def reader(self, schema: StructType) -> DataSourceReader:

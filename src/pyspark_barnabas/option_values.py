@@ -26,7 +26,7 @@ class OptionError(ValueError):
     """Options that cannot be."""
 
 
-def refused(option: str, value: str, expected: str) -> OptionError:
+def option_error(option: str, value: str, expected: str) -> OptionError:
     """The error that names an option, its value, and what would be right."""
     return OptionError(f"option '{option}' is '{value}': {expected}")
 
@@ -40,9 +40,9 @@ def number(option: str, text: str, *, minimum: int | None = None) -> int:
     try:
         value = int(text.strip())
     except ValueError:
-        raise refused(option, text, expected) from None
+        raise option_error(option, text, expected) from None
     if minimum is not None and value < minimum:
-        raise refused(option, text, expected)
+        raise option_error(option, text, expected)
     return value
 
 
@@ -53,7 +53,7 @@ def flag(option: str, text: str) -> bool:
     """
     value = _FLAGS.get(text.strip().lower())
     if value is None:
-        raise refused(option, text, "true or false is expected")
+        raise option_error(option, text, "true or false is expected")
     return value
 
 
@@ -65,7 +65,7 @@ def size_bytes(option: str, text: str) -> int:
     match = _SIZE.fullmatch(text.strip())
     value = int(match[1]) * _SIZE_UNITS[match[2].lower()] if match else 0
     if value < 1:
-        raise refused(option, text, "a size is expected, such as 128m or 1048576")
+        raise option_error(option, text, "a size is expected, such as 128m or 1048576")
     return value
 
 
@@ -77,7 +77,7 @@ def duration_ms(option: str, text: str) -> int:
     match = _DURATION.fullmatch(text.strip())
     unit_ms = _DURATION_UNITS_MS.get(match[2].lower()) if match else None
     if match is None or unit_ms is None:
-        raise refused(option, text, "a duration is expected, such as 15m, 30s or 500ms")
+        raise option_error(option, text, "a duration is expected, such as 15m, 30s or 500ms")
     return int(match[1]) * unit_ms
 
 
@@ -90,10 +90,10 @@ def partitions(option: str, text: str) -> frozenset[TopicPartition]:
     found: set[TopicPartition] = set()
     for topic, indexes in _json_object(option, text, expected).items():
         if not isinstance(indexes, list) or not all(_is_index(each) for each in indexes):
-            raise refused(option, text, f"{expected}; topic '{topic}' has no list of partitions")
+            raise option_error(option, text, f"{expected}; topic '{topic}' has no list of partitions")
         found.update(TopicPartition(topic, index) for index in indexes)
     if not found:
-        raise refused(option, text, f"{expected}, with one partition at least")
+        raise option_error(option, text, f"{expected}, with one partition at least")
     return frozenset(found)
 
 
@@ -108,10 +108,10 @@ def numbers_by_partition(
     found = {}
     for topic, by_index in _json_object(option, text, wanted).items():
         if not isinstance(by_index, dict):
-            raise refused(option, text, f"{wanted}; topic '{topic}' has no object")
+            raise option_error(option, text, f"{wanted}; topic '{topic}' has no object")
         for index, value in by_index.items():
             if not index.isdecimal() or not _is_int(value) or value < minimum:
-                raise refused(option, text, f"{wanted}; '{index}': {json.dumps(value)} cannot be")
+                raise option_error(option, text, f"{wanted}; '{index}': {json.dumps(value)} cannot be")
             found[TopicPartition(topic, int(index))] = value
     return found
 
@@ -137,9 +137,9 @@ def _json_object(option: str, text: str, expected: str) -> dict[str, Any]:
     try:
         value = json.loads(text)
     except ValueError:
-        raise refused(option, text, expected) from None
+        raise option_error(option, text, expected) from None
     if not isinstance(value, dict):
-        raise refused(option, text, expected)
+        raise option_error(option, text, expected)
     return value
 
 

@@ -33,7 +33,7 @@ ids = (number.to_bytes(16, "big") for number in itertools.count(1 << 64))
 
 
 @pytest.fixture
-def telling(pair: Pair) -> Iterator[World]:
+def with_observer(pair: Pair) -> Iterator[World]:
     """Both brokers with one subscription, which everybody matches."""
     served = registry.build(api)
     both = replace(pair, apis=pair.apis | {key: served[key] for key in UNADVERTISED})

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.base.ids import TopicPartition
-from barnabas.cli.live import TIMEOUT_MS, TIMEOUT_VARIABLE, quickly, timeout_ms
+from barnabas.cli.live import TIMEOUT_MS, TIMEOUT_VARIABLE, call_with_timeout, timeout_ms
 from barnabas.testing import EmbeddedBroker
 
 COMMAND_LINE = "from barnabas.cli.main import main; main()"
@@ -89,7 +89,7 @@ def test_without_a_broker_what_is_known_anyway_is_completed_in_silence(
 def test_who_does_not_answer_is_not_waited_for() -> None:
     with EmbeddedBroker() as kafka:
         kafka.delay_next("Metadata", 60_000, times=9)
-        assert quickly(kafka.bootstrap, lambda admin: admin.describe_topics()) is None
+        assert call_with_timeout(kafka.bootstrap, lambda admin: admin.describe_topics()) is None
     assert TIMEOUT_MS <= 500
 
 

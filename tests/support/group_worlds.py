@@ -116,7 +116,7 @@ class GroupWorld:
 
     def _follow(self, after: MetadataImage) -> None:
         before, self.image = self.image, after
-        self.tell(lambda shard, step: shard.follow(step, before, after))
+        self.tell(lambda shard, step: shard.on_metadata_update(step, before, after))
 
     def create_topic(self, name: str, partitions_count: int) -> None:
         """A topic comes."""

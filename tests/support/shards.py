@@ -84,7 +84,9 @@ class CountingShard:
     def expire(self, step: CoordinatorResult, key: TimerKey) -> None:
         self.expired.append(key)
 
-    def follow(self, step: CoordinatorResult, before: MetadataImage, after: MetadataImage) -> None:
+    def on_metadata_update(
+        self, step: CoordinatorResult, before: MetadataImage, after: MetadataImage
+    ) -> None:
         self.followed_count += 1
 
     def unload(self) -> None:

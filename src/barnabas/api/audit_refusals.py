@@ -62,7 +62,7 @@ CLUSTER = "cluster/kafka-cluster"
 Results: TypeAlias = Iterable[tuple[str, int, str | None]]
 
 
-async def remark(context: RequestContext, request: Any, response: object) -> None:
+async def record_refusals(context: RequestContext, request: Any, response: object) -> None:
     """Have the audit tell what an answer of `CHANGING_APIS` refuses, and what the request's context has noted.
 
     That is what policies in mode `warn` are against, and changes elsewhere than in the store.
@@ -193,13 +193,13 @@ def _ended(_request: Any, response: Any) -> Results:
                 yield CLUSTER, each.error_code, None
 
 
-def _of_the_cluster(_request: Any, response: Any) -> Results:
+def _cluster_refusals(_request: Any, response: Any) -> Results:
     return [(CLUSTER, response.error_code, response.error_message)]
 
 
 _READERS: Mapping[int, Callable[[Any, Any], Results]] = MappingProxyType(
     {
-        AddRaftVoterRequest.API_KEY: _of_the_cluster,
+        AddRaftVoterRequest.API_KEY: _cluster_refusals,
         AlterClientQuotasRequest.API_KEY: _quotas,
         AlterConfigsRequest.API_KEY: _configs,
         AlterPartitionReassignmentsRequest.API_KEY: _reassigned,
@@ -215,12 +215,12 @@ _READERS: Mapping[int, Callable[[Any, Any], Results]] = MappingProxyType(
         ElectLeadersRequest.API_KEY: _elected,
         IncrementalAlterConfigsRequest.API_KEY: _configs,
         OffsetDeleteRequest.API_KEY: _deleted_offsets,
-        RemoveRaftVoterRequest.API_KEY: _of_the_cluster,
+        RemoveRaftVoterRequest.API_KEY: _cluster_refusals,
         PurgeTopicsRequest.API_KEY: _purged,
         RollbackResourceRequest.API_KEY: _rolled_back,
         UndeleteTopicRequest.API_KEY: _undeleted,
-        UnregisterBrokerRequest.API_KEY: _of_the_cluster,
-        UpdateFeaturesRequest.API_KEY: _of_the_cluster,
+        UnregisterBrokerRequest.API_KEY: _cluster_refusals,
+        UpdateFeaturesRequest.API_KEY: _cluster_refusals,
         WriteTxnMarkersRequest.API_KEY: _ended,
     }
 )

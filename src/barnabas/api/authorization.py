@@ -82,7 +82,7 @@ async def refused_topics(
     return refused
 
 
-def refusals(
+def authorization_errors(
     context: RequestContext, operation: AclOperation, resource_type: ResourceType, names: Iterable[str]
 ) -> dict[str, KafkaError]:
     """Those of `names` to which the principal may not do the operation, each with what it is told."""
@@ -100,7 +100,7 @@ def topic_refusals(
 ) -> dict[str, KafkaError]:
     """Those of `names` for which the principal has the operation neither on the topic nor on the cluster."""
     if not allowed_cluster(context, operation):
-        return refusals(context, operation, ResourceType.TOPIC, names)
+        return authorization_errors(context, operation, ResourceType.TOPIC, names)
     if allowed_cluster(context, AclOperation.ALTER):
         return {}
     return {
@@ -118,10 +118,10 @@ def denied(
     context.node.security_log.denied(
         connection.principal, connection.client_host, operation, resource_type, name, context.api.name
     )
-    return refusal(operation, resource_type, name)
+    return authorization_error(operation, resource_type, name)
 
 
-def refusal(operation: AclOperation, resource_type: ResourceType, name: str) -> KafkaError:
+def authorization_error(operation: AclOperation, resource_type: ResourceType, name: str) -> KafkaError:
     """What a principal is told that may not."""
     what = "the cluster" if resource_type is ResourceType.CLUSTER else f"{_words(resource_type)} '{name}'"
     if needs_cluster_alter(operation, resource_type, name):

@@ -205,7 +205,7 @@ class RequestContext:
         metadata, is_large = self.node.metadata, self.is_large
         return await metadata.write(decide, timeout_ms, self.actor, self.verdicts, is_large=is_large)
 
-    def changed(self, resource: str, key: str, before: Any, after: Any) -> None:
+    def record_change(self, resource: str, key: str, before: Any, after: Any) -> None:
         """Have the audit tell of a change elsewhere than in the store, before the request is answered."""
         if before != after:
             self.differences.append(Difference(resource, key, before, after))
@@ -213,7 +213,7 @@ class RequestContext:
     @property
     def policies(self) -> Policies:
         """The policies, which tell this request what they say."""
-        return self.node.policies.telling(self._judged)
+        return self.node.policies.with_observer(self._judged)
 
     def _judged(self, resource: str, message: str | None) -> None:
         if message is None:

@@ -4,7 +4,7 @@ import struct
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
-from barnabas.api.audit_refusals import CHANGING_APIS, remark
+from barnabas.api.audit_refusals import CHANGING_APIS, record_refusals
 from barnabas.api.context import ConnectionInfo, EncodedResponse, Node, RequestContext
 from barnabas.api.limits import REQUEST_BYTES_MAX, REQUEST_ELEMENTS_MAX
 from barnabas.api.registry import ApiSpec, UseHandler
@@ -302,7 +302,7 @@ class Dispatcher:
             response = await self._refusal(context, request, error)
         try:
             if api.api_key in CHANGING_APIS:
-                await remark(context, request, response)
+                await record_refusals(context, request, response)
             parts = None if response is None else await _encoded(context, response)
             if context.is_large:
                 self.node.worker.free(request, response)

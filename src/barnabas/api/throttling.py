@@ -32,7 +32,7 @@ def charge(context: RequestContext, elapsed_ns: int, *, is_answered: bool) -> No
     if api_key == PRODUCE:
         waits_ms.append(quotas.produced(client, context.size_bytes))
     if is_answered:
-        waits_ms.append(quotas.worked(client, elapsed_ns))
+        waits_ms.append(quotas.record_request_time(client, elapsed_ns))
     context.throttle_ms = max(waits_ms)
     if context.throttle_ms:
         quotas.throttled_count += 1
@@ -54,4 +54,4 @@ def mutations(context: RequestContext, strict_from: int | None) -> Iterator[Cont
     try:
         yield quota
     finally:
-        context.throttle_ms = max(context.throttle_ms, quota.settle())
+        context.throttle_ms = max(context.throttle_ms, quota.commit())

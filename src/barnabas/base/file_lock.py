@@ -35,7 +35,7 @@ class FileLock:
 
 
 @contextmanager
-def held(path: Path, busy: Exception) -> Iterator[None]:
+def locked(path: Path, busy: Exception) -> Iterator[None]:
     """Hold the lock on a file, whose directory is made if need be.
 
     :raises Exception: `busy`, when somebody else holds it.

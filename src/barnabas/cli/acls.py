@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from barnabas.cli import candidates
-from barnabas.cli.failures import guarded
+from barnabas.cli.failures import handle_errors
 from barnabas.cli.options import BOOTSTRAP_DEFAULT, Bootstrap, Json
 
 app = typer.Typer(help="List, add and remove ACLs: who may do what.", no_args_is_help=True)
@@ -73,7 +73,7 @@ Deny = Annotated[bool, typer.Option("--deny", help="Forbid, which beats whatever
 
 
 @app.command("list")
-@guarded
+@handle_errors
 def list_acls(
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
     topic: Topics = None,
@@ -101,7 +101,7 @@ def list_acls(
 
 
 @app.command("add")
-@guarded
+@handle_errors
 def add_acls(
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
     principal: Principals = None,
@@ -128,7 +128,7 @@ def add_acls(
 
 
 @app.command("remove")
-@guarded
+@handle_errors
 def remove_acls(
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
     principal: Principals = None,

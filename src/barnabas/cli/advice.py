@@ -42,7 +42,7 @@ def permission(command: str, kind: str, message: str) -> str:
     return f"have it allowed by 'barnabas acls add --principal {who}{wanted} --{resource}{name}', or log in as another"
 
 
-def meant(kind: str, arguments: Mapping[str, object]) -> list[str]:
+def similar_names(kind: str, arguments: Mapping[str, object]) -> list[str]:
     """Names that there are and that resemble those of `arguments` that there are not; few, or none.
 
     :param kind: the name of the error.
@@ -50,7 +50,7 @@ def meant(kind: str, arguments: Mapping[str, object]) -> list[str]:
     ask = _ASKS.get(kind)
     if ask is None:
         return []
-    names = sorted(live.quickly(str(arguments.get("bootstrap")), ask) or ())
+    names = sorted(live.call_with_timeout(str(arguments.get("bootstrap")), ask) or ())
     missing = [word for word in _words(arguments) if word not in names]
     found = [each for word in missing for each in difflib.get_close_matches(word, names, _MATCHES_COUNT_MAX)]
     return list(dict.fromkeys(found))[:_MATCHES_COUNT_MAX]

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from barnabas.cli import candidates
-from barnabas.cli.failures import guarded
+from barnabas.cli.failures import handle_errors
 from barnabas.cli.options import BOOTSTRAP_DEFAULT, Bootstrap, Json
 
 Resource = Annotated[
@@ -20,7 +20,7 @@ Resource = Annotated[
 ]
 
 
-@guarded
+@handle_errors
 def audit(
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
     resource: Resource = None,
@@ -45,7 +45,7 @@ def audit(
     work.show(bootstrap, wanted, follow=follow, as_json=as_json)
 
 
-@guarded
+@handle_errors
 def history(
     resource: Annotated[
         str,
@@ -71,7 +71,7 @@ def history(
     work.history(bootstrap, resource, at, since, as_json=as_json)
 
 
-@guarded
+@handle_errors
 def rollback(
     resource: Annotated[
         str, typer.Argument(metavar="KIND/NAME", help="A resource, as topic/orders.", show_default=False)

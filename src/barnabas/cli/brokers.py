@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from barnabas.cli import candidates
-from barnabas.cli.failures import guarded
+from barnabas.cli.failures import handle_errors
 from barnabas.cli.options import BOOTSTRAP_DEFAULT, Bootstrap, Json
 
 app = typer.Typer(
@@ -25,7 +25,7 @@ Broker = Annotated[
 
 
 @app.command("list")
-@guarded
+@handle_errors
 def list_brokers(
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
     fenced: Annotated[
@@ -40,7 +40,7 @@ def list_brokers(
 
 
 @app.command("api-versions")
-@guarded
+@handle_errors
 def show_api_versions(
     broker: Annotated[
         int | None,
@@ -58,7 +58,7 @@ def show_api_versions(
 
 
 @app.command("unregister")
-@guarded
+@handle_errors
 def unregister_broker(
     broker: Broker, bootstrap: Bootstrap = BOOTSTRAP_DEFAULT, as_json: Json = False
 ) -> None:

@@ -139,7 +139,7 @@ def _found(ctx: typer.Context, ask: live.Ask[Iterable[str]]) -> Iterable[str]:
 
     file = ctx.params.get(COMMAND_CONFIG)
     with command_config(Path(file) if file else None):
-        return live.quickly(ctx.params.get("bootstrap") or BOOTSTRAP_DEFAULT, ask) or ()
+        return live.call_with_timeout(ctx.params.get("bootstrap") or BOOTSTRAP_DEFAULT, ask) or ()
 
 
 def _beginning(incomplete: str, candidates: Iterable[str]) -> list[str]:

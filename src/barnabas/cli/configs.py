@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from barnabas.cli import candidates
-from barnabas.cli.failures import guarded
+from barnabas.cli.failures import handle_errors
 from barnabas.cli.options import BOOTSTRAP_DEFAULT, Bootstrap, Json
 
 app = typer.Typer(
@@ -41,7 +41,7 @@ Dry = Annotated[bool, typer.Option("--validate-only", help="Only find out whethe
 
 
 @app.command("list")
-@guarded
+@handle_errors
 def list_resources(
     kinds: Annotated[
         list[ConfigResourceKind] | None,
@@ -57,7 +57,7 @@ def list_resources(
 
 
 @app.command("get")
-@guarded
+@handle_errors
 def get_configs(
     kind: KindArgument,
     name: Name,
@@ -80,7 +80,7 @@ def get_configs(
 
 
 @app.command("set")
-@guarded
+@handle_errors
 def set_configs(
     kind: KindArgument,
     name: Name,
@@ -107,7 +107,7 @@ def set_configs(
 
 
 @app.command("delete")
-@guarded
+@handle_errors
 def delete_configs(
     kind: KindArgument,
     name: Name,
@@ -132,7 +132,7 @@ def delete_configs(
 
 
 @app.command("replace")
-@guarded
+@handle_errors
 def replace_configs(
     kind: KindArgument,
     name: Name,

@@ -4,13 +4,13 @@ from typing import Annotated
 
 import typer
 
-from barnabas.cli.failures import guarded
+from barnabas.cli.failures import handle_errors
 from barnabas.cli.options import BOOTSTRAP_DEFAULT, Bootstrap
 
 LISTEN_DEFAULT = "127.0.0.1:9680"
 
 
-@guarded
+@handle_errors
 def console(
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
     listen: Annotated[

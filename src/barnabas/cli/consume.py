@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from barnabas.cli import candidates
-from barnabas.cli.failures import guarded
+from barnabas.cli.failures import handle_errors
 from barnabas.cli.options import BOOTSTRAP_DEFAULT, Bootstrap, Json
 
 FORMAT_HELP = (
@@ -14,7 +14,7 @@ FORMAT_HELP = (
 )
 
 
-@guarded
+@handle_errors
 def consume(
     topic: Annotated[
         str,

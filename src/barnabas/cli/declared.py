@@ -8,7 +8,7 @@ from typing import Annotated, ParamSpec
 
 import typer
 
-from barnabas.cli.failures import FAILED, WRONG_USE, guarded
+from barnabas.cli.failures import FAILED, WRONG_USE, handle_errors
 from barnabas.cli.options import BOOTSTRAP_DEFAULT, Bootstrap, Json
 
 #: What is different from what was declared, as `terraform plan -detailed-exitcode` tells it.
@@ -36,9 +36,9 @@ class Different(typer.Exit):
         super().__init__(DIFFERENT)
 
 
-def comparing(command: Callable[Arguments, None]) -> Callable[Arguments, None]:
+def with_diff_exit_code(command: Callable[Arguments, None]) -> Callable[Arguments, None]:
     """A guarded command whose exit code 2 says that something is different: what is typed wrongly ends with 1."""
-    run = guarded(command)
+    run = handle_errors(command)
 
     @functools.wraps(run)
     def compare(*args: Arguments.args, **kwargs: Arguments.kwargs) -> None:
@@ -72,7 +72,7 @@ Renewed = Annotated[
 ]
 
 
-@guarded
+@handle_errors
 def export(
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
     include: Include = None,
@@ -86,16 +86,16 @@ def export(
 ) -> None:
     """Write what a cluster has set as a declared state: topics, ACLs, quotas, users, configs; never a secret."""
     from barnabas.cli.work import export as work
-    from barnabas.cli.work.choices import choice_of
+    from barnabas.cli.work.choices import resource_filter
 
-    choice = choice_of(include, exclude, section)
+    choice = resource_filter(include, exclude, section)
     if into is None:
         work.export(bootstrap, choice, as_json=as_json)
     else:
         work.update(bootstrap, into, choice, as_json=as_json)
 
 
-@comparing
+@with_diff_exit_code
 def plan(
     file: File,
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
@@ -107,14 +107,14 @@ def plan(
 ) -> None:
     """Show what would change, key by key, and what stands against it. Ends with 0 nothing, 2 changes, 1 failed."""
     from barnabas.cli.work import plan as work
-    from barnabas.cli.work.choices import choice_of, wish_of
+    from barnabas.cli.work.choices import plan_request, resource_filter
 
-    wish = wish_of(file, choice_of(include, exclude, section), renew_password)
+    wish = plan_request(file, resource_filter(include, exclude, section), renew_password)
     if work.plan(bootstrap, wish, as_json=as_json):
         raise Different
 
 
-@guarded
+@handle_errors
 def apply(
     file: File,
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
@@ -133,14 +133,14 @@ def apply(
 ) -> None:
     """Do what `plan` shows, after asking. What is interrupted goes on when it is applied again."""
     from barnabas.cli.work import apply as work
-    from barnabas.cli.work.choices import choice_of, wish_of
+    from barnabas.cli.work.choices import plan_request, resource_filter
 
-    wish = wish_of(file, choice_of(include, exclude, section), renew_password)
+    wish = plan_request(file, resource_filter(include, exclude, section), renew_password)
     consent = work.Consent(yes, allow_destroy, allow_lockout)
     work.apply(bootstrap, wish, consent, as_json=as_json)
 
 
-@comparing
+@with_diff_exit_code
 def drift(
     file: Annotated[
         Path | None, typer.Argument(metavar="[FILE]", help="The declared state, in YAML.", show_default=False)
@@ -162,10 +162,10 @@ def drift(
 ) -> None:
     """Show where a cluster is not as declared, or not as another one. Ends with 0 nowhere, 2 somewhere, 1 failed."""
     from barnabas.cli.work import drift as work
-    from barnabas.cli.work.choices import choice_of, wish_of
+    from barnabas.cli.work.choices import plan_request, resource_filter
 
-    choice = choice_of(include, exclude, section)
-    compared = work.Compared(None if file is None else wish_of(file, choice), against, choice)
+    choice = resource_filter(include, exclude, section)
+    compared = work.Compared(None if file is None else plan_request(file, choice), against, choice)
     if (
         work.watch(bootstrap, compared, interval)
         if watch

@@ -122,7 +122,7 @@ def wrong_use(message: str, hint: str = "") -> CommandError:
     return CommandError(message, hint=hint, exit_code=WRONG_USE)
 
 
-def guarded(command: Callable[Arguments, None]) -> Callable[Arguments, None]:
+def handle_errors(command: Callable[Arguments, None]) -> Callable[Arguments, None]:
     """The command, with whatever it raises printed for people (or, with `as_json`, for programs)."""
 
     def attempt(*args: Arguments.args, **kwargs: Arguments.kwargs) -> None:
@@ -176,7 +176,7 @@ class Call(NamedTuple):
 
 def report(*errors: Exception, as_json: bool, call: Call | None = None) -> int:
     """Print errors and what to try next to stderr; gives the exit code, which is the first one's."""
-    judged = [_advised(error, judge(error), call) for error in errors]
+    judged = [_advised(error, classify_error(error), call) for error in errors]
     for error, (_, code, hint) in zip(errors, judged, strict=True):
         if as_json:
             details = error.details if isinstance(error, CommandError) else {}
@@ -194,9 +194,9 @@ def _advised(error: Exception, judged: ErrorReport, call: Call | None) -> ErrorR
     exit_code, kind, hint = judged
     if call is None or exit_code not in (NOT_FOUND, REFUSED):
         return judged
-    from barnabas.cli.advice import meant, permission
+    from barnabas.cli.advice import permission, similar_names
 
-    names = meant(kind, call.arguments)
+    names = similar_names(kind, call.arguments)
     resembling = f"{' or '.join(names)}, which there is; " if names else ""
     return ErrorReport(exit_code, kind, resembling + (permission(call.command, kind, str(error)) or hint))
 
@@ -208,7 +208,7 @@ def _sentence(error: Exception) -> str:
     return str(error)
 
 
-def judge(error: Exception) -> ErrorReport:
+def classify_error(error: Exception) -> ErrorReport:
     """What an error comes to, whatever the command."""
     if isinstance(error, CommandError):
         return ErrorReport(error.exit_code, error.kind, error.hint)

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from barnabas.cli import candidates
-from barnabas.cli.failures import guarded, wrong_use
+from barnabas.cli.failures import handle_errors, wrong_use
 from barnabas.cli.options import BOOTSTRAP_DEFAULT, Bootstrap, Json, key_value_pairs
 
 app = typer.Typer(help="See and change the levels of the cluster's features.", no_args_is_help=True)
@@ -20,7 +20,7 @@ class Downgrade(StrEnum):
 
 
 @app.command("list")
-@guarded
+@handle_errors
 def list_features(bootstrap: Bootstrap = BOOTSTRAP_DEFAULT, as_json: Json = False) -> None:
     """List the features: the level in use, and the levels that the broker supports."""
     from barnabas.cli.work import features
@@ -29,7 +29,7 @@ def list_features(bootstrap: Bootstrap = BOOTSTRAP_DEFAULT, as_json: Json = Fals
 
 
 @app.command("set")
-@guarded
+@handle_errors
 def set_features(
     levels: Annotated[
         list[str],

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from barnabas.cli import candidates, partitions
-from barnabas.cli.failures import guarded
+from barnabas.cli.failures import handle_errors
 from barnabas.cli.options import BOOTSTRAP_DEFAULT, Bootstrap, Json
 
 app = typer.Typer(help="See groups and their offsets, set them, delete them.", no_args_is_help=True)
@@ -34,7 +34,7 @@ Places = Annotated[
 
 
 @app.command("list")
-@guarded
+@handle_errors
 def list_groups(
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
     state: Annotated[
@@ -52,7 +52,7 @@ def list_groups(
 
 
 @app.command("describe")
-@guarded
+@handle_errors
 def describe_groups(names: Groups, bootstrap: Bootstrap = BOOTSTRAP_DEFAULT, as_json: Json = False) -> None:
     """Show members and what each of them reads."""
     from barnabas.cli.work import groups
@@ -61,7 +61,7 @@ def describe_groups(names: Groups, bootstrap: Bootstrap = BOOTSTRAP_DEFAULT, as_
 
 
 @app.command("delete")
-@guarded
+@handle_errors
 def delete_groups(names: Groups, bootstrap: Bootstrap = BOOTSTRAP_DEFAULT, as_json: Json = False) -> None:
     """Delete groups that have no members, with their offsets."""
     from barnabas.cli.work import groups
@@ -70,7 +70,7 @@ def delete_groups(names: Groups, bootstrap: Bootstrap = BOOTSTRAP_DEFAULT, as_js
 
 
 @app.command("offsets")
-@guarded
+@handle_errors
 def show_offsets(
     name: Group, places: Places = None, bootstrap: Bootstrap = BOOTSTRAP_DEFAULT, as_json: Json = False
 ) -> None:
@@ -82,7 +82,7 @@ def show_offsets(
 
 
 @app.command("reset-offsets")
-@guarded
+@handle_errors
 def reset_offsets(
     name: Group,
     places: Places = None,
@@ -108,7 +108,7 @@ def reset_offsets(
 
 
 @app.command("delete-offsets")
-@guarded
+@handle_errors
 def delete_offsets(
     name: Group,
     places: Annotated[
@@ -131,7 +131,7 @@ def delete_offsets(
 
 
 @app.command("remove-members")
-@guarded
+@handle_errors
 def remove_members(
     name: Group,
     instances: Annotated[

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from barnabas.cli import candidates
-from barnabas.cli.failures import guarded, wrong_use
+from barnabas.cli.failures import handle_errors, wrong_use
 from barnabas.cli.options import BOOTSTRAP_DEFAULT, Bootstrap, Json, key_value_pairs
 
 app = typer.Typer(
@@ -43,7 +43,7 @@ Was = Annotated[
 
 
 @app.command("scrub")
-@guarded
+@handle_errors
 def scrub(
     log_dirs: Annotated[
         list[Path] | None,
@@ -93,7 +93,7 @@ def scrub(
 
 
 @app.command("compact")
-@guarded
+@handle_errors
 def compact(
     log_dirs: Annotated[
         list[Path],
@@ -132,7 +132,7 @@ def compact(
 
 
 @app.command("usage")
-@guarded
+@handle_errors
 def usage(
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
     topics: Topics = None,
@@ -165,7 +165,7 @@ def usage(
 
 
 @app.command("audit")
-@guarded
+@handle_errors
 def audit(
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
     since: Annotated[
@@ -197,7 +197,7 @@ def audit(
 
 
 @app.command("rekey")
-@guarded
+@handle_errors
 def rekey(
     source: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic that has grown.")],
     target: Annotated[str, typer.Argument(metavar="NEW", help="The topic to make.")],
@@ -260,7 +260,7 @@ def rekey(
 
 
 @app.command("archive")
-@guarded
+@handle_errors
 def archive(
     directory: Annotated[
         Path, typer.Argument(metavar="DIRECTORY", help="The archive; made anew where it is not there.")
@@ -295,7 +295,7 @@ def archive(
 
 
 @app.command("restore")
-@guarded
+@handle_errors
 def restore(
     directory: Annotated[Path, typer.Argument(metavar="DIRECTORY", help="The archive.")],
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
@@ -355,7 +355,7 @@ def restore(
 
 
 @app.command("translate-offsets")
-@guarded
+@handle_errors
 def translate_offsets(
     map_directory: Annotated[
         Path, typer.Argument(metavar="MAP", help="The directory that restore --map has written.")

@@ -23,7 +23,7 @@ def timeout_ms() -> int:
     return int(given) if given.isdecimal() else TIMEOUT_MS
 
 
-def quickly(bootstrap: str, ask: Ask[ResultT]) -> ResultT | None:
+def call_with_timeout(bootstrap: str, ask: Ask[ResultT]) -> ResultT | None:
     """What `ask` gives; None when that fails, for whatever reason, or takes longer than the limit.
 
     The thread is a daemon: it may still wait for a name server when the process is to end.

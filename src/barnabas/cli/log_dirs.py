@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from barnabas.cli import candidates, partitions
-from barnabas.cli.failures import guarded
+from barnabas.cli.failures import handle_errors
 from barnabas.cli.options import BOOTSTRAP_DEFAULT, Bootstrap, Json, Wait
 
 app = typer.Typer(
@@ -18,7 +18,7 @@ Broker = Annotated[
 
 
 @app.command("describe")
-@guarded
+@handle_errors
 def describe_log_dirs(
     places: Annotated[
         list[str] | None,
@@ -43,7 +43,7 @@ def describe_log_dirs(
 
 
 @app.command("move")
-@guarded
+@handle_errors
 def move_replicas(
     directory: Annotated[
         str,

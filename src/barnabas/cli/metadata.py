@@ -5,11 +5,11 @@ from typing import Annotated
 import typer
 
 from barnabas.cli import candidates
-from barnabas.cli.failures import guarded
+from barnabas.cli.failures import handle_errors
 from barnabas.cli.options import BOOTSTRAP_DEFAULT, Bootstrap, Json
 
 
-@guarded
+@handle_errors
 def metadata(
     topic: Annotated[
         str | None,

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from barnabas.cli.failures import guarded
+from barnabas.cli.failures import handle_errors
 from barnabas.cli.options import Json
 from barnabas.cli.spark import check_spark_installed
 
@@ -23,7 +23,7 @@ Setting = Annotated[
 
 
 @app.command("run")
-@guarded
+@handle_errors
 def run(
     file: File,
     master: Master = "local[*]",
@@ -44,7 +44,7 @@ def run(
 
 
 @app.command("plan")
-@guarded
+@handle_errors
 def plan(file: File, master: Master = "local[*]", conf: Setting = None, as_json: Json = False) -> None:
     """Show what a run would read, make and write, without running it; ends with 1 when a flow would fail."""
     check_spark_installed()
@@ -54,7 +54,7 @@ def plan(file: File, master: Master = "local[*]", conf: Setting = None, as_json:
 
 
 @app.command("status")
-@guarded
+@handle_errors
 def status(file: File, as_json: Json = False) -> None:
     """Show how each flow is, whether or not a run is going on."""
     check_spark_installed()

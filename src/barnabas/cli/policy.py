@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from barnabas.cli.failures import guarded
+from barnabas.cli.failures import handle_errors
 from barnabas.cli.options import BOOTSTRAP_DEFAULT, Bootstrap, Json, key_value_pairs
 
 app = typer.Typer(help="Try policies out.", no_args_is_help=True)
@@ -17,7 +17,7 @@ def policy() -> None:
 
 
 @app.command("test")
-@guarded
+@handle_errors
 def try_policy(
     cases: Annotated[
         Path | None,

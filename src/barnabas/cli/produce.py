@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from barnabas.cli import candidates
-from barnabas.cli.failures import guarded
+from barnabas.cli.failures import handle_errors
 from barnabas.cli.options import BOOTSTRAP_DEFAULT, Bootstrap, Json, key_value_pairs
 
 
@@ -29,7 +29,7 @@ class Acks(StrEnum):
     NOBODY = "0"
 
 
-@guarded
+@handle_errors
 def produce(
     topic: Annotated[
         str,

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from barnabas.cli.failures import guarded
+from barnabas.cli.failures import handle_errors
 from barnabas.cli.options import BOOTSTRAP_DEFAULT, Bootstrap, Json
 
 app = typer.Typer(help="See the nodes that keep cluster state, change who votes.", no_args_is_help=True)
@@ -27,7 +27,7 @@ Endpoints = Annotated[
 
 
 @app.command("describe")
-@guarded
+@handle_errors
 def describe_quorum(bootstrap: Bootstrap = BOOTSTRAP_DEFAULT, as_json: Json = False) -> None:
     """Show the nodes that keep cluster state, who leads, and how far they are."""
     from barnabas.cli.work import quorum
@@ -36,7 +36,7 @@ def describe_quorum(bootstrap: Bootstrap = BOOTSTRAP_DEFAULT, as_json: Json = Fa
 
 
 @app.command("add-voter")
-@guarded
+@handle_errors
 def add_voter(
     node: Node,
     directory: Directory,
@@ -51,7 +51,7 @@ def add_voter(
 
 
 @app.command("remove-voter")
-@guarded
+@handle_errors
 def remove_voter(
     node: Node, directory: Directory, bootstrap: Bootstrap = BOOTSTRAP_DEFAULT, as_json: Json = False
 ) -> None:
@@ -62,7 +62,7 @@ def remove_voter(
 
 
 @app.command("update-voter")
-@guarded
+@handle_errors
 def update_voter(
     node: Node,
     directory: Directory,

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from barnabas.cli import candidates
-from barnabas.cli.failures import guarded
+from barnabas.cli.failures import handle_errors
 from barnabas.cli.options import BOOTSTRAP_DEFAULT, Bootstrap, Json
 
 app = typer.Typer(
@@ -16,7 +16,7 @@ WHOSE = "user=NAME, client-id=NAME, both, or ip=ADDRESS; without a name whoever 
 
 
 @app.command("list")
-@guarded
+@handle_errors
 def list_quotas(
     parts: Annotated[
         list[str] | None, typer.Argument(metavar="[WHOSE]...", help=WHOSE, autocompletion=candidates.quotas)
@@ -31,7 +31,7 @@ def list_quotas(
 
 
 @app.command("set")
-@guarded
+@handle_errors
 def set_quotas(
     words: Annotated[
         list[str],
@@ -52,7 +52,7 @@ def set_quotas(
 
 
 @app.command("remove")
-@guarded
+@handle_errors
 def remove_quotas(
     words: Annotated[
         list[str],

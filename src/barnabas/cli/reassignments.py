@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from barnabas.cli import candidates, partitions
-from barnabas.cli.failures import guarded
+from barnabas.cli.failures import handle_errors
 from barnabas.cli.options import BOOTSTRAP_DEFAULT, Bootstrap, Json, Wait
 
 app = typer.Typer(
@@ -14,7 +14,7 @@ app = typer.Typer(
 
 
 @app.command("list")
-@guarded
+@handle_errors
 def list_reassignments(bootstrap: Bootstrap = BOOTSTRAP_DEFAULT, as_json: Json = False) -> None:
     """List the partitions that are moving."""
     from barnabas.cli.work import reassignments
@@ -23,7 +23,7 @@ def list_reassignments(bootstrap: Bootstrap = BOOTSTRAP_DEFAULT, as_json: Json =
 
 
 @app.command("start")
-@guarded
+@handle_errors
 def start_reassignments(
     targets: Annotated[
         list[str],
@@ -49,7 +49,7 @@ def start_reassignments(
 
 
 @app.command("cancel")
-@guarded
+@handle_errors
 def cancel_reassignments(
     places: Annotated[
         list[str],

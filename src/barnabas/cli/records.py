@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from barnabas.cli import candidates, partitions
-from barnabas.cli.failures import guarded
+from barnabas.cli.failures import handle_errors
 from barnabas.cli.options import BOOTSTRAP_DEFAULT, Bootstrap, Json
 
 app = typer.Typer(
@@ -24,7 +24,7 @@ Places = Annotated[
 
 
 @app.command("offsets")
-@guarded
+@handle_errors
 def list_offsets(
     places: Places,
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
@@ -49,7 +49,7 @@ def list_offsets(
 
 
 @app.command("epoch-ends")
-@guarded
+@handle_errors
 def list_epoch_ends(
     places: Places,
     epoch: Annotated[int, typer.Option("--epoch", min=0, help="The epoch of a leader.", show_default=False)],
@@ -64,7 +64,7 @@ def list_epoch_ends(
 
 
 @app.command("delete")
-@guarded
+@handle_errors
 def delete_records(
     targets: Annotated[
         list[str],

@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from barnabas.cli.failures import guarded
+from barnabas.cli.failures import handle_errors
 from barnabas.cli.options import key_value_pairs
 
 if TYPE_CHECKING:
     from barnabas.server.web import Site, WebServer
 
 
-@guarded
+@handle_errors
 def serve(
     config: Annotated[
         Path | None, typer.Option("--config", metavar="FILE", help="A server.properties of Kafka's.")

@@ -5,14 +5,14 @@ from typing import Annotated
 
 import typer
 
-from barnabas.cli.failures import CommandError, guarded
+from barnabas.cli.failures import CommandError, handle_errors
 from barnabas.cli.spark import check_spark_installed
 
 #: Options that are not ours are Spark's, and behind the application everything is the application's.
 CONTEXT = {"allow_extra_args": True, "ignore_unknown_options": True, "allow_interspersed_args": False}
 
 
-@guarded
+@handle_errors
 def spark_submit(
     context: typer.Context,
     ship: Annotated[

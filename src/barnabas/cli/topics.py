@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from barnabas.cli import candidates
-from barnabas.cli.failures import guarded
+from barnabas.cli.failures import handle_errors
 from barnabas.cli.options import BOOTSTRAP_DEFAULT, Bootstrap, Json, Wait, key_value_pairs
 
 app = typer.Typer(help="List, create, describe, delete, bring back and grow topics.", no_args_is_help=True)
@@ -24,7 +24,7 @@ Dry = Annotated[bool, typer.Option("--validate-only", help="Only find out whethe
 
 
 @app.command("list")
-@guarded
+@handle_errors
 def list_topics(
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
     internal: Annotated[bool, typer.Option("--internal", help="Show Kafka's own topics, too.")] = False,
@@ -37,7 +37,7 @@ def list_topics(
 
 
 @app.command("create")
-@guarded
+@handle_errors
 def create_topics(
     names: Names,
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
@@ -74,7 +74,7 @@ def create_topics(
 
 
 @app.command("describe")
-@guarded
+@handle_errors
 def describe_topics(names: Names, bootstrap: Bootstrap = BOOTSTRAP_DEFAULT, as_json: Json = False) -> None:
     """Show partitions, their offsets, and the settings that differ from the defaults."""
     from barnabas.cli.work import topics
@@ -83,7 +83,7 @@ def describe_topics(names: Names, bootstrap: Bootstrap = BOOTSTRAP_DEFAULT, as_j
 
 
 @app.command("delete")
-@guarded
+@handle_errors
 def delete_topics(
     names: Names,
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
@@ -98,7 +98,7 @@ def delete_topics(
 
 
 @app.command("add-partitions")
-@guarded
+@handle_errors
 def add_partitions(
     names: Names,
     total: Annotated[
@@ -118,7 +118,7 @@ def add_partitions(
 
 
 @app.command("partitions")
-@guarded
+@handle_errors
 def show_partitions(
     names: Annotated[
         list[str] | None,
@@ -143,7 +143,7 @@ def show_partitions(
 
 
 @app.command("trash")
-@guarded
+@handle_errors
 def show_trash(bootstrap: Bootstrap = BOOTSTRAP_DEFAULT, as_json: Json = False) -> None:
     """List deleted topics that can be brought back, and how long."""
     from barnabas.cli.work import trash
@@ -152,7 +152,7 @@ def show_trash(bootstrap: Bootstrap = BOOTSTRAP_DEFAULT, as_json: Json = False) 
 
 
 @app.command("undelete")
-@guarded
+@handle_errors
 def undelete_topic(
     name: Annotated[str, typer.Argument(metavar="TOPIC", help="The name that it had.", show_default=False)],
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
@@ -169,7 +169,7 @@ def undelete_topic(
 
 
 @app.command("purge")
-@guarded
+@handle_errors
 def purge_topics(
     names: Annotated[
         list[str] | None, typer.Argument(metavar="[TOPIC...]", help="Names of topics in the trash.")

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from barnabas.cli import candidates, partitions
-from barnabas.cli.failures import guarded, wrong_use
+from barnabas.cli.failures import handle_errors, wrong_use
 from barnabas.cli.options import BOOTSTRAP_DEFAULT, Bootstrap, Json
 
 app = typer.Typer(help="See transactions and producers, abort what hangs.", no_args_is_help=True)
@@ -22,7 +22,7 @@ Partition = Annotated[
 
 
 @app.command("list")
-@guarded
+@handle_errors
 def list_transactions(
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
     state: Annotated[
@@ -47,7 +47,7 @@ def list_transactions(
 
 
 @app.command("describe")
-@guarded
+@handle_errors
 def describe_transactions(
     transactional_id: Annotated[
         str,
@@ -68,7 +68,7 @@ def describe_transactions(
 
 
 @app.command("producers")
-@guarded
+@handle_errors
 def show_producers(
     partition: Partition, bootstrap: Bootstrap = BOOTSTRAP_DEFAULT, as_json: Json = False
 ) -> None:
@@ -80,7 +80,7 @@ def show_producers(
 
 
 @app.command("abort")
-@guarded
+@handle_errors
 def abort_transaction(
     partition: Partition,
     start_offset: Annotated[
@@ -97,7 +97,7 @@ def abort_transaction(
 
 
 @app.command("terminate")
-@guarded
+@handle_errors
 def terminate_transaction(
     transactional_id: Annotated[
         str,

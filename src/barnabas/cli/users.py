@@ -7,7 +7,7 @@ import typer
 
 from barnabas.base.arguments import conceal
 from barnabas.cli import candidates
-from barnabas.cli.failures import guarded
+from barnabas.cli.failures import handle_errors
 from barnabas.cli.options import BOOTSTRAP_DEFAULT, Bootstrap, Json
 
 app = typer.Typer(help="List, add and remove users that log in by SCRAM.", no_args_is_help=True)
@@ -33,7 +33,7 @@ Mechanisms = Annotated[
 
 
 @app.command("list")
-@guarded
+@handle_errors
 def list_users(
     names: Annotated[
         list[str] | None,
@@ -54,7 +54,7 @@ def list_users(
 
 
 @app.command("add")
-@guarded
+@handle_errors
 def add_user(
     name: Name,
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
@@ -84,7 +84,7 @@ def add_user(
 
 
 @app.command("remove")
-@guarded
+@handle_errors
 def remove_user(
     name: Name,
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,

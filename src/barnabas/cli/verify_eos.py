@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from barnabas.cli import candidates
-from barnabas.cli.failures import guarded
+from barnabas.cli.failures import handle_errors
 from barnabas.cli.options import BOOTSTRAP_DEFAULT, Bootstrap, Json
 
 app = typer.Typer(
@@ -15,7 +15,7 @@ app = typer.Typer(
 
 
 @app.command("produce")
-@guarded
+@handle_errors
 def produce_inputs(
     topic: Annotated[
         str, typer.Argument(help="Where the inputs go.", show_default=False, autocompletion=candidates.topics)
@@ -37,7 +37,7 @@ def produce_inputs(
 
 
 @app.command("check")
-@guarded
+@handle_errors
 def check_outputs(
     inputs: Annotated[
         str,

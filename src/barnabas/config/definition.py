@@ -42,7 +42,7 @@ class ConfigError(Exception):
     """A value that a key does not allow."""
 
     def __init__(self, key: str, value: object, reason: str) -> None:
-        super().__init__(f"Invalid value {shown(value)} for {key}: {reason}")
+        super().__init__(f"Invalid value {quoted_value(value)} for {key}: {reason}")
         self.key = key
         self.value = value
         self.reason = reason
@@ -106,7 +106,7 @@ def table(*groups: tuple[ConfigKey, ...]) -> Mapping[str, ConfigKey]:
     return keys
 
 
-def shown(value: object) -> str:
+def quoted_value(value: object) -> str:
     """A value as error messages quote it."""
     if value is None:
         return "null"

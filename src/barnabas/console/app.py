@@ -240,7 +240,7 @@ def create_app(
         ],
         middleware=[Middleware(Gate, hosts=settings.hosts, body_max_bytes=settings.body_max_bytes)],
         lifespan=lifespan,
-        exception_handlers={404: _missing(console), 405: _missing(console), Problem: _told(console)},
+        exception_handlers={404: _missing(console), 405: _missing(console), Problem: _error_handler(console)},
     )
     app.state.console = console
     return app
@@ -277,7 +277,7 @@ def _missing(console: Console) -> Any:
     return answer
 
 
-def _told(console: Console) -> Any:
+def _error_handler(console: Console) -> Any:
     async def answer(request: Request, error: Exception) -> Response:
         return await console.explain(error, request, None)
 

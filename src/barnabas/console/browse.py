@@ -74,7 +74,7 @@ class Browser:
         for index, shown in _partly_shown(reading.records, found.records).items():
             found.newer[index] = shown[-1].offset + 1 if shown else begin[index]
         found.older = begin
-        found.is_hurried = budget.is_spent and len(found.records) < limit
+        found.is_hurried = budget.can_discard and len(found.records) < limit
         _drop_ends(found, reach)
         return found
 
@@ -96,7 +96,7 @@ class Browser:
             budget.take(part)
             whole = _prepend(total, reading, begin)
             at_first = all(at <= reach[index].first for index, at in total.positions.items())
-            if at_first or total.matching_count >= limit or budget.is_spent:
+            if at_first or total.matching_count >= limit or budget.can_discard:
                 break
             span = min(2 * span, _SPAN_MAX) if whole else max(1, span // 8)
         found = _found(total)
@@ -106,7 +106,7 @@ class Browser:
         for index, shown in _partly_shown(newest_first, found.records).items():
             found.older[index] = shown[-1].offset if shown else upto[index]
         found.newer = upto
-        found.is_hurried = budget.is_spent and len(found.records) < limit
+        found.is_hurried = budget.can_discard and len(found.records) < limit
         _drop_ends(found, reach)
         return found
 

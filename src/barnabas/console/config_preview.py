@@ -39,14 +39,16 @@ def changes_of(form: Form, entries: Iterable[ConfigEntry], own: ConfigSource = O
             form.refuse("", f"There is no config '{key}'.")
         elif form.flag(f"reset:{key}"):
             if entry.source is own:
-                changes.append(ConfigPreview(AlterConfigOp(key, OpType.DELETE), entry.value, behind(entry)))
+                changes.append(
+                    ConfigPreview(AlterConfigOp(key, OpType.DELETE), entry.value, inherited_value(entry))
+                )
         elif form.text(f"value:{key}") != (entry.value or ""):
             value = form.text(f"value:{key}")
             changes.append(ConfigPreview(AlterConfigOp(key, OpType.SET, value), entry.value, value))
     return changes
 
 
-def behind(entry: ConfigEntry) -> str:
+def inherited_value(entry: ConfigEntry) -> str:
     """What holds when the resource's own value is taken back: a value with its key, which may count in other units.
 
     Kafka does not tell the default of every key.

@@ -30,7 +30,7 @@ class LoginAttempts:
         self._refused_count += max(waits) > 0
         return -(-max(waits) // 1000)
 
-    def tried(self, user: str, address: str) -> None:
+    def record_attempt(self, user: str, address: str) -> None:
         """Count a try that begins."""
         if len(self._failures) >= _KEYS_MAX:
             self._forget_old()

@@ -41,13 +41,13 @@ class Budget:
         self.deadline_ms = clock.monotonic_ms() + limit_ms
         self.bytes_max = bytes_max
         self.used_bytes = 0
-        self.is_spent = False
+        self.can_discard = False
 
     def use(self, size_bytes: int) -> None:
         """Count bytes that were read."""
         self.used_bytes += size_bytes
         late = self.clock.monotonic_ms() >= self.deadline_ms
-        self.is_spent = self.is_spent or late or self.used_bytes > self.bytes_max
+        self.can_discard = self.can_discard or late or self.used_bytes > self.bytes_max
 
     def part(self, share: int) -> "Budget":
         """One part of so many; `take` what it has used."""
@@ -112,12 +112,12 @@ class Scanner:
         :raises KafkaError: OFFSET_OUT_OF_RANGE, UNKNOWN_TOPIC_OR_PARTITION, CORRUPT_MESSAGE and others.
         """
         reading = Reading.of(begin)
-        while not budget.is_spent and (enough is None or reading.matching_count < enough):
+        while not budget.can_discard and (enough is None or reading.matching_count < enough):
             open_partitions = deque(index for index in begin if reading.positions[index] < ends[index])
             if not open_partitions:
                 break
             limits = _limits(len(open_partitions))
-            while open_partitions and not budget.is_spent:
+            while open_partitions and not budget.can_discard:
                 group = [
                     open_partitions.popleft()
                     for _ in range(min(len(open_partitions), _CONCURRENT_FETCHES_MAX))
@@ -193,7 +193,7 @@ def _chunk(
         if wanted.matches(record):
             matching.append(record)
         budget.use(_size_bytes(record))
-        if budget.is_spent:
+        if budget.can_discard:
             return _Chunk(matching, record.offset + 1, seen_count, cut_count)
         if budget.clock.monotonic_ms() >= pause_ms:
             time.sleep(_PAUSE_S)

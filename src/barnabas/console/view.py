@@ -121,7 +121,7 @@ class View:
         }
         return HTMLResponse(render(template, {**shared, **context}), headers={"Vary": "HX-Request"})
 
-    def back_to(self, path: str, notice: str = "", kind: str = "good") -> Response:
+    def redirect_with_notice(self, path: str, notice: str = "", kind: str = "good") -> Response:
         """What answers a form that has been dealt with: go there, and be told."""
         if notice:
             self.session.note(kind, notice)

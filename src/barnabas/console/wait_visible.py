@@ -8,17 +8,19 @@ from collections.abc import Callable
 
 from barnabas.client.admin.admin import Admin
 from barnabas.declared.diff import differences
-from barnabas.declared.live import state_beside
+from barnabas.declared.live import live_state_for
 from barnabas.declared.state import DeclaredState
 from barnabas.wire.errors import KafkaError
 
 
-async def made(admin: Admin, declared: DeclaredState) -> None:
+async def wait_until_applied(admin: Admin, declared: DeclaredState) -> None:
     """Wait until a cluster has what is declared."""
-    await seen(admin, declared, lambda live: not differences(declared, live))
+    await wait_until_visible(admin, declared, lambda live: not differences(declared, live))
 
 
-async def seen(admin: Admin, asked: DeclaredState, holds: Callable[[DeclaredState], bool]) -> None:
+async def wait_until_visible(
+    admin: Admin, asked: DeclaredState, holds: Callable[[DeclaredState], bool]
+) -> None:
     """Wait until something holds of the part of a live state that is asked for.
 
     Not for ever: the page then shows what there is, as it does to somebody who may make a change and not see it.
@@ -26,4 +28,4 @@ async def seen(admin: Admin, asked: DeclaredState, holds: Callable[[DeclaredStat
     :raises BrokerConnectionError: When no broker answers.
     """
     with contextlib.suppress(KafkaError):
-        await admin.cluster.retry.until(lambda: state_beside(admin, asked), holds)
+        await admin.cluster.retry.until(lambda: live_state_for(admin, asked), holds)

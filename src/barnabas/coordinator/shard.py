@@ -43,7 +43,9 @@ class Shard(Protocol):
     def follows_cluster(self) -> bool:
         """Whether there is anything that topics or group configs could matter to."""
 
-    def follow(self, step: CoordinatorResult, before: MetadataImage, after: MetadataImage) -> None:
+    def on_metadata_update(
+        self, step: CoordinatorResult, before: MetadataImage, after: MetadataImage
+    ) -> None:
         """Topics or group configs have changed."""
 
     def unload(self) -> None:

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 from barnabas.client.admin.admin import Admin
 from barnabas.client.core.errors import BrokerConnectionError
 from barnabas.declared.diff import ChangeAction, Level, ResourceChange, differences
-from barnabas.declared.executor import Order, Outcomes, Task, batches_of, carried_out, tasks_of
-from barnabas.declared.live import state_beside
+from barnabas.declared.executor import Order, Outcomes, Task, batches_of, execute_batch, tasks_of
+from barnabas.declared.live import live_state_for
 from barnabas.declared.plan import Plan, PlanRequest
 from barnabas.declared.secrets import SecretMissing, Secrets
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -111,7 +111,7 @@ async def _done(admin: Admin, batch: Sequence[Task], secrets: Secrets) -> Outcom
 async def _answers(admin: Admin, batch: Sequence[Task], secrets: Secrets) -> Outcomes:
     """What became of each; an error of the whole is that of each."""
     try:
-        return await carried_out(admin, batch, secrets)
+        return await execute_batch(admin, batch, secrets)
     except KafkaError as error:
         return {task.name: error for task in batch}
     except SecretMissing as error:
@@ -141,7 +141,7 @@ async def _not_shown(admin: Admin, done: Set[Any], wish: PlanRequest) -> Set[Any
     declared = wish.choice.of(wish.declared)
     missing, looks = done, 0
     while True:
-        live = wish.choice.of(await state_beside(admin, declared))
+        live = wish.choice.of(await live_state_for(admin, declared))
         found = done & {each.place for each in differences(declared, live)}
         looks = 1 if len(found) < len(missing) else looks + 1
         missing = found

@@ -31,7 +31,7 @@ _INHERITED = tuple(f"log.{key}" for key in (RETENTION_MS, RETENTION_BYTES, CLEAN
 _BY_HAND = "set it in the broker's own settings and start it again: no request can"
 
 
-def remarked(change: ResourceChange, *remarks: Remark) -> ResourceChange:
+def with_diagnostic(change: ResourceChange, *remarks: Remark) -> ResourceChange:
     """The change with more remarks."""
     return replace(change, remarks=change.remarks + remarks) if remarks else change
 
@@ -44,9 +44,9 @@ def moved_share(before: int, after: int) -> float:
     return 1 - min(before, after) / math.lcm(before, after)
 
 
-def judged(changes: Iterable[ResourceChange], live: DeclaredState) -> list[ResourceChange]:
+def check_changes(changes: Iterable[ResourceChange], live: DeclaredState) -> list[ResourceChange]:
     """The changes with what can be said of each by itself."""
-    return [remarked(each, *_remarks(each, live)) for each in changes]
+    return [with_diagnostic(each, *_remarks(each, live)) for each in changes]
 
 
 def _remarks(change: ResourceChange, live: DeclaredState) -> list[Remark]:
@@ -192,7 +192,8 @@ def with_lockout(
         return list(changes)
     text = f"{applicant.principal}, who applies this, could ALTER the cluster no longer, but as a super user"
     return [
-        remarked(each, Remark(Level.LOCKOUT, text)) if _is_about_cluster(each) else each for each in changes
+        with_diagnostic(each, Remark(Level.LOCKOUT, text)) if _is_about_cluster(each) else each
+        for each in changes
     ]
 
 
@@ -200,7 +201,7 @@ def with_own_user(changes: Iterable[ResourceChange], principal: str) -> list[Res
     """The changes with a remark on those that take from the applicant a way to log in."""
     remark = Remark(Level.LOCKOUT, f"{principal}, who applies this, could log in so no longer")
     return [
-        remarked(each, remark)
+        with_diagnostic(each, remark)
         if each.section is Section.USERS
         and each.action is ChangeAction.DELETE
         and f"User:{each.name}" == principal

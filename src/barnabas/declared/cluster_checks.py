@@ -9,9 +9,9 @@ from barnabas.client.admin.log_dirs import LogDirDescription
 from barnabas.client.admin.offsets import EARLIEST, LATEST, ListedOffset, OffsetSpec
 from barnabas.client.core.errors import check
 from barnabas.config.config_resource import Resource, ResourceKind
-from barnabas.declared.checks import RETENTION_MS, Applicant, lowered, remarked
+from barnabas.declared.checks import RETENTION_MS, Applicant, lowered, with_diagnostic
 from barnabas.declared.diff import Level, Remark, ResourceChange
-from barnabas.declared.executor import ASKABLE, batches_of, carried_out, tasks_of
+from barnabas.declared.executor import ASKABLE, batches_of, execute_batch, tasks_of
 from barnabas.declared.secrets import SecretMissing, Secrets
 from barnabas.declared.state import Credential, SecretRef
 from barnabas.wire.acls import AclOperation
@@ -37,18 +37,20 @@ async def with_refusals(
     refused: dict[int, KafkaError] = {}
     tasks = tasks_of([each for each in changes if each.is_possible])
     for batch in batches_of(task for task in tasks if task.order in ASKABLE):
-        outcomes = await carried_out(admin, batch, secrets, validate_only=True)
+        outcomes = await execute_batch(admin, batch, secrets, validate_only=True)
         for task in batch:
             error = outcomes.get(task.name)
             if error is not None:
                 refused.update((id(each), error) for each in task.changes)
-    told = [remarked(each, refusal(refused[id(each)])) if id(each) in refused else each for each in changes]
+    told = [
+        with_diagnostic(each, refusal(refused[id(each)])) if id(each) in refused else each for each in changes
+    ]
     return told, {error.code for error in refused.values()}
 
 
 def with_missing_secrets(changes: Iterable[ResourceChange], secrets: Secrets) -> list[ResourceChange]:
     """The changes with what cannot be done since a secret is not where it is said to be."""
-    return [remarked(each, *_missing(each, secrets)) for each in changes]
+    return [with_diagnostic(each, *_missing(each, secrets)) for each in changes]
 
 
 def _missing(change: ResourceChange, secrets: Secrets) -> list[Remark]:
@@ -87,7 +89,9 @@ async def with_losses(admin: Admin, changes: Sequence[ResourceChange], now_ms: i
     old = await _older(admin, {name: max(now_ms - limit, 0) for name, limit in by_time.items()})
     big = await _bigger(admin, by_size)
     return [
-        remarked(each, _loss(each, old if each.key == RETENTION_MS else big)) if each in limits else each
+        with_diagnostic(each, _loss(each, old if each.key == RETENTION_MS else big))
+        if each in limits
+        else each
         for each in changes
     ]
 
@@ -120,7 +124,7 @@ async def _older(admin: Admin, times_ms: Mapping[str, int]) -> dict[str, str]:
             silent.add(place)
     return {
         **{name: f"deletes about {count} records" for name, count in counts.items() if count > 0},
-        **_untold(silent),
+        **_unknown_loss_warnings(silent),
     }
 
 
@@ -140,11 +144,11 @@ async def _bigger(admin: Admin, limits: Mapping[str, int]) -> dict[str, str]:
                 above[place.topic] += size_bytes - limits[place.topic]
     return {
         **{name: f"deletes up to {count} bytes of records" for name, count in above.items()},
-        **_untold(silent),
+        **_unknown_loss_warnings(silent),
     }
 
 
-def _untold(silent: Iterable[TopicPartition]) -> dict[str, str]:
+def _unknown_loss_warnings(silent: Iterable[TopicPartition]) -> dict[str, str]:
     """What is said of topics whose partitions do not tell what they keep: the worst has to be thought."""
     return {each.topic: f"may delete records: {each} does not tell what it keeps" for each in silent}
 

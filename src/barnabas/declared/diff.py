@@ -180,7 +180,7 @@ def _config_changes(
 # Sections
 
 
-def _unmentioned(section: Section, declared: DeclaredState, live: DeclaredState) -> Iterable[Any]:
+def _to_prune(section: Section, declared: DeclaredState, live: DeclaredState) -> Iterable[Any]:
     """What there is and is not mentioned, if that is to go."""
     gone = getattr(live, section).keys() - getattr(declared, section).keys()
     return sorted(gone) if section in declared.prune else ()
@@ -198,7 +198,7 @@ def _topics(declared: DeclaredState, live: DeclaredState) -> Iterator[ResourceCh
             if after is not None and before != after:
                 yield ResourceChange(Section.TOPICS, name, key, ChangeAction.ALTER, before, after)
         yield from _config_changes(Section.TOPICS, name, topic.configs, there.configs, prunes=prunes)
-    for name in _unmentioned(Section.TOPICS, declared, live):
+    for name in _to_prune(Section.TOPICS, declared, live):
         count = live.topics[name].partitions
         yield ResourceChange(Section.TOPICS, name, PARTITIONS, ChangeAction.DELETE, count, None)
 
@@ -261,7 +261,7 @@ def _users(declared: DeclaredState, live: DeclaredState) -> Iterator[ResourceCha
     prunes = Section.USERS in declared.prune
     for user, credentials in sorted(declared.users.items()):
         yield from _credentials(user, credentials, live.users.get(user, {}), prunes)
-    for user in _unmentioned(Section.USERS, declared, live):
+    for user in _to_prune(Section.USERS, declared, live):
         yield from _credentials(user, {}, live.users[user], prunes)
 
 
@@ -289,7 +289,7 @@ def _bearers(declared: DeclaredState, live: DeclaredState, section: Section) -> 
     prunes = bool(declared.prune & {section, CONFIGS})
     for name in sorted(wanted):
         yield from _config_changes(section, name, wanted[name], there.get(name, {}), prunes=prunes)
-    for name in _unmentioned(section, declared, live):
+    for name in _to_prune(section, declared, live):
         yield from _config_changes(section, name, {}, there[name], prunes=True)
 
 
@@ -304,7 +304,7 @@ def _brokers(declared: DeclaredState, live: DeclaredState) -> Iterator[ResourceC
                 yield ResourceChange(
                     Section.BROKERS, name, key, ChangeAction.EXPECT, there.expected.get(key), expected
                 )
-    for name in _unmentioned(Section.BROKERS, declared, live):
+    for name in _to_prune(Section.BROKERS, declared, live):
         configs = _prunable(name, live.brokers[name].configs, {})
         yield from _config_changes(Section.BROKERS, name, {}, configs, prunes=True)
 

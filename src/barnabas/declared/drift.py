@@ -10,7 +10,7 @@ from barnabas.client.admin.model import ConfigEntry
 from barnabas.client.core.metadata import Node
 from barnabas.config.config_resource import Resource, ResourceKind
 from barnabas.declared.diff import ResourceChange, as_json, differences, shown
-from barnabas.declared.live import state_beside, whole_state
+from barnabas.declared.live import live_state_for, whole_state
 from barnabas.declared.plan import PlanRequest
 from barnabas.declared.state import PRUNABLE, Choice, DeclaredBroker, DeclaredState, Section
 from barnabas.wire.errors import KafkaError
@@ -64,7 +64,7 @@ def drift_json(change: ResourceChange) -> dict[str, Any]:
 async def from_declared(admin: Admin, wish: PlanRequest) -> list[ResourceChange]:
     """How a cluster differs from what is declared: `before` is what there is, `after` what there should be."""
     declared = wish.choice.of(wish.declared)
-    return differences(declared, wish.choice.of(await state_beside(admin, declared)))
+    return differences(declared, wish.choice.of(await live_state_for(admin, declared)))
 
 
 async def from_other(admin: Admin, other: Admin, choice: Choice) -> list[ResourceChange]:

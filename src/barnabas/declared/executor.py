@@ -121,7 +121,7 @@ def batches_of(tasks: Iterable[Task]) -> Iterator[list[Task]]:
         yield batch
 
 
-async def carried_out(
+async def execute_batch(
     admin: Admin, batch: Sequence[Task], secrets: Secrets, *, validate_only: bool = False
 ) -> Outcomes:
     """Let a cluster do tasks of one order; gives what became of each by its name, None for success.
@@ -135,10 +135,14 @@ async def carried_out(
         for each in task.changes
         if isinstance(each.after, SecretRef)
     ]
-    return {name: error and _told(error, values) for name, error in outcomes.items()} if values else outcomes
+    return (
+        {name: error and _redacted_error(error, values) for name, error in outcomes.items()}
+        if values
+        else outcomes
+    )
 
 
-def _told(error: KafkaError, secrets: Collection[str]) -> KafkaError:
+def _redacted_error(error: KafkaError, secrets: Collection[str]) -> KafkaError:
     """The error as people may read it: brokers quote the value that they refuse."""
     return KafkaError(error.code, without_secrets(error.message, secrets))
 

@@ -59,7 +59,7 @@ async def whole_state(admin: Admin, choice: Choice = EVERYTHING) -> DeclaredStat
     return choice.of(await _Asking(admin, choice.sections).state())
 
 
-async def state_beside(admin: Admin, declared: DeclaredState) -> DeclaredState:
+async def live_state_for(admin: Admin, declared: DeclaredState) -> DeclaredState:
     """What a cluster has of what a file tells about; all names in sections that are pruned.
 
     :raises KafkaError: What the cluster refused to tell.

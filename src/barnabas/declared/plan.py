@@ -9,10 +9,10 @@ from typing import Any
 
 from barnabas.base.clock import Clock
 from barnabas.client.admin.admin import Admin
-from barnabas.declared.checks import judged, with_lockout, with_own_user
+from barnabas.declared.checks import check_changes, with_lockout, with_own_user
 from barnabas.declared.cluster_checks import applicant, with_losses, with_missing_secrets, with_refusals
 from barnabas.declared.diff import ChangeAction, Level, ResourceChange, as_json, differences
-from barnabas.declared.live import state_beside
+from barnabas.declared.live import live_state_for
 from barnabas.declared.secrets import Secrets
 from barnabas.declared.state import EVERYTHING, Choice, DeclaredState, Section
 from barnabas.wire.errors import ErrorCode
@@ -77,11 +77,11 @@ async def make_plan(admin: Admin, wish: PlanRequest, clock: Clock) -> Plan:
 async def _plan(admin: Admin, wish: PlanRequest, clock: Clock) -> tuple[Plan, set[ErrorCode]]:
     """A plan by what the brokers know, and the codes of what would be refused."""
     declared = wish.choice.of(wish.declared)
-    live = wish.choice.of(await state_beside(admin, declared))
+    live = wish.choice.of(await live_state_for(admin, declared))
     changes = [*differences(declared, live), *_renewals(declared, live, wish.renewed)]
     if not changes:
         return Plan([]), set()
-    changes = with_own_user(judged(sorted(changes, key=_in_order), live), wish.principal)
+    changes = with_own_user(check_changes(sorted(changes, key=_in_order), live), wish.principal)
     if any(each.section is Section.ACLS for each in changes):
         changes = with_lockout(changes, live, await applicant(admin, wish.principal))
     changes = with_missing_secrets(changes, wish.secrets)

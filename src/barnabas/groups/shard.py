@@ -75,10 +75,12 @@ class GroupShard:
         """A timer is due; its first element says whose."""
         self._expiries[key[0]](step, key)
 
-    def follow(self, step: CoordinatorResult, before: MetadataImage, after: MetadataImage) -> None:
+    def on_metadata_update(
+        self, step: CoordinatorResult, before: MetadataImage, after: MetadataImage
+    ) -> None:
         """Topics or group configs have changed."""
-        self.offsets.follow(step, before, after)
-        self.consumer.follow(before, after)
+        self.offsets.on_metadata_update(step, before, after)
+        self.consumer.on_metadata_update(before, after)
 
     def unload(self) -> None:
         """Another broker takes over."""
@@ -95,7 +97,7 @@ class GroupShard:
     def _downgraded(self, step: CoordinatorResult, key: TimerKey) -> None:
         group = self.classic.find(str(key[1]))
         if group is not None:
-            self.classic.rebalances.advance(step, group, "the group was a consumer group until now")
+            self.classic.rebalances.maybe_rebalance(step, group, "the group was a consumer group until now")
 
     # Requests
 

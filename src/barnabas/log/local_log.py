@@ -123,7 +123,7 @@ class LocalLog:
         elif offset < self.log_start_offset:
             offset = self.log_start_offset
         self.high_watermark = offset
-        self._producers.replicated(offset)
+        self._producers.on_high_watermark_updated(offset)
         return offset
 
     def increment_log_start_offset(self, offset: int) -> bool:

@@ -24,7 +24,7 @@ from barnabas.log.log_directory import (
 )
 from barnabas.log.partition_log import PartitionLog
 from barnabas.log.segments.open_files import OPEN_SEGMENTS_MAX, OpenFiles
-from barnabas.log.startup.log_loader import ConfigFor, Opened, open_logs, settle
+from barnabas.log.startup.log_loader import ConfigFor, Opened, open_logs, select_replicas
 from barnabas.log.startup.replica_selection import Role
 from barnabas.log.trash.state import keep_state, remove_state, trash_directory
 from barnabas.telemetry.logs import get_logger
@@ -161,8 +161,8 @@ class LogManager:
         if all(directory.failure is not None for directory in self._directories):
             failures = "; ".join(f"{each.path}: {each.failure}" for each in self._directories)
             raise LogDirectoryError(f"no log directory can be used: {failures}")
-        for each, role in settle(self._directories, opened, any_offline=self.any_offline):
-            with self.failing(each.directory):
+        for each, role in select_replicas(self._directories, opened, any_offline=self.any_offline):
+            with self.offline_on_error(each.directory):
                 self._assume(role, each)
         self._settle_restored([each for each in opened if each.is_restored])
 
@@ -171,7 +171,7 @@ class LogManager:
         if restored:
             self.checkpoint()
         for each in restored:
-            with self.failing(each.directory):
+            with self.offline_on_error(each.directory):
                 if each.directory.failure is None:
                     remove_state(each.log.directory)
 
@@ -221,7 +221,7 @@ class LogManager:
             self.on_directory_failure(directory)
 
     @contextlib.contextmanager
-    def failing(self, directory: LogDirectory) -> Iterator[None]:
+    def offline_on_error(self, directory: LogDirectory) -> Iterator[None]:
         """What is done to a directory: it goes offline where its disk fails, and what is left is not done."""
         try:
             yield

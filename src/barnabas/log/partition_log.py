@@ -48,7 +48,7 @@ from barnabas.wire.records.control import EndTransactionMarker, encode_end_marke
 _EMPTY = memoryview(b"")
 
 
-def _hand_over(segments: Segments, files: OpenFiles) -> OpenFiles:
+def _register_open_files(segments: Segments, files: OpenFiles) -> OpenFiles:
     """Let `files` decide from now on which segments are kept open."""
     for segment in segments:
         segment.hand_over(files)
@@ -148,7 +148,7 @@ class PartitionLog(TransactionalLog):
         epochs.truncate_from_start(start_offset)
         remove_stray_snapshots(directory, [segment.base_offset for segment in segments])
         producers = restore_producers(directory, topic_partition, segments, start_offset, end_offset)
-        files = _hand_over(segments, OpenFiles() if open_files is None else open_files)
+        files = _register_open_files(segments, OpenFiles() if open_files is None else open_files)
         log = cls(
             directory,
             topic_partition,

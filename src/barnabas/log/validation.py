@@ -88,14 +88,14 @@ class ValidatedBatch(NamedTuple):
 
 
 def plain_header(records: memoryview, config: LogConfig, now_ms: int) -> HeaderFields | None:
-    """The header of the one batch in `records` if it `is_plain`, else None."""
+    """The header of the one batch in `records` if it `is_valid_by_header`, else None."""
     if len(records) < BATCH_HEADER_BYTES:
         return None
     header: HeaderFields = _unpack_header(records)
-    return header if is_plain(header, records, config, now_ms) else None
+    return header if is_valid_by_header(header, records, config, now_ms) else None
 
 
-def is_plain(header: HeaderFields, records: memoryview, config: LogConfig, now_ms: int) -> bool:
+def is_valid_by_header(header: HeaderFields, records: memoryview, config: LogConfig, now_ms: int) -> bool:
     """Whether `records` is a sound batch that is kept as it came, as nearly every producer sends it.
 
     False for others, good or bad, and for those that take long to check: `validate_inline` knows more.

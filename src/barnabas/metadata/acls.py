@@ -53,12 +53,12 @@ def acl_key(binding: AclBinding) -> str:
 Check = Callable[[AclBinding], None]
 
 
-def _everything_goes(_binding: AclBinding) -> None:
+def _allow_all(_binding: AclBinding) -> None:
     pass
 
 
 def decide_create_acls(
-    table: Table[AclBinding], requested: Sequence[AclBinding], check: Check = _everything_goes
+    table: Table[AclBinding], requested: Sequence[AclBinding], check: Check = _allow_all
 ) -> Decision[list[KafkaError | None]]:
     """Make each ACL; one that is there already is as good as made. INVALID_REQUEST for what makes no sense."""
     outcomes: list[KafkaError | None] = []
@@ -123,7 +123,7 @@ class Removed(NamedTuple):
 
 
 def decide_delete_acls(
-    table: Table[AclBinding], filters: Iterable[AclFilter], check: Check = _everything_goes
+    table: Table[AclBinding], filters: Iterable[AclFilter], check: Check = _allow_all
 ) -> Decision[list[list[Removed]]]:
     """Remove what each filter matches; an ACL that several match is in the answer to each.
 

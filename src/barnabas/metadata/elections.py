@@ -10,9 +10,9 @@ from barnabas.metadata.partition_change_builder import (
     PartitionOutcome,
     TopicOutcome,
     brokers_up,
+    build_partition_change,
     find_partition,
     partition_puts,
-    settle,
 )
 from barnabas.metadata.store import NEVER
 from barnabas.metadata.topics import NO_LEADER, PartitionRegistration, TopicImage
@@ -70,13 +70,15 @@ def _elect(image: MetadataImage, election: Election, name: str, index: int) -> P
     if election is Election.UNCLEAN and state.leader != NO_LEADER:
         message = f"{name}-{index} has a leader: {state.leader}."
         raise KafkaError(ErrorCode.ELECTION_NOT_NEEDED, message)
-    after = settle(state, state, brokers_up(image), election)
+    after = build_partition_change(state, state, brokers_up(image), election)
     if after is state:
-        raise KafkaError(_NOBODY[election], f"{name}-{index} cannot be led by {_who(state, election)}.")
+        raise KafkaError(
+            _NOBODY[election], f"{name}-{index} cannot be led by {_candidate_description(state, election)}."
+        )
     return PartitionChange(topic, index, after)
 
 
-def _who(state: PartitionRegistration, election: Election) -> str:
+def _candidate_description(state: PartitionRegistration, election: Election) -> str:
     if election is Election.PREFERRED:
         return f"its preferred leader {state.replicas[0]}, which is not both up and in sync"
     return f"any of its replicas {list(state.replicas)}: none is up"

@@ -60,7 +60,7 @@ def brokers_up(image: MetadataImage) -> frozenset[int]:
     return frozenset(broker.broker_id for broker in image.brokers.values() if not broker.fenced)
 
 
-def settle(
+def build_partition_change(
     before: PartitionRegistration,
     wanted: PartitionRegistration,
     up: Collection[int],

@@ -16,9 +16,9 @@ from barnabas.metadata.partition_change_builder import (
     PartitionOutcome,
     TopicOutcome,
     brokers_up,
+    build_partition_change,
     find_partition,
     partition_puts,
-    settle,
 )
 from barnabas.metadata.placement import check_replicas
 from barnabas.metadata.topics import PartitionRegistration
@@ -68,12 +68,12 @@ def _reassign(
     up = brokers_up(image)
     if target.replicas is None:
         wanted, election = _called_off(state, f"{name}-{target.index}", rules.allows_unclean_election(name))
-        after = settle(state, wanted, up, election)
+        after = build_partition_change(state, wanted, up, election)
     else:
         check_replicas(target.replicas, [broker.broker_id for broker in image.brokers.values()], None)
         if not rules.allows_factor_change:
             _check_factor(state, target.replicas, f"{name}-{target.index}")
-        after = settle(state, _towards(state, target.replicas), up)
+        after = build_partition_change(state, _towards(state, target.replicas), up)
     return [] if after is state else [PartitionChange(topic, target.index, after)]
 
 
@@ -122,7 +122,7 @@ def decide_progress(
     :raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION.
     """
     topic, state = find_partition(image, name, index)
-    after = settle(state, replace(state, isr=tuple(isr)), brokers_up(image))
+    after = build_partition_change(state, replace(state, isr=tuple(isr)), brokers_up(image))
     changes = [] if after is state else [PartitionChange(topic, index, after)]
     return Decision(after, *partition_puts(image, changes))
 

@@ -5,7 +5,12 @@ from dataclasses import replace
 from barnabas.metadata.brokers import BROKERS
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.image import MetadataImage
-from barnabas.metadata.partition_change_builder import PartitionChange, brokers_up, partition_puts, settle
+from barnabas.metadata.partition_change_builder import (
+    PartitionChange,
+    brokers_up,
+    build_partition_change,
+    partition_puts,
+)
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 
@@ -21,12 +26,12 @@ def decide_unregister(image: MetadataImage, broker_id: int) -> Decision[None]:
     if not broker.fenced:
         message = f"Broker {broker_id} is up: stop it first. Only a broker that is gone can be forgotten."
         raise KafkaError(ErrorCode.INVALID_REQUEST, message)
-    changes, reads = partition_puts(image, _bereaved(image, broker_id))
+    changes, reads = partition_puts(image, _partitions_without_broker(image, broker_id))
     reads[BROKERS.key(key)] = image.brokers.revision(key)
     return Decision(None, (*changes, BROKERS.remove(key)), reads)
 
 
-def _bereaved(image: MetadataImage, broker_id: int) -> list[PartitionChange]:
+def _partitions_without_broker(image: MetadataImage, broker_id: int) -> list[PartitionChange]:
     """What becomes of the partitions that the broker led or was in sync with."""
     changes = []
     up = brokers_up(image) - {broker_id}
@@ -36,7 +41,7 @@ def _bereaved(image: MetadataImage, broker_id: int) -> list[PartitionChange]:
             if broker_id != state.leader and broker_id not in state.isr:
                 continue
             left = replace(state, isr=tuple(each for each in state.isr if each != broker_id))
-            after = settle(state, left, up)
+            after = build_partition_change(state, left, up)
             if after is not state:
                 changes.append(PartitionChange(topic, index, after))
     return changes

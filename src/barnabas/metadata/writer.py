@@ -122,7 +122,7 @@ class MetadataWriter:
         if auditor is not None:
             is_large = len(refusals) + len(warnings) + len(differences) > REPLAYED_CHANGES_MAX
             remarked = await self._compute(
-                lambda: auditor.remarked(actor, refusals, warnings, differences), is_large=is_large
+                lambda: auditor.audit_refusals(actor, refusals, warnings, differences), is_large=is_large
             )
             await self._write(lambda image: remarked, None, NO_VERDICTS)
 
@@ -156,7 +156,7 @@ class MetadataWriter:
                 revision = await self._store.commit(decision.reads, decision.changes)
             except Conflict as conflict:
                 self.conflicts_count += 1
-                await self.reached(conflict.revision)
+                await self.wait_for_revision(conflict.revision)
                 continue
             except StoreError as error:
                 _log.error("cluster state cannot be written", why=str(error))
@@ -164,7 +164,7 @@ class MetadataWriter:
                     ErrorCode.UNKNOWN_SERVER_ERROR, f"Nothing can be changed: {error}."
                 ) from error
             self.commits_count += 1
-            await self.reached(revision)
+            await self.wait_for_revision(revision)
             return decision.response
 
     async def _compute(self, function: Callable[[], ResponseT], *, is_large: bool) -> ResponseT:
@@ -173,7 +173,7 @@ class MetadataWriter:
             return await self._worker.call(function)
         return function()
 
-    async def reached(self, revision: int) -> None:
+    async def wait_for_revision(self, revision: int) -> None:
         """Wait until this node's image is at `revision` or later, and its listeners have followed.
 
         :raises Exception: What ended the watch, or what a listener met: the image then stands still.

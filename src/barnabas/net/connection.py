@@ -291,9 +291,11 @@ class ServerConnection(asyncio.BufferedProtocol):
         self.send()
         self._pause_reading()
         delay_s = self._sasl.failure_delay_ms / 1000
-        self._muted = asyncio.get_running_loop().call_later(delay_s, self._hang_up, login.failure, parts)
+        self._muted = asyncio.get_running_loop().call_later(
+            delay_s, self._close_after_flush, login.failure, parts
+        )
 
-    def _hang_up(self, why: str, parts: Parts) -> None:
+    def _close_after_flush(self, why: str, parts: Parts) -> None:
         self._muted = None
         self._closing = False
         self._out += parts or []

@@ -133,7 +133,7 @@ class Policies:
         loaded, self._loaded = self._loaded, _Loaded()
         await loaded.close()
 
-    def telling(self, tell: Callable[[str, str | None], None]) -> "Policies":
+    def with_observer(self, tell: Callable[[str, str | None], None]) -> "Policies":
         """The same, for one request: `tell` hears of each resource that is judged, with None for a message.
 
         And, with a message, of what rules in mode `warn` let through.

@@ -137,7 +137,7 @@ class QuotaManager:
             rate.record(-size_bytes, now_ms)
         return throttle_ms
 
-    def worked(self, quotas: ClientQuotas, elapsed_ns: int) -> int:
+    def record_request_time(self, quotas: ClientQuotas, elapsed_ns: int) -> int:
         """Count the time that a request took of the broker's thread; how long its client must wait, in ms."""
         if quotas.request is None:
             return 0

@@ -38,7 +38,7 @@ class ControllerMutationQuota:
             raise KafkaError(ErrorCode.THROTTLING_QUOTA_EXCEEDED, message)
         self._taken += count
 
-    def settle(self) -> int:
+    def commit(self) -> int:
         """Take what was counted; how long the client must wait, in ms."""
         if self._bucket is None:
             return 0

@@ -112,7 +112,7 @@ class FetchSessionCache:
         self._sessions.move_to_end(session.session_id)
         return FetchContext(list(session.targets.items()), session, is_incremental=True)
 
-    def untold(self, fetch: FetchContext) -> int:
+    def session_id_when_throttled(self, fetch: FetchContext) -> int:
         """The session that an answer without partitions names; one that has just begun is given up.
 
         Its client begins anew when it may: what was not told is as if it had not been.

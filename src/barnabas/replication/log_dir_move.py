@@ -75,7 +75,7 @@ class EpochLog(Protocol):
         ...
 
 
-def agreed_end(copy: EpochLog, source: EpochLog) -> int | None:
+def truncation_offset(copy: EpochLog, source: EpochLog) -> int | None:
     """Up to where `copy` has what `source` has, by the epochs of their leaders (KIP-101).
 
     None when they have no epoch in common: then nothing is known to be the same.
@@ -118,7 +118,7 @@ class ReplicaMove:
         """
         source, future = self.source, self.future
         future.config = source.config
-        end_offset = agreed_end(future, source)
+        end_offset = truncation_offset(future, source)
         if end_offset is None or end_offset < source.first_segment_offset:
             return future.truncate_fully_and_start_at(source.first_segment_offset)
         return future.truncate_to(end_offset)

@@ -74,7 +74,7 @@ class Handovers:
             _log.error("what was handed over cannot be taken in", partition=str(name), why=error.message)
             await self._in_thread(shutil.rmtree, claimed, True)
             raise
-        partition.begin_with(made)
+        partition.replace_with_imported_log(made)
         self.taken_count += 1
         _log.info("took in a log", partition=str(name), end_offset=wanted.end_offset)
         home = self._directories.directory_of(name)

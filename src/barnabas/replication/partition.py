@@ -56,7 +56,7 @@ class Partition:
         assert log.log_end_offset == self.log.log_end_offset, (log.log_end_offset, self.log.log_end_offset)
         self.log = log
 
-    def begin_with(self, log: PartitionLog) -> None:
+    def replace_with_imported_log(self, log: PartitionLog) -> None:
         """Go on with a log that was handed over, in the place of one that had nothing."""
         assert self.log.log_end_offset == 0, self.log.log_end_offset
         self.log = log

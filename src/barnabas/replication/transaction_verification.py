@@ -87,7 +87,7 @@ async def finish_verification(
     for name, partition in partitions.items():
         code = answers.get(name, ErrorCode.NONE)
         if code != ErrorCode.NONE:
-            started.errors[partition] = _told(name, code, support)
+            started.errors[partition] = _error_for_producer(name, code, support)
 
 
 async def verify_partition(
@@ -149,7 +149,7 @@ _RETRIED = {
 }  # fmt: skip
 
 
-def _told(name: TopicPartition, code: ErrorCode, support: TransactionSupport) -> KafkaError:
+def _error_for_producer(name: TopicPartition, code: ErrorCode, support: TransactionSupport) -> KafkaError:
     """The coordinator's error as producers are told it."""
     code = _known(code, support)
     is_retried = code is ErrorCode.CONCURRENT_TRANSACTIONS and support is not TransactionSupport.IMPLICIT

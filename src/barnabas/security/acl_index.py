@@ -110,7 +110,7 @@ class AclIndex:
                 yield from entries.get(WILDCARD_PRINCIPAL, ())
 
 
-def one_way_to_write(host: str) -> str:
+def canonical_address(host: str) -> str:
     """An address as sockets give it: Kafka's users know 0:0:0:0:0:0:0:1, which is ::1."""
     try:
         return str(ipaddress.ip_address(host))
@@ -120,7 +120,7 @@ def one_way_to_write(host: str) -> str:
 
 def entry_of(binding: AclBinding) -> AclBinding:
     """An ACL as the index has it."""
-    return binding._replace(host=one_way_to_write(binding.host))
+    return binding._replace(host=canonical_address(binding.host))
 
 
 def decide(index: AclIndex, principal: str, host: str, operation: AclOperation, name: str) -> Decided:

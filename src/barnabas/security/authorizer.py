@@ -136,7 +136,7 @@ class StandardAuthorizer:
         allowed = self._allow_if_no_acl if permission is None else permission is AclPermission.ALLOW
         if allowed and needs_cluster_alter(operation, resource_type, name):
             allowed = self.allows(principal, host, AclOperation.ALTER, ResourceType.CLUSTER, CLUSTER_NAME)
-        if not allowed and _log.tells_developers:
+        if not allowed and _log.is_debug_enabled:
             what = f"{operation.name} on {resource_type.name} {name}"
             _log.debug("not allowed", principal=principal, host=host, what=what)
         return allowed

@@ -166,7 +166,7 @@ class BrokerServer:
         await self._listen()
         self._housekeeping.start()
         forgetting = Expiration(self._dynamic_config, self._clock, self._metadata, self._replicas.trash)
-        self._housekeeping.repeat(forgetting.forget, FORGETTING_INTERVAL_MS)
+        self._housekeeping.repeat(forgetting.expire_history, FORGETTING_INTERVAL_MS)
         self._housekeeping.repeat(forgetting.empty_trash, FORGETTING_INTERVAL_MS)
         self._housekeeping.repeat(self.node.security_log.flush, SECURITY_LOG_WINDOW_MS)
         self._housekeeping.repeat(DiskWatch(paths, self._clock).watch, CHECK_INTERVAL_MS, 0)

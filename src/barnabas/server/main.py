@@ -197,7 +197,7 @@ async def _serve(
     asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, hang_up)
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     if greets:
-        _greet(server, config)
+        _print_banner(server, config)
     with calm_collector(asyncio.get_running_loop()):
         collecting = asyncio.create_task(collect_all_when_quiet(lambda: server.statistics.in_bytes))
         await _first_of(stop, server.failed)
@@ -236,7 +236,7 @@ async def _reload(server: BrokerServer) -> None:
         _log.info("policies reloaded")
 
 
-def _greet(server: BrokerServer, config: BrokerConfig) -> None:
+def _print_banner(server: BrokerServer, config: BrokerConfig) -> None:
     _, host, port = server.addresses[0]
     bootstrap = str(BrokerAddress(host, port))
     print(f"Barnabas serves Kafka on {bootstrap}, data in {', '.join(config.log_dirs)}.")

@@ -76,7 +76,7 @@ def _cleaner_metrics(registry: MetricsRegistry, cleaner: LogCleaner) -> None:
     registry.add_metric(names.CLEANER_MAX_DIRTY, lambda: [({}, 100 * cleaner.max_dirty_ratio)])
     registry.add_metric(names.CLEANER_LAST_CLEAN, lambda: [({}, cleaner.last_clean_ms / 1000)])
     registry.add_metric(names.CLEANER_IDLE, lambda: [({}, cleaner.idle_ms / 1000)])
-    registry.add_metric(names.CLEANER_LAST_LOOK, lambda: [({}, cleaner.unlooked_ms / 1000)])
+    registry.add_metric(names.CLEANER_LAST_LOOK, lambda: [({}, cleaner.time_since_last_check_ms / 1000)])
     registry.add_metric(names.CLEANER_MAX_OVERDUE, lambda: [({}, cleaner.max_overdue_ms / 1000)])
     registry.add_metric(names.CLEANER_TABLE_USE, lambda: [({}, 100 * cleaner.last_table_use)])
     registry.add_metric(names.CLEANER_COMPACTED, lambda: [({}, cleaner.cleaned_count)])

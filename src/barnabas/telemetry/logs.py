@@ -31,7 +31,7 @@ class Logger:
         self.level = level  #: lines of less weight are left out; kept up to date by `set_level`
 
     @property
-    def tells_developers(self) -> bool:
+    def is_debug_enabled(self) -> bool:
         """Whether `debug` writes anything: to be asked first where making its fields costs too much."""
         return self.level <= LEVELS["DEBUG"]
 

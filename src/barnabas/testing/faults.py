@@ -46,7 +46,7 @@ class Fault:
             return False
         return self.topic is None or self.topic in topics_of(context, request)
 
-    async def strike(self, context: RequestContext, request: Message) -> Response:
+    async def trigger(self, context: RequestContext, request: Message) -> Response:
         """Do it, in the handler's place."""
         raise NotImplementedError
 
@@ -58,7 +58,7 @@ class ErrorFault(Fault):
         super().__init__(api_key, times, topic)
         self.code = code
 
-    async def strike(self, context: RequestContext, request: Message) -> Response:
+    async def trigger(self, context: RequestContext, request: Message) -> Response:
         """Refuse every part of the request."""
         raise KafkaError(self.code, "This error was asked for by a test.")
 
@@ -70,7 +70,7 @@ class Delay(Fault):
         super().__init__(api_key, times, topic)
         self.delay_ms = delay_ms
 
-    async def strike(self, context: RequestContext, request: Message) -> Response:
+    async def trigger(self, context: RequestContext, request: Message) -> Response:
         """Hold the answer back."""
         response: Response = await context.api.handle(context, request)
         await asyncio.sleep(self.delay_ms / 1000)
@@ -84,7 +84,7 @@ class Drop(Fault):
         super().__init__(api_key, times, topic)
         self.handled = handled
 
-    async def strike(self, context: RequestContext, request: Message) -> Response:
+    async def trigger(self, context: RequestContext, request: Message) -> Response:
         """Answer nothing and close."""
         if self.handled:
             await context.api.handle(context, request)
@@ -124,7 +124,7 @@ class Faults:
             return passed
         fault.times_left -= 1
         fault.struck_count += 1
-        return await fault.strike(context, request)
+        return await fault.trigger(context, request)
 
     def _find(self, context: RequestContext, request: Message) -> Fault | None:
         return next((fault for fault in self._pending if fault.matches(context, request)), None)

@@ -120,7 +120,7 @@ def _prepared(
     )
 
 
-def completed(known: TransactionMetadata, now_ms: int) -> TransactionMetadata:
+def complete(known: TransactionMetadata, now_ms: int) -> TransactionMetadata:
     """The transaction when every partition has its marker; the next producer id, if there is one, takes over."""
     producer_id, producer_epoch = known.producer_id, known.producer_epoch
     if known.bumps_epochs and known.next_producer_id != NO_PRODUCER_ID:

@@ -51,7 +51,7 @@ def decide_initialize(
         )
     if known.is_prepared:
         raise concurrent(known)
-    if asked.expected is not None and not _may_be(known, asked.expected):
+    if asked.expected is not None and not _is_known_producer(known, asked.expected):
         raise producer_fenced(known, asked.expected.producer_id, asked.expected.producer_epoch)
     if known.state is TransactionState.ONGOING:
         return fenced(known, now_ms, level, next_id)
@@ -63,7 +63,7 @@ def decide_initialize(
     return _taken_over(known, asked, now_ms, producer_epoch=epoch, last_epoch=last_epoch)
 
 
-def _may_be(known: TransactionMetadata, expected: ProducerIdAndEpoch) -> bool:
+def _is_known_producer(known: TransactionMetadata, expected: ProducerIdAndEpoch) -> bool:
     """Whether the one who asks may be the producer that has the id: what its epoch is worth is seen later."""
     return (
         known.producer_epoch == NO_EPOCH

@@ -10,7 +10,7 @@ from barnabas.coordinator.result import CoordinatorResult, Pending, TimerKey
 from barnabas.coordinator.shard import RecordPlace
 from barnabas.metadata.image import MetadataImage
 from barnabas.telemetry.logs import get_logger
-from barnabas.transactions.end_txn import EndTxn, completed, decide_end, fenced
+from barnabas.transactions.end_txn import EndTxn, complete, decide_end, fenced
 from barnabas.transactions.initialization import Initialization, decide_initialize
 from barnabas.transactions.listing import Filter
 from barnabas.transactions.partitions import Addition, decide_add, verify
@@ -129,7 +129,7 @@ class TransactionShard:
             step.answer(pending, known)
             return
         self._write(step, decided)
-        step.answer(pending, completed(decided, step.now_ms))
+        step.answer(pending, complete(decided, step.now_ms))
         step.do(WriteMarkers(decided))
 
     def markers_written(self, step: CoordinatorResult, prepared: TransactionMetadata) -> None:
@@ -138,7 +138,7 @@ class TransactionShard:
         known = self.transactions.get(transactional_id)
         if known != prepared:
             return  # told twice
-        self._write(step, completed(known, step.now_ms))
+        self._write(step, complete(known, step.now_ms))
         step.otherwise = lambda instead, error: instead.set_timer((_COMPLETE, transactional_id), RETRY_MS)
 
     # Stored state
@@ -172,25 +172,25 @@ class TransactionShard:
         for transaction in self.transactions.values():
             if transaction.is_prepared:
                 step.do(WriteMarkers(transaction))
-        self._come_back(step, _SWEEP_TIMEOUTS)
-        self._come_back(step, _SWEEP_EXPIRED)
+        self._retry(step, _SWEEP_TIMEOUTS)
+        self._retry(step, _SWEEP_EXPIRED)
 
     def expire(self, step: CoordinatorResult, key: TimerKey) -> None:
         """Look over the transactions, or try again what could not be written."""
         if key == _SWEEP_TIMEOUTS:
             self._abort_timed_out(step)
-            self._come_back(step, key)
-            step.otherwise = lambda instead, error: self._come_back(instead, key)
+            self._retry(step, key)
+            step.otherwise = lambda instead, error: self._retry(instead, key)
         elif key == _SWEEP_EXPIRED:
             self._remove_expired(step)
-            self._come_back(step, key)
-            step.otherwise = lambda instead, error: self._come_back(instead, key)
+            self._retry(step, key)
+            step.otherwise = lambda instead, error: self._retry(instead, key)
         else:
             known = self.transactions.get(str(key[1]))
             if known is not None and known.is_prepared:
                 self.markers_written(step, known)
 
-    def _come_back(self, step: CoordinatorResult, key: TimerKey) -> None:
+    def _retry(self, step: CoordinatorResult, key: TimerKey) -> None:
         what = (
             "transaction.abort.timed.out.transaction.cleanup.interval.ms"
             if key == _SWEEP_TIMEOUTS
@@ -224,7 +224,9 @@ class TransactionShard:
             step.append(transaction.moved(TransactionState.DEAD).key, None)
             self.surroundings.counts.expired_ids_count += 1
 
-    def follow(self, step: CoordinatorResult, before: MetadataImage, after: MetadataImage) -> None:
+    def on_metadata_update(
+        self, step: CoordinatorResult, before: MetadataImage, after: MetadataImage
+    ) -> None:
         """Nothing here depends on topics."""
 
     def unload(self) -> None:

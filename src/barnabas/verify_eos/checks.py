@@ -90,7 +90,7 @@ def read_output(place: TopicPartition, offset: int, value: bytes | None) -> Outp
     return Output(place, offset, number, found[3], int(found[4] or 0))
 
 
-def judge(
+def check_exactly_once(
     inputs: Mapping[TopicPartition, Sequence[Number | None]],
     outputs: Sequence[Output],
     logs: Mapping[TopicPartition, ReadLog],

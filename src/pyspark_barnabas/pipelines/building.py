@@ -26,7 +26,7 @@ from pyspark_barnabas.pipelines.declaration import (
     TopicInput,
     TopicSink,
 )
-from pyspark_barnabas.pipelines.failures import FlowError, told
+from pyspark_barnabas.pipelines.failures import FlowError, one_line_error
 from pyspark_barnabas.pipelines.formats import check_schema, encoded
 from pyspark_barnabas.pipelines.schemas import codec_spec
 from pyspark_barnabas.pipelines.sinks.delta import check_partitions, delta_schema
@@ -129,7 +129,7 @@ def _schema(spark: SparkSession, pipeline: Pipeline, flow: Flow) -> StructType |
     try:
         schema = StructType.fromDDL(text)
     except PySparkException as error:
-        raise FlowError(f"{place}: schema: {told(error)}") from error
+        raise FlowError(f"{place}: schema: {one_line_error(error)}") from error
     if not isinstance(schema, StructType):
         raise FlowError(
             f"{place}: schema: {text} is one type; columns such as 'id BIGINT, name STRING' are expected"

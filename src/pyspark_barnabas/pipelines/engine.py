@@ -15,7 +15,7 @@ from pyspark_barnabas.paths import uri
 from pyspark_barnabas.pipelines.batches import FlowBatchWriter
 from pyspark_barnabas.pipelines.building import built, takes
 from pyspark_barnabas.pipelines.declaration import Flow, JdbcInput, Pipeline, Trigger, TriggerKind
-from pyspark_barnabas.pipelines.failures import told
+from pyspark_barnabas.pipelines.failures import one_line_error
 from pyspark_barnabas.pipelines.sources.jdbc_poller import Taking, interval_s
 from pyspark_barnabas.pipelines.state import FlowState, FlowStatus, StateDirectory
 from pyspark_barnabas.stream_offsets import without_ids
@@ -40,7 +40,7 @@ def run_pipeline(
     :raises PipelineRuns: Somebody else runs it already.
     """
     state = StateDirectory(pipeline.state)
-    with state.held():
+    with state.locked():
         runs = _Runs(spark, pipeline, state, stopping or Event())
         try:
             return runs.watch(watcher)
@@ -84,7 +84,7 @@ class _Runs:
             else:
                 run.query = run.start()
         except Exception as error:  # whatever it is, it is this flow's alone
-            run.status = replace(status, state=FlowState.FAILED, error=told(error))
+            run.status = replace(status, state=FlowState.FAILED, error=one_line_error(error))
         self._state.write_status(run.status)
         return run
 
@@ -146,7 +146,7 @@ class _Runs:
             run.query = run.start()
         except Exception as error:  # whatever it is, it is this flow's alone
             run.taking.stop()
-            return replace(run.status, state=FlowState.FAILED, error=told(error))
+            return replace(run.status, state=FlowState.FAILED, error=one_line_error(error))
         return run.status
 
     def _counted(self, run: _FlowRun) -> FlowStatus:
@@ -171,7 +171,7 @@ class _Runs:
         # a take that failed has stopped the query, and with it a batch that was being written
         failure = (run.taking and run.taking.error) or run.writer.error or run.query.exception()
         if failure is not None and not run.writer.stopped:
-            return {"state": FlowState.FAILED, "error": told(failure)}
+            return {"state": FlowState.FAILED, "error": one_line_error(failure)}
         return {"state": FlowState.STOPPED if self._stopping.is_set() else FlowState.DONE}
 
     def end(self) -> None:
@@ -227,10 +227,10 @@ def _lag(offsets: Collection[tuple[Any, Any]]) -> int | None:
     return max(known) if known else None
 
 
-def parsed(told: Any) -> Mapping[str, Mapping[str, int]] | None:
+def parsed(one_line_error: Any) -> Mapping[str, Mapping[str, int]] | None:
     """Offsets of a topic, as Spark tells of them; None for those of files."""
     try:
-        found = json.loads(told) if isinstance(told, str) else told
+        found = json.loads(one_line_error) if isinstance(one_line_error, str) else one_line_error
     except ValueError:
         return None
     if not isinstance(found, dict) or not all(isinstance(each, dict) for each in found.values()):

@@ -10,7 +10,7 @@ class FlowError(Exception):
     """A flow that cannot be as it is declared, or rows that it may not bear; said for people."""
 
 
-def told(error: Exception) -> str:
+def one_line_error(error: Exception) -> str:
     """One line for people: of a traceback what was raised in the end, else the first line."""
     if isinstance(error, FlowError):
         return str(error)

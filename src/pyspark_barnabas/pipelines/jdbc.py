@@ -8,7 +8,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
 
 from pyspark_barnabas.pipelines.databases import Database
-from pyspark_barnabas.pipelines.failures import FlowError, told
+from pyspark_barnabas.pipelines.failures import FlowError, one_line_error
 
 #: Spark's name for "on the driver" where it makes connections.
 _DRIVER = -1
@@ -125,7 +125,7 @@ def failures_told(database: Database) -> Iterator[None]:
     except FlowError:
         raise
     except Exception as error:
-        line = told(error).removeprefix("java.sql.")
+        line = one_line_error(error).removeprefix("java.sql.")
         raise FlowError(database.without_secrets(f"{database.label}: {line}")) from None
 
 

@@ -10,7 +10,7 @@ from pyspark_barnabas.option_values import nested
 from pyspark_barnabas.paths import PathError
 from pyspark_barnabas.pipelines.building import built, source_options
 from pyspark_barnabas.pipelines.declaration import Flow, Pipeline, TopicInput
-from pyspark_barnabas.pipelines.failures import FlowError, told
+from pyspark_barnabas.pipelines.failures import FlowError, one_line_error
 from pyspark_barnabas.pipelines.state import StateDirectory, starting_at
 from pyspark_barnabas.source.offset_range_limits import ending_offsets, starting_offsets
 from pyspark_barnabas.source.options import batch_options
@@ -54,7 +54,7 @@ def _planned(spark: SparkSession, pipeline: Pipeline, flow: Flow) -> FlowPlan:
     except (FlowError, PathError) as error:
         plan["error"] = str(error)
     except Exception as error:  # whatever it is, other flows are planned
-        plan["error"] = f"{type(error).__name__}: {told(error)}"
+        plan["error"] = f"{type(error).__name__}: {one_line_error(error)}"
     return FlowPlan(**plan)
 
 

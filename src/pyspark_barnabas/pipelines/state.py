@@ -9,7 +9,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from barnabas.base.file_lock import held, is_held
+from barnabas.base.file_lock import is_held, locked
 from pyspark_barnabas.pipelines.declaration import Flow, Pipeline
 from pyspark_barnabas.stream_offsets import without_ids
 
@@ -67,13 +67,13 @@ class StateDirectory:
         return found
 
     @contextmanager
-    def held(self) -> Iterator[None]:
+    def locked(self) -> Iterator[None]:
         """Keep others from running on it; the system lets go of it, however this process ends.
 
         :raises PipelineRuns: Somebody else holds it.
         """
         busy = PipelineRuns(f"the pipeline runs already: its state directory {self.path} is held")
-        with held(self.path / _LOCK, busy):
+        with locked(self.path / _LOCK, busy):
             yield
 
     def is_held(self) -> bool:

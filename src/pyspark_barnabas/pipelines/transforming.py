@@ -21,7 +21,7 @@ from pyspark_barnabas.pipelines.declaration import (
     Stated,
     TopicSink,
 )
-from pyspark_barnabas.pipelines.failures import FlowError, told
+from pyspark_barnabas.pipelines.failures import FlowError, one_line_error
 from pyspark_barnabas.pipelines.formats import LETTER, check_fit, decoded, with_values
 
 #: What `SELECT ... FROM input` reads.
@@ -106,7 +106,7 @@ def transformed(flow: Flow, rows: DataFrame, folder: Path) -> DataFrame:
         try:
             rows = rows.sparkSession.sql(flow.sql.text)
         except PySparkException as error:
-            raise FlowError(f"{flow.sql.place}: sql: {told(error)}") from error
+            raise FlowError(f"{flow.sql.place}: sql: {one_line_error(error)}") from error
     if flow.python is not None:
         rows = _called(flow.python, rows, folder)
     return rows.drop(*[name for name in rows.columns if name.startswith(RESERVED)])
@@ -163,7 +163,7 @@ def _broken(rows: DataFrame, expectation: Expectation) -> Column:
     try:
         [found] = rows.select(f.expr(condition.text)).schema.fields
     except PySparkException as error:
-        raise FlowError(f"{condition.place}: expectation {name}: {told(error)}") from error
+        raise FlowError(f"{condition.place}: expectation {name}: {one_line_error(error)}") from error
     if not isinstance(found.dataType, BooleanType):
         given = found.dataType.simpleString()
         raise FlowError(

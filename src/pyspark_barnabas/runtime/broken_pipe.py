@@ -17,7 +17,7 @@ _DAEMON = "pyspark.daemon"
 Worker = Callable[[socket.socket, bool], int]
 
 
-def end_quietly(environment: Mapping[str, str] = os.environ, main: ModuleType | None = None) -> None:
+def suppress_broken_pipe(environment: Mapping[str, str] = os.environ, main: ModuleType | None = None) -> None:
     """Call it in a worker's process: from its next task on it ends quietly.
 
     Does nothing outside of Spark's own Python processes.

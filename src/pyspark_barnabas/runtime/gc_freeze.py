@@ -13,7 +13,7 @@ from functools import cache
 REUSED = "SPARK_REUSE_WORKER"
 
 
-def spare_what_lasts(environment: Mapping[str, str] = os.environ) -> None:
+def freeze_long_lived_objects(environment: Mapping[str, str] = os.environ) -> None:
     """Call it when the first work of a process is done: what there is then is taken to stay as long as the process.
 
     Does nothing outside of Spark's own Python processes, and nothing the second time.

@@ -7,7 +7,7 @@ from enum import Enum
 from typing import TypeVar
 
 from barnabas.wire.records.compression import Compression
-from pyspark_barnabas.option_values import OptionError, flag, number, refused, size_bytes
+from pyspark_barnabas.option_values import OptionError, flag, number, option_error, size_bytes
 from pyspark_barnabas.source.options import ConnectionOptions, connection_options
 
 #: As long as brokers allow by default (`transaction.max.timeout.ms`): so long a restart may take that finishes a batch.
@@ -66,9 +66,11 @@ def batch_options(options: Mapping[str, str]) -> SinkOptions:
     """
     found = _options(_folded(options), DeliveryGuarantee.AT_LEAST_ONCE)
     if found.batch_id is not None and found.name is None:
-        raise refused("batchId", str(found.batch_id), "it counts the batches of a sinkName, which is missing")
+        raise option_error(
+            "batchId", str(found.batch_id), "it counts the batches of a sinkName, which is missing"
+        )
     if found.batch_id is not None and found.delivery is not DeliveryGuarantee.EXACTLY_ONCE:
-        raise refused("batchId", str(found.batch_id), "it needs delivery=exactly-once")
+        raise option_error("batchId", str(found.batch_id), "it needs delivery=exactly-once")
     return found
 
 
@@ -79,7 +81,7 @@ def stream_options(options: Mapping[str, str]) -> SinkOptions:
     """
     found = _options(_folded(options), DeliveryGuarantee.EXACTLY_ONCE)
     if found.batch_id is not None:
-        raise refused("batchId", str(found.batch_id), "a stream counts its batches itself; leave it out")
+        raise option_error("batchId", str(found.batch_id), "a stream counts its batches itself; leave it out")
     return found
 
 
@@ -93,7 +95,7 @@ def _options(given: Mapping[str, str], default: DeliveryGuarantee) -> SinkOption
     }
     for name, advice in _REFUSED_PROPERTIES.items():
         if name in properties:
-            raise refused(f"kafka.{name}", properties[name], f"this is not supported; {advice}")
+            raise option_error(f"kafka.{name}", properties[name], f"this is not supported; {advice}")
     delivery = _delivery(given, default)
     batch_id = given.get("batchid")
     return SinkOptions(
@@ -125,7 +127,7 @@ def _delivery(given: Mapping[str, str], default: DeliveryGuarantee) -> DeliveryG
 def _topic(given: Mapping[str, str]) -> str | None:
     topic = given.get("topic")
     if topic is not None and not topic.strip():
-        raise refused(
+        raise option_error(
             "topic", topic, "the name of a topic is expected; left out, each row's column topic says it"
         )
     return None if topic is None else topic.strip()
@@ -137,9 +139,9 @@ def _name(given: Mapping[str, str]) -> str | None:
         return None
     if not _NAME.fullmatch(name):
         expected = "1 to 200 letters, digits, dots, underscores and hyphens are expected"
-        raise refused("sinkName", name, expected)
+        raise option_error("sinkName", name, expected)
     if name.rpartition(".")[2].isdecimal() and "." in name:
-        raise refused(
+        raise option_error(
             "sinkName", name, "it must not end in a dot and a number, as names of a sink's tasks do"
         )
     return name
@@ -149,7 +151,7 @@ def _acks(properties: Mapping[str, str], delivery: DeliveryGuarantee) -> int:
     text = properties.get("acks", "all")
     acks = _one_of("kafka.acks", text, _ACKS)
     if acks != -1 and delivery is DeliveryGuarantee.EXACTLY_ONCE:
-        raise refused("kafka.acks", text, "delivery=exactly-once needs all")
+        raise option_error("kafka.acks", text, "delivery=exactly-once needs all")
     return acks
 
 
@@ -164,7 +166,7 @@ def _number(properties: Mapping[str, str], name: str, default: int) -> int:
 def _one_of(option: str, text: str, known: Mapping[str, _OptionT]) -> _OptionT:
     found = known.get(text.strip().lower())
     if found is None:
-        raise refused(option, text, f"one of {', '.join(known)} is expected")
+        raise option_error(option, text, f"one of {', '.join(known)} is expected")
     return found
 
 

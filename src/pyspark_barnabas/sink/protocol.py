@@ -140,7 +140,7 @@ def _entries(text: str) -> tuple[Prepared, ...] | None:
     return tuple(Prepared(task, Identity(producer_id, epoch)) for task, producer_id, epoch in entries)
 
 
-def is_kept(committed: OffsetAndMetadata) -> bool:
+def is_sink_offset(committed: OffsetAndMetadata) -> bool:
     """Whether that is a mark or a decision of some sink, and says nothing of where anybody reads."""
     return committed.metadata.split(";")[0] in (_MARK, _DECISION)
 

@@ -12,7 +12,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from pyspark_barnabas.runtime.gc_freeze import spare_what_lasts
+from pyspark_barnabas.runtime.gc_freeze import freeze_long_lived_objects
 from pyspark_barnabas.sink.batch_committer import CARRIER, Committing
 from pyspark_barnabas.sink.options import DeliveryGuarantee, SinkOptions, batch_options, stream_options
 from pyspark_barnabas.sink.protocol import BatchId, Prepared
@@ -70,7 +70,7 @@ class BatchQueryWriter(DataSourceArrowWriter):
     def commit(self, messages: Messages) -> None:
         """Commit what all tasks wrote."""
         _commit(self.options, messages)
-        spare_what_lasts()
+        freeze_long_lived_objects()
 
     def abort(self, messages: Messages) -> None:
         """Abort what tasks wrote."""
@@ -110,7 +110,7 @@ def _context() -> TaskContext:
 def _write(options: SinkOptions, work: Work, batches: Iterable[pa.RecordBatch]) -> TaskDone:
     with SinkClient(options) as session:
         done = TaskWriter(session, work).write(batches)
-    spare_what_lasts()
+    freeze_long_lived_objects()
     return done
 
 

@@ -7,7 +7,7 @@ from contextlib import closing
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from pyspark_barnabas.runtime.gc_freeze import spare_what_lasts
+from pyspark_barnabas.runtime.gc_freeze import freeze_long_lived_objects
 from pyspark_barnabas.source.data_loss import DataLossPolicy
 from pyspark_barnabas.source.offset_range_limits import Positions, ending_offsets, starting_offsets
 from pyspark_barnabas.source.options import SourceOptions, SpecificOffsets, batch_options
@@ -29,7 +29,7 @@ class BatchReader(DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         """The tasks; both ends of every partition are settled here."""
         planned: list[InputPartition] = list(plan_batch(self._options))
-        spare_what_lasts()
+        freeze_long_lived_objects()
         return planned
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

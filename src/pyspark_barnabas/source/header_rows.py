@@ -22,7 +22,7 @@ from barnabas.base.buffers import Buffer
 from barnabas.base.ids import TopicPartition
 from barnabas.client.admin.offsets import Isolation
 from barnabas.wire.records.batch import NO_TIMESTAMP, BatchHeader, crc_matches, iterate_headers
-from pyspark_barnabas.runtime.gc_freeze import spare_what_lasts
+from pyspark_barnabas.runtime.gc_freeze import freeze_long_lived_objects
 from pyspark_barnabas.source.options import SourceOptions
 from pyspark_barnabas.source.rows import AbortedRanges
 from pyspark_barnabas.source.tasks import ReadTask, open_reader
@@ -92,7 +92,7 @@ def read_headers(
                 ]
                 if found:
                     yield _rows(batches, found, wanted.place, options, aborted, columns)
-    spare_what_lasts()
+    freeze_long_lived_objects()
 
 
 def _rows(

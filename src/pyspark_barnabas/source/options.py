@@ -19,8 +19,8 @@ from pyspark_barnabas.option_values import (
     flag,
     number,
     numbers_by_partition,
+    option_error,
     partitions,
-    refused,
     size_bytes,
 )
 
@@ -192,10 +192,10 @@ def batch_options(options: Mapping[str, str]) -> SourceOptions:
         what = (
             "a batch query cannot start at the latest offset (-1); earliest (-2), an offset or a time can be"
         )
-        raise refused("startingOffsets", given["startingOffsets"], what)
+        raise option_error("startingOffsets", given["startingOffsets"], what)
     if ending is Edge.EARLIEST or _has_marker(ending, EARLIEST_MARKER):
         what = "a batch query cannot end at the earliest offset (-2); latest (-1), an offset or a time can be"
-        raise refused("endingOffsets", given["endingOffsets"], what)
+        raise option_error("endingOffsets", given["endingOffsets"], what)
     _check_order(given, starting, ending)
     ignored = tuple(name for name in _LIMITS if name in given)
     return _options(given, starting, ending, ignored)
@@ -209,7 +209,7 @@ def stream_options(options: Mapping[str, str]) -> SourceOptions:
     given = _Given(options)
     for name in _ENDINGS:
         if name in given:
-            raise refused(name, given[name], "a streaming query has no end; leave it out")
+            raise option_error(name, given[name], "a streaming query has no end; leave it out")
     return _options(given, _bound(given, "starting", Edge.LATEST), Edge.LATEST, ())
 
 
@@ -227,12 +227,12 @@ def _options(given: _Given, starting: Bound, ending: Bound, ignored: tuple[str, 
     properties = given.properties()
     for name, advice in _REFUSED_PROPERTIES.items():
         if name in properties:
-            raise refused(f"kafka.{name}", properties[name], f"this is not supported; {advice}")
+            raise option_error(f"kafka.{name}", properties[name], f"this is not supported; {advice}")
     minimum = _optional_number(given, "minOffsetsPerTrigger")
     maximum = _optional_number(given, "maxOffsetsPerTrigger")
     if minimum is not None and maximum is not None and minimum > maximum:
         what = f"it must not be more than maxOffsetsPerTrigger, {maximum}"
-        raise refused("minOffsetsPerTrigger", str(minimum), what)
+        raise option_error("minOffsetsPerTrigger", str(minimum), what)
     return SourceOptions(
         connection=_connection(given, required=transport is Transport.FETCH),
         selection=selection,
@@ -271,11 +271,11 @@ def _connection(given: _Given, *, required: bool) -> ConnectionOptions:
             parse_bootstrap(bootstrap)
     except ValueError as error:
         what = f"host:port pairs of brokers are expected, with commas between them ({error})"
-        raise refused("kafka.bootstrap.servers", bootstrap, what) from None
+        raise option_error("kafka.bootstrap.servers", bootstrap, what) from None
     try:
         login = login_from_properties(properties)
     except ValueError as error:
-        raise refused("kafka.security.protocol", properties["security.protocol"], str(error)) from None
+        raise option_error("kafka.security.protocol", properties["security.protocol"], str(error)) from None
     timeout_ms = properties.get("request.timeout.ms", "30000")
     poll_ms = given.get("kafkaConsumer.pollTimeoutMs", str(POLL_TIMEOUT_MS))
     return ConnectionOptions(
@@ -300,7 +300,7 @@ def _selection(given: _Given) -> Selection:
     if name == "subscribe":
         topics = tuple(dict.fromkeys(each.strip() for each in text.split(",") if each.strip()))
         if not topics:
-            raise refused(name, given[name], "names of topics are expected, with commas between them")
+            raise option_error(name, given[name], "names of topics are expected, with commas between them")
         return Subscribe(topics)
     return SubscribePattern(_pattern(name, text))
 
@@ -309,9 +309,9 @@ def _pattern(name: str, text: str) -> str:
     try:
         re.compile(text)
     except re.error as error:
-        raise refused(name, text, f"a regular expression is expected ({error})") from None
+        raise option_error(name, text, f"a regular expression is expected ({error})") from None
     if not text:
-        raise refused(name, text, "a regular expression is expected, such as orders-.*")
+        raise option_error(name, text, "a regular expression is expected, such as orders-.*")
     return text
 
 
@@ -330,7 +330,7 @@ def _bound(given: _Given, side: str, default: Edge) -> Bound:
     if text.lower() in {edge.value for edge in Edge}:
         return Edge(text.lower())
     if not text.startswith("{"):
-        raise refused(name, text, "earliest, latest or JSON of offsets is expected")
+        raise option_error(name, text, "earliest, latest or JSON of offsets is expected")
     return SpecificOffsets(numbers_by_partition(name, text, minimum=EARLIEST_MARKER))
 
 
@@ -349,25 +349,27 @@ def _check_order(given: _Given, starting: Bound, ending: Bound) -> None:
     first, last = starting.by_partition, ending.by_partition
     if first.keys() != last.keys():
         one_sided = ", ".join(str(each) for each in sorted(first.keys() ^ last.keys()))
-        raise refused(name, given[name], f"start and end must name the same partitions, unlike {one_sided}")
+        raise option_error(
+            name, given[name], f"start and end must name the same partitions, unlike {one_sided}"
+        )
     for place, start in first.items():
         if start >= 0 and 0 <= last[place] < start:
             what = f"partition {place} would end at {last[place]}, before its start at {start}"
-            raise refused(name, given[name], what)
+            raise option_error(name, given[name], what)
 
 
 def _start_may_be_latest(given: _Given) -> bool:
     name = "startingOffsetsByTimestampStrategy"
     text = given.get(name, "error")
     if text.lower() not in ("error", "latest"):
-        raise refused(name, text, "error or latest is expected")
+        raise option_error(name, text, "error or latest is expected")
     return text.lower() == "latest"
 
 
 def _isolation(properties: Mapping[str, str]) -> Isolation:
     text = properties.get("isolation.level", "read_uncommitted")
     if text.lower() not in _ISOLATIONS:
-        raise refused("kafka.isolation.level", text, f"{' or '.join(_ISOLATIONS)} is expected")
+        raise option_error("kafka.isolation.level", text, f"{' or '.join(_ISOLATIONS)} is expected")
     return _ISOLATIONS[text.lower()]
 
 
@@ -376,14 +378,14 @@ def _transport(given: _Given) -> Transport:
     try:
         return Transport(text.strip().lower())
     except ValueError:
-        raise refused("transport", text, "fetch or files is expected") from None
+        raise option_error("transport", text, "fetch or files is expected") from None
 
 
 def _log_dirs(given: _Given, transport: Transport) -> tuple[str, ...]:
     found = tuple(each.strip() for each in given.get("logDirs", "").split(",") if each.strip())
     if transport is Transport.FILES and not found:
         what = "with transport=files, paths of log directories are expected, with commas between them"
-        raise refused("logDirs", given.get("logDirs", ""), what)
+        raise option_error("logDirs", given.get("logDirs", ""), what)
     return found
 
 

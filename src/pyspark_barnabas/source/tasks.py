@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
-from pyspark_barnabas.runtime.gc_freeze import spare_what_lasts
+from pyspark_barnabas.runtime.gc_freeze import freeze_long_lived_objects
 from pyspark_barnabas.source.fetching import FetchReader, RangeReader
 from pyspark_barnabas.source.file_offset_reader import FileReader
 from pyspark_barnabas.source.options import SourceOptions, Transport
@@ -60,4 +60,4 @@ def read_records(
                     aborted,
                     check_crcs=options.check_crcs,
                 )
-    spare_what_lasts()
+    freeze_long_lived_objects()

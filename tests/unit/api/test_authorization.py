@@ -490,6 +490,6 @@ async def test_the_answer_on_all_topics_shows_each_principal_what_it_may_see_now
 def test_a_refusal_has_the_code_of_its_resource_type_and_says_what_is_needed(
     resource_type: ResourceType, code: ErrorCode
 ) -> None:
-    error = authorization.refusal(Op.ALTER, resource_type, "name")
+    error = authorization.authorization_error(Op.ALTER, resource_type, "name")
     assert error.code is code
     assert "ALTER" in error.message

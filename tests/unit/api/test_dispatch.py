@@ -305,7 +305,7 @@ async def test_the_audit_is_told_once_of_a_request_whose_answer_cannot_be_encode
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def handle(context: RequestContext, request: CreateTopicsRequest) -> CreateTopicsResponse:
-        context.changed("topic/a", "moved", "here", "there")
+        context.record_change("topic/a", "moved", "here", "there")
         return CreateTopicsResponse(topics=[CreatableTopicResult(name="x" * 40_000)])
 
     async def remark(_actor: object, _refusals: object, _warnings: object, differences: object) -> None:

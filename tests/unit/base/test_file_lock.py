@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.base.file_lock import FileLock, Locked, held, is_held
+from barnabas.base.file_lock import FileLock, Locked, is_held, locked
 
 HOLD = """
 import sys
@@ -58,8 +58,8 @@ def test_a_directory_that_is_not_there_is_no_rival(path: Path) -> None:
 
 def test_who_finds_it_held_is_told_so_by_the_error_of_choice(tmp_path: Path) -> None:
     path = tmp_path / "made" / "lock"
-    with held(path, ValueError("busy")):
+    with locked(path, ValueError("busy")):
         assert is_held(path)
-        with pytest.raises(ValueError, match="busy"), held(path, ValueError("busy")):
+        with pytest.raises(ValueError, match="busy"), locked(path, ValueError("busy")):
             pass
     assert not is_held(path)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import typer
 
-from barnabas.cli.failures import NOT_FOUND, CommandError, guarded, judge, report, wrong_use
+from barnabas.cli.failures import NOT_FOUND, CommandError, classify_error, handle_errors, report, wrong_use
 from barnabas.cli.options import key_value_pairs
 from barnabas.client.core.address import BrokerAddress
 from barnabas.client.core.errors import BrokerUnreachable, RequestTimedOut
@@ -33,7 +33,7 @@ UNREACHABLE = BrokerUnreachable(BrokerAddress("h", 1), "no connection")
     ],
 )
 def test_each_failure_has_its_exit_code_and_what_to_try(error: Exception, exit_code: int, hint: str) -> None:
-    judged = judge(error)
+    judged = classify_error(error)
     assert judged[0] == exit_code
     assert hint in judged[2]
 
@@ -51,7 +51,7 @@ def test_people_read_a_sentence_and_programs_json(capsys: pytest.CaptureFixture[
     [(KeyboardInterrupt(), 130), (UNREACHABLE, 5), (KafkaError(ErrorCode.INVALID_CONFIG), 1)],
 )
 def test_a_command_that_raises_ends_with_the_exit_code(error: BaseException, exit_code: int) -> None:
-    @guarded
+    @handle_errors
     def command(**_: Any) -> None:
         raise error
 
@@ -67,7 +67,7 @@ def test_a_file_that_cannot_be_read_is_told_by_its_name(capsys: pytest.CaptureFi
 
 
 def test_our_own_bugs_keep_their_traceback() -> None:
-    @guarded
+    @handle_errors
     def command() -> None:
         raise ZeroDivisionError
 

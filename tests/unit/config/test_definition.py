@@ -1,6 +1,14 @@
 import pytest
 
-from barnabas.config.definition import ConfigError, ConfigKey, ConfigType, Effect, UpdateMode, shown, table
+from barnabas.config.definition import (
+    ConfigError,
+    ConfigKey,
+    ConfigType,
+    Effect,
+    UpdateMode,
+    quoted_value,
+    table,
+)
 
 
 def key(name: str = "k", *, since: str = "4.1", internal: bool = False) -> ConfigKey:
@@ -16,7 +24,7 @@ def test_an_error_names_the_key_the_value_and_what_is_valid() -> None:
 
 
 def test_values_are_quoted_and_lists_joined() -> None:
-    assert [shown(None), shown(3), shown(("a", "b"))] == ["null", "'3'", "'a,b'"]
+    assert [quoted_value(None), quoted_value(3), quoted_value(("a", "b"))] == ["null", "'3'", "'a,b'"]
 
 
 def test_config_types_have_the_numbers_of_the_protocol() -> None:

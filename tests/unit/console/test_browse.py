@@ -149,13 +149,13 @@ def test_a_budget_is_spent_by_bytes_and_by_time() -> None:
     budget = Budget(clock, 1_000, 100)
     part = budget.part(4)
     part.use(26)
-    assert (part.is_spent, budget.is_spent) == (True, False)
+    assert (part.can_discard, budget.can_discard) == (True, False)
     budget.take(part)
     budget.use(74)
-    assert not budget.is_spent
+    assert not budget.can_discard
     clock.advance(1_000)
     budget.use(0)
-    assert budget.is_spent
+    assert budget.can_discard
 
 
 def test_how_far_a_search_has_come_is_counted_from_where_it_began() -> None:

@@ -77,7 +77,7 @@ def test_a_user_waits_after_some_failures_and_others_do_not() -> None:
     attempts = LoginAttempts(clock)
     for _ in range(USER_FAILURES_MAX):
         assert attempts.wait_s("alice", "here") == 0
-        attempts.tried("alice", "here")
+        attempts.record_attempt("alice", "here")
         clock.advance(1_000)
     assert attempts.wait_s("alice", "elsewhere") == WINDOW_MS // 1000 - USER_FAILURES_MAX
     assert attempts.wait_s("bob", "here") == 0
@@ -88,7 +88,7 @@ def test_a_user_waits_after_some_failures_and_others_do_not() -> None:
 def test_an_address_waits_after_more_failures() -> None:
     attempts = LoginAttempts(ManualClock())
     for number in range(ADDRESS_FAILURES_MAX):
-        attempts.tried(f"user {number}", "here")
+        attempts.record_attempt(f"user {number}", "here")
     assert attempts.wait_s("somebody", "here") == WINDOW_MS // 1000
     assert attempts.wait_s("somebody", "elsewhere") == 0
     assert attempts.statistics()["refused"] == 1
@@ -98,16 +98,16 @@ def test_old_failures_are_forgotten_when_there_are_many() -> None:
     clock = ManualClock()
     attempts = LoginAttempts(clock)
     for number in range(5_000):
-        attempts.tried(f"user {number}", f"address {number}")
+        attempts.record_attempt(f"user {number}", f"address {number}")
     clock.advance(WINDOW_MS)
-    attempts.tried("alice", "here")
+    attempts.record_attempt("alice", "here")
     assert attempts.statistics()["counted"] == 2
 
 
 def test_a_try_counts_from_its_beginning_so_that_many_at_once_are_no_way_around() -> None:
     attempts = LoginAttempts(ManualClock())
     for _ in range(USER_FAILURES_MAX):
-        attempts.tried("alice", "here")
+        attempts.record_attempt("alice", "here")
     assert attempts.wait_s("alice", "here") > 0
     attempts.succeeded("alice", "here")
     assert attempts.wait_s("alice", "here") == 0
@@ -115,7 +115,7 @@ def test_a_try_counts_from_its_beginning_so_that_many_at_once_are_no_way_around(
 
 def test_tries_that_succeed_leave_nothing_behind() -> None:
     attempts = LoginAttempts(ManualClock())
-    attempts.tried("alice", "here")
+    attempts.record_attempt("alice", "here")
     attempts.succeeded("alice", "here")
     assert attempts.statistics() == {"counted": 0, "refused": 0}
 
@@ -123,11 +123,11 @@ def test_tries_that_succeed_leave_nothing_behind() -> None:
 def test_who_asked_after_the_minute_is_no_trouble_when_there_are_many() -> None:
     clock = ManualClock()
     attempts = LoginAttempts(clock)
-    attempts.tried("alice", "here")
+    attempts.record_attempt("alice", "here")
     clock.advance(WINDOW_MS)
     assert attempts.wait_s("alice", "here") == 0
     for number in range(5_001):
-        attempts.tried(f"user {number}", f"address {number}")
+        attempts.record_attempt(f"user {number}", f"address {number}")
     assert attempts.statistics()["counted"] == 10_002
 
 

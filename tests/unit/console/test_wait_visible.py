@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from barnabas.client.admin.admin import Admin
 from barnabas.client.core.retry import Retry
-from barnabas.console.wait_visible import made, seen
+from barnabas.console.wait_visible import wait_until_applied, wait_until_visible
 from barnabas.declared.state import Credential, DeclaredState
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.scram import ScramMechanism
@@ -36,7 +36,7 @@ class Late:
 
 
 def looks(late: Late) -> int:
-    asyncio.run(made(cast("Admin", late), CAROL))
+    asyncio.run(wait_until_applied(cast("Admin", late), CAROL))
     return late.looks
 
 
@@ -64,5 +64,5 @@ def test_who_may_not_look_does_not_wait() -> None:
 
 def test_what_is_removed_is_waited_for_too() -> None:
     late = Late(at_look=1)
-    asyncio.run(seen(cast("Admin", late), CAROL, lambda live: "carol" not in live.users))
+    asyncio.run(wait_until_visible(cast("Admin", late), CAROL, lambda live: "carol" not in live.users))
     assert late.looks == 6

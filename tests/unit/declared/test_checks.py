@@ -6,7 +6,14 @@ import random
 import pytest
 
 from barnabas.client.producer.partitioner import partition_for_key
-from barnabas.declared.checks import Applicant, judged, lowered, moved_share, with_lockout, with_own_user
+from barnabas.declared.checks import (
+    Applicant,
+    check_changes,
+    lowered,
+    moved_share,
+    with_lockout,
+    with_own_user,
+)
 from barnabas.declared.diff import ChangeAction, Level, ResourceChange, differences
 from barnabas.declared.state import (
     Credential,
@@ -30,7 +37,7 @@ def test_as_many_keys_move_as_the_partitioner_moves(before: int, after: int) -> 
 
 def verdicts(before: DeclaredTopic, after: DeclaredTopic) -> dict[str, tuple[Level, str]]:
     live, declared = DeclaredState(topics={"t": before}), DeclaredState(topics={"t": after})
-    found = judged(differences(declared, live), live)
+    found = check_changes(differences(declared, live), live)
     return {each.key: (each.level, " ".join(remark.text for remark in each.remarks)) for each in found}
 
 
@@ -95,7 +102,7 @@ def test_a_new_user_needs_a_password() -> None:
     mechanism = ScramMechanism.SCRAM_SHA_256
     for password, level in ((None, Level.IMPOSSIBLE), (SecretRef("env", "X"), Level.NOTE)):
         declared = DeclaredState(users={"alice": {mechanism: Credential(None, password)}})
-        [change] = judged(differences(declared, DeclaredState()), DeclaredState())
+        [change] = check_changes(differences(declared, DeclaredState()), DeclaredState())
         assert change.level is level
 
 
@@ -159,5 +166,5 @@ def test_what_topics_inherit_of_brokers_destroys_like_their_own(
 ) -> None:
     live = DeclaredState(brokers={name: DeclaredBroker({} if before is None else {key: before})})
     declared = DeclaredState(brokers={name: DeclaredBroker({key: after})})
-    [change] = judged(differences(declared, live), live)
+    [change] = check_changes(differences(declared, live), live)
     assert change.is_destructive is destroys

@@ -89,7 +89,7 @@ class LogMachine(RuleBasedStateMachine):
         self.log.increment_log_start_offset(self.start)
 
     @rule()
-    def retain(self) -> None:
+    def delete_old_segments(self) -> None:
         for path in self.log.delete_old_segments(self.clock.wall_ms()):
             path.unlink()
         assert self.log.log_start_offset >= self.start

@@ -11,9 +11,9 @@ from barnabas.metadata.partition_change_builder import (
     Election,
     PartitionChange,
     brokers_up,
+    build_partition_change,
     find_partition,
     partition_puts,
-    settle,
 )
 from barnabas.metadata.store import NEVER
 from barnabas.metadata.topics import NO_LEADER, PartitionRegistration, initial_state
@@ -30,7 +30,7 @@ def settled(
     election: Election = Election.ONLINE,
     **wanted: object,
 ):
-    return settle(state, replace(state, **wanted), up, election)  # type: ignore[arg-type]
+    return build_partition_change(state, replace(state, **wanted), up, election)  # type: ignore[arg-type]
 
 
 def test_what_changes_nothing_counts_no_epoch() -> None:
@@ -151,7 +151,7 @@ def test_every_change_keeps_a_partition_sound(
     assert after.leader == NO_LEADER or after.leader in up & set(after.isr)
     assert after.partition_epoch == (after != before)
     assert after.leader_epoch >= (after.leader != before.leader)
-    assert after.is_reassigning or settle(after, after, up) is after
+    assert after.is_reassigning or build_partition_change(after, after, up) is after
 
 
 # What a change rests on

@@ -32,7 +32,7 @@ async def writers(store: MemoryStore, count: int = 1) -> AsyncIterator[list[Meta
         await writer.start()
     await made[0].write(lambda image: decide_register(image.brokers, broker(1)))
     for writer in made:
-        await writer.reached(store.revision)
+        await writer.wait_for_revision(store.revision)
     try:
         yield made
     finally:
@@ -71,7 +71,7 @@ async def test_of_two_writers_that_create_one_topic_exactly_one_wins() -> None:
             ErrorCode.TOPIC_ALREADY_EXISTS,
             ErrorCode.TOPIC_ALREADY_EXISTS,
         ]
-        await asyncio.gather(one.reached(store.revision), two.reached(store.revision))
+        await asyncio.gather(one.wait_for_revision(store.revision), two.wait_for_revision(store.revision))
         assert one.image == two.image
         assert store.revision == 2
         assert one.conflicts_count + two.conflicts_count == 2
@@ -97,7 +97,7 @@ async def test_neighbours_of_a_name_that_was_lost_are_made_all_the_same() -> Non
 async def test_a_topic_deleted_and_made_by_two_writers_is_never_in_between() -> None:
     async with writers(MemoryStore(), 2) as [one, two]:
         await create(one, "a", seed=1)
-        await two.reached(one.image.revision)
+        await two.wait_for_revision(one.image.revision)
         deleted, made = await asyncio.gather(
             one.write(lambda image: decide_delete(image, [TopicToDelete("a")])), create(two, "a", seed=2)
         )
@@ -224,7 +224,7 @@ async def test_a_cancelled_writer_still_gets_its_commit_replayed() -> None:
         writing.cancel()
         with pytest.raises(asyncio.CancelledError):
             await writing
-        await writer.reached(store.revision)
+        await writer.wait_for_revision(store.revision)
         assert "a" in writer.image.topics
         assert await create(writer, "b") == [ErrorCode.NONE]
 
@@ -282,14 +282,14 @@ async def test_a_writer_starts_from_what_the_store_holds() -> None:
 async def test_commits_of_other_writers_are_followed() -> None:
     async with writers(MemoryStore(), 2) as [one, two]:
         await create(one, "a")
-        await two.reached(one.image.revision)
+        await two.wait_for_revision(one.image.revision)
         assert two.image == one.image
 
 
 @on_loop
 async def test_those_who_wait_for_a_later_revision_go_on_waiting() -> None:
     async with writers(MemoryStore()) as [writer]:
-        far = asyncio.create_task(writer.reached(3))
+        far = asyncio.create_task(writer.wait_for_revision(3))
         await create(writer, "a")
         await turns()
         assert not far.done()
@@ -376,7 +376,7 @@ def test_any_interleaving_of_writers_is_as_if_they_had_come_one_after_another(
 
             await asyncio.gather(*(step(*each) for each in steps))
             for writer in several:
-                await writer.reached(store.revision)
+                await writer.wait_for_revision(store.revision)
                 assert writer.image == several[0].image
             assert {name for name, count in balance.items() if count} == set(several[0].image.topics)
             assert set(balance.values()) <= {0, 1}
@@ -395,8 +395,8 @@ async def test_when_a_listener_fails_everyone_who_waits_hears_of_it_and_nobody_h
         results = await asyncio.gather(create(writer, "a"), create(writer, "b"), return_exceptions=True)
         assert [str(result) for result in results] == ["a fault of ours"] * 2
         with pytest.raises(LookupError):
-            await writer.reached(writer.image.revision + 1)
-        await writer.reached(writer.image.revision - 1)
+            await writer.wait_for_revision(writer.image.revision + 1)
+        await writer.wait_for_revision(writer.image.revision - 1)
 
 
 @on_loop
@@ -415,7 +415,7 @@ async def test_a_commit_of_large_values_is_replayed_in_another_thread() -> None:
         for size_bytes, count in ((10, 0), (REPLAYED_BYTES_MAX, 1)):
             change = CLIENT_METRICS_CONFIGS.put("subscription", {"match": "x" * size_bytes})
             await store.commit({}, (change,))
-            await writer.reached(store.revision)
+            await writer.wait_for_revision(store.revision)
             assert len(threads) == count
             assert writer.image.client_metrics_configs["subscription"]["match"] == "x" * size_bytes
     finally:

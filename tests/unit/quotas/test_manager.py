@@ -76,9 +76,9 @@ def test_what_is_too_much_to_be_fetched_was_not_fetched(quotas: Quotas) -> None:
 def test_time_is_counted_in_percent_and_waited_for_by_a_window_at_most(quotas: Quotas) -> None:
     quotas.set({"user": None}, {"request_percentage": 1.0})
     client = quotas.manager.of("User:u", "c")
-    assert quotas.manager.worked(client, 100_000_000) == 0  # 1 % of ten seconds
-    assert quotas.manager.worked(client, 1_000_000) == 100
-    assert quotas.manager.worked(client, 10**9) == 1000
+    assert quotas.manager.record_request_time(client, 100_000_000) == 0  # 1 % of ten seconds
+    assert quotas.manager.record_request_time(client, 1_000_000) == 100
+    assert quotas.manager.record_request_time(client, 10**9) == 1000
 
 
 def test_connections_beyond_the_rate_of_their_address_are_refused(quotas: Quotas) -> None:

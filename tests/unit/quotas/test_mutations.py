@@ -19,13 +19,13 @@ def test_the_change_that_empties_the_bucket_is_let_in_and_the_next_is_refused() 
         admit(1)
     assert caught.value.code is ErrorCode.THROTTLING_QUOTA_EXCEEDED
     assert "5000 ms" in caught.value.message
-    assert quota.settle() == 5000
+    assert quota.commit() == 5000
 
 
 def test_who_was_not_refused_need_not_wait() -> None:
     quota = ControllerMutationQuota(bucket(), 0, is_strict=True)
     quota.admit()(15)
-    assert quota.settle() == 0
+    assert quota.commit() == 0
 
 
 def test_versions_that_do_not_know_the_error_only_wait() -> None:
@@ -33,7 +33,7 @@ def test_versions_that_do_not_know_the_error_only_wait() -> None:
     admit = quota.admit()
     admit(15)
     admit(5)
-    assert quota.settle() == 10_000
+    assert quota.commit() == 10_000
 
 
 def test_a_decision_that_is_made_again_counts_once() -> None:
@@ -41,11 +41,11 @@ def test_a_decision_that_is_made_again_counts_once() -> None:
     quota = ControllerMutationQuota(tokens, 0, is_strict=True)
     quota.admit()(6)
     quota.admit()(6)
-    quota.settle()
+    quota.commit()
     assert tokens.tokens(0) == 4
 
 
 def test_without_a_quota_nothing_is_counted() -> None:
     quota = ControllerMutationQuota(None, 0, is_strict=True)
     quota.admit()(10**9)
-    assert quota.settle() == 0
+    assert quota.commit() == 0

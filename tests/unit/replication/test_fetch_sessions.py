@@ -243,11 +243,11 @@ def test_a_session_that_grows_beyond_what_one_request_may_ask_for_ends(
 def test_a_session_that_its_client_is_not_told_of_takes_no_place() -> None:
     cache = Cache()
     begun = cache.begin(asking(A0))
-    assert cache.cache.untold(begun) == 0
+    assert cache.cache.session_id_when_throttled(begun) == 0
     assert cache.cache.statistics()["sessions_count"] == 0
     session = cache.begin(asking(A0)).session_id
-    assert cache.cache.untold(cache.begin(asking(session=session, epoch=1))) == session
-    assert cache.cache.untold(cache.begin(asking(A0, epoch=FINAL_EPOCH))) == 0
+    assert cache.cache.session_id_when_throttled(cache.begin(asking(session=session, epoch=1))) == session
+    assert cache.cache.session_id_when_throttled(cache.begin(asking(A0, epoch=FINAL_EPOCH))) == 0
     assert cache.cache.statistics()["sessions_count"] == 1
 
 

@@ -164,7 +164,7 @@ async def lead(node: RunningNode, topic: str, leader: int, epoch: int) -> None:
     """Write down who leads partition 0 from now on."""
     key = partition_key(node.topic_id(topic), 0)
     change = PARTITION_STATES.put(key, PartitionRegistration(leader, epoch, (leader,)))
-    await node.node.metadata.reached(await node.store.commit({}, (change,)))
+    await node.node.metadata.wait_for_revision(await node.store.commit({}, (change,)))
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from barnabas.replication.log_dir_move import (
     MoveAction,
     MoveState,
     ReplicaMove,
-    agreed_end,
     decide_move,
+    truncation_offset,
 )
 
 A, B, C = (LogDirectory(Path(f"/{name}")) for name in "abc")
@@ -97,4 +97,4 @@ class Epochs:
 def test_a_copy_agrees_up_to_where_its_last_leader_ended_in_the_log(
     copy: Epochs, source: Epochs, end: int | None
 ) -> None:
-    assert agreed_end(copy, source) == end
+    assert truncation_offset(copy, source) == end

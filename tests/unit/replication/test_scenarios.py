@@ -161,7 +161,7 @@ class Sessions:
     async def configure(self, words: list[str], options: dict[str, str]) -> list[str]:
         """configure TOPIC key=value..."""
         change = TOPIC_CONFIGS.put(words[0], options)
-        await self._node.node.metadata.reached(await self._node.store.commit({}, (change,)))
+        await self._node.node.metadata.wait_for_revision(await self._node.store.commit({}, (change,)))
         return []
 
     async def advance(self, words: list[str], options: dict[str, str]) -> list[str]:

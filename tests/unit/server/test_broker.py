@@ -90,7 +90,7 @@ async def test_a_deleted_topic_is_forgotten_once_its_logs_are_given_up(tmp_path:
     await delete(server, "t")
     revision = server.node.image.revision
     assert len(server.node.image.deleted_topics) == 1
-    await server.node.metadata.reached(revision + 1)
+    await server.node.metadata.wait_for_revision(revision + 1)
     assert len(server.node.image.deleted_topics) == 0
     await server.stop()
 

@@ -176,7 +176,7 @@ def test_a_file_that_is_not_there_ends_with_2_and_names_it(
 @pytest.fixture
 def _stop_once_started(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Sends the signal that stops a broker as soon as it has greeted."""
-    greet = main._greet
+    greet = main._print_banner
 
     def greet_and_stop(*arguments: object) -> None:
         greet(*arguments)  # type: ignore[arg-type]
@@ -252,5 +252,5 @@ def test_what_to_try_names_an_address_as_clients_take_it(
 ) -> None:
     config = loaded(data=tmp_path)
     server: Any = SimpleNamespace(addresses=[("PLAINTEXT", "::1", 9092)], metrics_port=None)
-    main._greet(server, config)
+    main._print_banner(server, config)
     assert "--bootstrap [::1]:9092" in capsys.readouterr().out

@@ -14,7 +14,7 @@ from barnabas.verify_eos.checks import (
     Number,
     Output,
     ReadLog,
-    judge,
+    check_exactly_once,
     read_number,
     read_output,
 )
@@ -48,7 +48,7 @@ class Run:
         self.logs[place] = ReadLog(fates, 2 * inputs_count)
 
     def judged(self) -> Findings:
-        return judge(self.inputs, self.outputs, self.logs)
+        return check_exactly_once(self.inputs, self.outputs, self.logs)
 
     def faults(self) -> dict[str, list[str]]:
         return {kind: found for kind, found in self.judged().faults.items() if found}

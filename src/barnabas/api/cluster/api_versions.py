@@ -61,7 +61,7 @@ async def handle(context: RequestContext, request: ApiVersionsRequest) -> ApiVer
     unsupported = context.version_unsupported
     code = ErrorCode.UNSUPPORTED_VERSION if unsupported else ErrorCode.NONE
     if context.connection.authenticator is not None and not unsupported:
-        context.connection.authenticator.told_versions()
+        context.connection.authenticator.on_api_versions_answered()
     response = ApiVersionsResponse(error_code=code, api_keys=apis)
     if context.api_version >= 3:
         _add_features(context, response)

@@ -105,7 +105,13 @@ async def _all_topics(
     image = context.node.image
     asked = (request.include_cluster_authorized_operations, request.include_topic_authorized_operations)
     connection = context.connection
-    key = (context.api_version, connection.listener, connection.is_own_client, *asked, *_who(context))
+    key = (
+        context.api_version,
+        connection.listener,
+        connection.is_own_client,
+        *asked,
+        *_visibility_key(context),
+    )
     found = cache.get(key)
     if found is None or found[0] != image.revision:
         topics = [
@@ -122,7 +128,7 @@ async def _all_topics(
     return EncodedResponse(found[1], 0 if context.api_version >= 3 else None)
 
 
-def _who(context: RequestContext) -> tuple[object, ...]:
+def _visibility_key(context: RequestContext) -> tuple[object, ...]:
     """What an answer depends on where not everybody may see everything."""
     authorizer = context.node.authorizer
     if authorizer is None:

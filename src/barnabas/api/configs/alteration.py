@@ -74,7 +74,7 @@ async def alter(
 def _alter_levels(context: RequestContext, alteration: ConfigAlteration, *, validate_only: bool) -> None:
     levels = alter_levels(alteration.edits, validate_only=validate_only)
     for logger, (before, after) in levels.items():
-        context.changed(config_resource(*alteration.resource), logger, before, after)
+        context.record_change(config_resource(*alteration.resource), logger, before, after)
 
 
 def _named_twice(asked: RequestedAlteration) -> KafkaError:
@@ -116,7 +116,7 @@ async def _commit(
         if policies.guards_alteration:
             # Policies take their time: they are asked before the commit, for what would pass as things stand.
             trial = await _write(context, alterations, {}, validate_only=True)
-            refused = {index: await objection(policies, each) for index, each in trial.items()}
+            refused = {index: await alteration_error(policies, each) for index, each in trial.items()}
             refused = {index: error for index, error in refused.items() if error is not None}
             judged = {index: each for index, each in trial.items() if index not in refused}
         passed = {index: each for index, each in alterations.items() if index not in refused}
@@ -129,7 +129,7 @@ class _ChangedSincePolicyCheck(Exception):
     """Configs have changed meanwhile, so that the same edits come to something else than policies were told."""
 
 
-async def objection(policies: Policies, altered: ConfigAlterationResult) -> Outcome:
+async def alteration_error(policies: Policies, altered: ConfigAlterationResult) -> Outcome:
     """Why it fails anyway, or why a policy refuses it."""
     if altered.error is not None:
         return altered.error

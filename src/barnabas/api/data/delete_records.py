@@ -69,7 +69,7 @@ def _delete(context: RequestContext, topic: str, index: int, offset: int) -> Del
         before = partition.log.log_start_offset
         low_watermark = partition.delete_records(offset)
         key = f"partition {index} log start offset"
-        context.changed(f"topic/{topic}", key, before, partition.log.log_start_offset)
+        context.record_change(f"topic/{topic}", key, before, partition.log.log_start_offset)
     except KafkaError as error:
         return _refused(index, error)
     return DeleteRecordsPartitionResult(partition_index=index, low_watermark=low_watermark)

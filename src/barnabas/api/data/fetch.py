@@ -267,7 +267,7 @@ class _Fetching:
         return self._context.throttle_ms > 0
 
     def _respond_throttled(self) -> EncodedResponse:
-        session_id = self._context.node.fetch_sessions.untold(self._fetch)
+        session_id = self._context.node.fetch_sessions.session_id_when_throttled(self._fetch)
         return write_response(self._context.api_version, session_id, ())
 
     def _add(self, answers: Sequence[Answer], topics: list[TopicAnswer]) -> None:

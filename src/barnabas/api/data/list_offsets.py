@@ -10,7 +10,7 @@ level, UNSUPPORTED_VERSION for a marker that the version does not know.
 from collections.abc import Awaitable, Iterator
 from typing import NamedTuple
 
-from barnabas.api.authorization import refusals
+from barnabas.api.authorization import authorization_errors
 from barnabas.api.context import EncodedResponse, RequestContext
 from barnabas.api.data.list_offsets_codec import (
     ListOffsetsData,
@@ -147,7 +147,9 @@ class _Listing:
         refused: dict[str, KafkaError] = {}
         for name, partitions in self._request.topics:
             if name not in wanted and name not in refused:
-                refused |= refusals(self._context, AclOperation.DESCRIBE, ResourceType.TOPIC, (name,))
+                refused |= authorization_errors(
+                    self._context, AclOperation.DESCRIBE, ResourceType.TOPIC, (name,)
+                )
             if name in refused:
                 code = refused[name].code
                 self._topics.append((name, [_refused(index, code) for index, _, _ in partitions]))

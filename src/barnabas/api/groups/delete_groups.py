@@ -53,7 +53,7 @@ async def _delete(context: RequestContext, group_id: str) -> DeletableGroupResul
     except KafkaError as error:
         return _refused(group_id, error)
     for key, value in sorted(before.items(), key=lambda item: item[0] != "type"):
-        context.changed(f"group/{group_id}", key, value, None)
+        context.record_change(f"group/{group_id}", key, value, None)
     return DeletableGroupResult(group_id=group_id)
 
 

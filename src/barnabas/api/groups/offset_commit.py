@@ -20,7 +20,7 @@ from barnabas.api.groups.offset_commit_codec import (
     read_request,
     write_response,
 )
-from barnabas.api.groups.partition_checks import RejectedPartitions, merge, sift
+from barnabas.api.groups.partition_checks import RejectedPartitions, merge, split_known_partitions
 from barnabas.api.groups.pieces import pieces
 from barnabas.api.registry import USE_HANDLER, UseHandler, serves
 from barnabas.groups.offsets.commits import PartitionCommit, TopicCommit
@@ -102,7 +102,7 @@ async def handle(context: RequestContext, request: OffsetCommitRequest) -> Offse
     refused: list[RejectedPartitions] = []
     if context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:
         topics, refused = await context.compute(by_id, context.node.image, topics)
-    known, unknown = await sift(context, AclOperation.READ, topics)
+    known, unknown = await split_known_partitions(context, AclOperation.READ, topics)
     refused += unknown
     if not refused and topics is request.topics and not context.is_large:  # as nearly always
         return await _commit(context, request)
@@ -111,7 +111,7 @@ async def handle(context: RequestContext, request: OffsetCommitRequest) -> Offse
         return OffsetCommitResponse(topics=await context.compute(merge, errors, []))
     answered: list[OffsetCommitResponseTopic] = []
     async for piece in context.each(pieces(known)):
-        answered += (await _commit(context, about(request, piece))).topics
+        answered += (await _commit(context, with_topics(request, piece))).topics
     return OffsetCommitResponse(topics=await context.compute(merge, errors, answered))
 
 
@@ -127,7 +127,7 @@ async def _commit(context: RequestContext, request: OffsetCommitRequest) -> Offs
         return refuse(request, error)
 
 
-def about(request: OffsetCommitRequest, topics: list[OffsetCommitRequestTopic]) -> OffsetCommitRequest:
+def with_topics(request: OffsetCommitRequest, topics: list[OffsetCommitRequestTopic]) -> OffsetCommitRequest:
     """The same request about other topics."""
     return OffsetCommitRequest(
         request.group_id,

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from barnabas.api.authorization import require
 from barnabas.api.context import RequestContext
-from barnabas.api.groups.partition_checks import RejectedPartitions, merge, sift
+from barnabas.api.groups.partition_checks import RejectedPartitions, merge, split_known_partitions
 from barnabas.api.groups.pieces import pieces
 from barnabas.api.registry import serves
 from barnabas.base.ids import TopicPartition
@@ -34,7 +34,7 @@ def refuse(request: OffsetDeleteRequest, error: KafkaError) -> OffsetDeleteRespo
 async def handle(context: RequestContext, request: OffsetDeleteRequest) -> OffsetDeleteResponse:
     """Leave out what is not there or not allowed; the group's coordinator decides on the rest."""
     require(context, AclOperation.DELETE, ResourceType.GROUP, request.group_id)
-    known, refused = await sift(context, AclOperation.READ, request.topics)
+    known, refused = await split_known_partitions(context, AclOperation.READ, request.topics)
     errors = await context.compute(lambda: [_refused(each) for each in refused])
     if not request.group_id:
         raise KafkaError(ErrorCode.INVALID_GROUP_ID, "A group id is needed: it is empty.")
@@ -66,7 +66,7 @@ def _note(
         for each in topic.partitions:
             if each.error_code == ErrorCode.NONE:
                 place = TopicPartition(topic.name, each.partition_index)
-                context.changed(f"group/{group_id}", offset_key(place), before.get(place), None)
+                context.record_change(f"group/{group_id}", offset_key(place), before.get(place), None)
 
 
 def _refused(refused: RejectedPartitions) -> OffsetDeleteResponseTopic:

@@ -58,7 +58,7 @@ async def handle(context: RequestContext, request: OffsetFetchRequest) -> Offset
     if code and context.api_version < FIRST_VERSION_WITH_GROUP_ERRORS:
         group.topics = [_refused_topic(topic, ErrorCode(code)) for topic in asked.topics or ()]
     if context.api_version == 0:
-        _tell_what_is_missing(group)
+        _add_unknown_topic_errors(group)
     return OffsetFetchResponse(topics=[_for_one_group(topic) for topic in group.topics], error_code=code)
 
 
@@ -170,7 +170,7 @@ def _refused_topic(topic: OffsetFetchRequestTopics, code: ErrorCode) -> OffsetFe
     return OffsetFetchResponseTopics(topic.name, topic.topic_id, partitions)
 
 
-def _tell_what_is_missing(group: OffsetFetchResponseGroup) -> None:
+def _add_unknown_topic_errors(group: OffsetFetchResponseGroup) -> None:
     for topic in group.topics:
         for answer in topic.partitions:
             if answer.committed_offset == NO_OFFSET and not answer.error_code:

@@ -28,7 +28,7 @@ class RejectedPartitions(NamedTuple):
     code: ErrorCode
 
 
-async def sift(
+async def split_known_partitions(
     context: RequestContext, operation: AclOperation, topics: Sequence[TopicT]
 ) -> tuple[list[TopicT], list[RejectedPartitions]]:
     """The topics with those of their partitions that are there and allowed, and what is refused.

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from barnabas.api.authorization import require, require_cluster
-from barnabas.api.configs.alteration import objection
+from barnabas.api.configs.alteration import alteration_error
 from barnabas.api.configs.resources import resource_of
 from barnabas.api.configs.rules import alteration_rules
 from barnabas.api.context import RequestContext
@@ -49,7 +49,7 @@ async def handle(context: RequestContext, request: RollbackResourceRequest) -> R
     while True:
         judged = await _write(context, request, validate_only=True)
         if context.policies.guards_alteration and judged.altered is not None:
-            error = await objection(context.policies, judged.altered)
+            error = await alteration_error(context.policies, judged.altered)
             if error is not None:
                 raise error
         if request.validate_only:

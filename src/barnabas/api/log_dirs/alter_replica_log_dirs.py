@@ -61,7 +61,7 @@ async def _alter(context: RequestContext, name: TopicPartition, path: str) -> Er
         before = directories.future_directory_of(name) or directories.directory_of(name)
         node.log_dir_moves.alter(partition, destination)
         key = f"partition {name.partition} log dir on broker {node.broker_id}"
-        context.changed(f"topic/{name.topic}", key, before and str(before.path), str(destination.path))
+        context.record_change(f"topic/{name.topic}", key, before and str(before.path), str(destination.path))
         if destination is node.replicas.directories.directory_of(name):
             await node.handovers.take(partition)
     except KafkaError as error:

@@ -8,7 +8,7 @@ PRODUCER_FENCED, CONCURRENT_TRANSACTIONS, those of coordinators.
 from barnabas.api.authorization import require
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
-from barnabas.api.transactions.error_mapping import fencing_told
+from barnabas.api.transactions.error_mapping import map_fenced_error
 from barnabas.base.ids import TopicPartition
 from barnabas.coordinator.partition_of import partition_of
 from barnabas.metadata.internal_topics import GROUP_TOPIC
@@ -38,7 +38,7 @@ async def handle(context: RequestContext, request: AddOffsetsToTxnRequest) -> Ad
         request.producer_epoch,
         [_offsets_partition(context, request.group_id)],
     )
-    with fencing_told(context.api_version, FIRST_VERSION_WITH_PRODUCER_FENCED):
+    with map_fenced_error(context.api_version, FIRST_VERSION_WITH_PRODUCER_FENCED):
         await context.node.transactions.ask(
             asked.transactional_id, lambda shard, step, pending: shard.add_partitions(step, pending, asked)
         )

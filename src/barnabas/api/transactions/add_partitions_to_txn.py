@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from barnabas.api.authorization import refused_names, require, require_cluster
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
-from barnabas.api.transactions.error_mapping import fencing_told
+from barnabas.api.transactions.error_mapping import map_fenced_error
 from barnabas.base.ids import TopicPartition
 from barnabas.metadata.topics import INTERNAL_TOPICS
 from barnabas.transactions.partitions import Addition
@@ -78,7 +78,7 @@ async def _answer(
         refused = await _refused(context, transaction.transactional_id, partitions)
         if refused:
             return await context.compute(_all_refused, partitions, refused)
-        with fencing_told(context.api_version, FIRST_VERSION_WITH_PRODUCER_FENCED):
+        with map_fenced_error(context.api_version, FIRST_VERSION_WITH_PRODUCER_FENCED):
             outcomes = await _ask(context, transaction, partitions)
     except KafkaError as error:
         code = error.code

@@ -8,7 +8,7 @@ CONCURRENT_TRANSACTIONS, INVALID_TXN_STATE, those of coordinators.
 from barnabas.api.authorization import require
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
-from barnabas.api.transactions.error_mapping import fencing_told
+from barnabas.api.transactions.error_mapping import map_fenced_error
 from barnabas.transactions.end_txn import EndTxn
 from barnabas.transactions.transaction import EPOCH_BUMPS_LEVEL, TransactionMetadata
 from barnabas.wire.acls import AclOperation, ResourceType
@@ -40,7 +40,7 @@ async def handle(context: RequestContext, request: EndTxnRequest) -> EndTxnRespo
     )
     if bumps:
         await context.node.producer_ids.ready()
-    with fencing_told(context.api_version, FIRST_VERSION_WITH_PRODUCER_FENCED):
+    with map_fenced_error(context.api_version, FIRST_VERSION_WITH_PRODUCER_FENCED):
         ended: TransactionMetadata = await context.node.transactions.ask(
             asked.transactional_id, lambda shard, step, pending: shard.end(step, pending, asked)
         )

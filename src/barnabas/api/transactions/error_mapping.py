@@ -7,7 +7,7 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 
 
 @contextmanager
-def fencing_told(version: int, first_version: int) -> Iterator[None]:
+def map_fenced_error(version: int, first_version: int) -> Iterator[None]:
     """Turn PRODUCER_FENCED into INVALID_PRODUCER_EPOCH below the API's first version that has it.
 
     :raises KafkaError: What is raised within, so turned.

@@ -10,7 +10,7 @@ CLUSTER_AUTHORIZATION_FAILED.
 from barnabas.api.authorization import allowed_any, require, require_cluster
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
-from barnabas.api.transactions.error_mapping import fencing_told
+from barnabas.api.transactions.error_mapping import map_fenced_error
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.transactions.initialization import Initialization, ProducerIdAndEpoch
 from barnabas.transactions.transaction import NEVER_MS, TransactionMetadata
@@ -39,7 +39,7 @@ async def handle(context: RequestContext, request: InitProducerIdRequest) -> Ini
     timeout_ms = NEVER_MS if request.enable2_pc else request.transaction_timeout_ms
     asked = Initialization(request.transactional_id, timeout_ms, expected)
     await node.producer_ids.ready()
-    with fencing_told(context.api_version, FIRST_VERSION_WITH_PRODUCER_FENCED):
+    with map_fenced_error(context.api_version, FIRST_VERSION_WITH_PRODUCER_FENCED):
         given: TransactionMetadata = await node.transactions.ask(
             asked.transactional_id, lambda shard, step, pending: shard.initialize(step, pending, asked)
         )

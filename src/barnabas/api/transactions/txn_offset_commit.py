@@ -10,7 +10,7 @@ NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE.
 
 from barnabas.api.authorization import require
 from barnabas.api.context import RequestContext
-from barnabas.api.groups.partition_checks import RejectedPartitions, merge, sift
+from barnabas.api.groups.partition_checks import RejectedPartitions, merge, split_known_partitions
 from barnabas.api.groups.pieces import pieces
 from barnabas.api.registry import serves
 from barnabas.coordinator.result import CoordinatorResult, Pending, TransactionalProducer
@@ -52,7 +52,7 @@ async def handle(context: RequestContext, request: TxnOffsetCommitRequest) -> Tx
     """Leave out what is not there or not allowed; the group's coordinator decides on the rest."""
     require(context, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
     require(context, AclOperation.READ, ResourceType.GROUP, request.group_id)
-    known, refused = await sift(context, AclOperation.READ, request.topics)
+    known, refused = await split_known_partitions(context, AclOperation.READ, request.topics)
     errors = await context.compute(lambda: [_refused(each) for each in refused])
     if not known:
         return TxnOffsetCommitResponse(topics=await context.compute(merge, errors, []))
@@ -69,7 +69,7 @@ async def _commit(context: RequestContext, request: TxnOffsetCommitRequest) -> T
             raise KafkaError(ErrorCode.INVALID_GROUP_ID, "A group id is needed: it is empty.")
         return await _ask(context, request)
     except KafkaError as error:
-        return refuse(request, _as_known(error, context.api_version))
+        return refuse(request, _error_for_version(error, context.api_version))
 
 
 async def _ask(context: RequestContext, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:
@@ -118,7 +118,7 @@ def _support(version: int) -> TransactionSupport:
     return TransactionSupport.PLAIN
 
 
-def _as_known(error: KafkaError, version: int) -> KafkaError:
+def _error_for_version(error: KafkaError, version: int) -> KafkaError:
     """An error as clients of a version know it."""
     is_loading = error.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     if is_loading and version < FIRST_VERSION_WITH_LOAD_IN_PROGRESS:

@@ -78,7 +78,7 @@ async def _write(context: RequestContext, marker: WritableTxnMarker) -> Outcomes
     async for (topic, index), code in context.each(outcomes.items()):
         if code is ErrorCode.NONE:
             key = f"partition {index} transaction of producer {marker.producer_id}"
-            context.changed(f"topic/{topic}", key, "ongoing", end_state)
+            context.record_change(f"topic/{topic}", key, "ongoing", end_state)
     return outcomes
 
 

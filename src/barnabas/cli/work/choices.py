@@ -27,7 +27,7 @@ KINDS = tuple(
 _WILD = set("*?[")
 
 
-def choice_of(
+def resource_filter(
     include: Sequence[str] | None, exclude: Sequence[str] | None, sections: Sequence[str] | None
 ) -> Choice:
     """The things that are meant.
@@ -47,7 +47,7 @@ def _check(pattern: str) -> None:
         raise wrong_use(f"no name matches '{pattern}'", f"KIND/NAME, of {', '.join(KINDS)}")
 
 
-def wish_of(file: Path, choice: Choice, renewed: Sequence[str] | None = None) -> PlanRequest:
+def plan_request(file: Path, choice: Choice, renewed: Sequence[str] | None = None) -> PlanRequest:
     """What a file declares, wished for by whoever logs in.
 
     :raises FileNotFoundError: When there is no such file.

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import NamedTuple
 
-from barnabas.cli.failures import CommandError, judge
+from barnabas.cli.failures import CommandError, classify_error
 from barnabas.client.producer.accumulator import RecordMetadata
 from barnabas.wire.errors import ErrorCode, KafkaError
 
@@ -94,6 +94,6 @@ def _ranges(lines: Iterable[int]) -> Iterator[tuple[int, int]]:
 
 
 def _failure(lines: list[int], error: Exception) -> CommandError:
-    exit_code, kind, hint = judge(error)
+    exit_code, kind, hint = classify_error(error)
     message = f"{lines_text(lines)}: {error}"
     return CommandError(message, hint=hint, exit_code=exit_code, kind=kind, details={"lines": lines})

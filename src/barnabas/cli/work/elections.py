@@ -6,7 +6,7 @@ from barnabas.base.ids import TopicPartition
 from barnabas.cli.output import notice
 from barnabas.cli.partitions import PartitionArg
 from barnabas.cli.work.calls import with_admin
-from barnabas.cli.work.places import print_outcomes, resolved
+from barnabas.cli.work.places import expand_partitions, print_outcomes
 from barnabas.client.admin.admin import Admin
 from barnabas.client.admin.cluster_control import ElectionType
 from barnabas.wire.errors import KafkaError
@@ -17,7 +17,7 @@ def elect(bootstrap: str, places: Sequence[PartitionArg], *, unclean: bool, as_j
     election = ElectionType.UNCLEAN if unclean else ElectionType.PREFERRED
 
     async def work(admin: Admin) -> dict[TopicPartition, KafkaError | None]:
-        named = await resolved(admin, [(place, None) for place in places])
+        named = await expand_partitions(admin, [(place, None) for place in places])
         return await admin.elect_leaders(list(named) if places else None, election)
 
     outcomes = with_admin(bootstrap, work)

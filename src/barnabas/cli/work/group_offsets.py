@@ -8,7 +8,7 @@ from barnabas.cli.failures import NOT_FOUND, CommandError, wrong_use
 from barnabas.cli.output import notice, print_json, print_table
 from barnabas.cli.partitions import PartitionArg
 from barnabas.cli.work.calls import with_cluster
-from barnabas.cli.work.places import print_outcomes, resolved
+from barnabas.cli.work.places import expand_partitions, print_outcomes
 from barnabas.cli.work.times import parse_time_ms
 from barnabas.client.admin.admin import Admin, raise_errors
 from barnabas.client.admin.group_messages import OffsetAndMetadata
@@ -69,7 +69,7 @@ async def _resolved(
 ) -> list[TopicPartition] | None:
     if places is None:
         return None
-    return list(await resolved(Admin(cluster), [(place, None) for place in places]))
+    return list(await expand_partitions(Admin(cluster), [(place, None) for place in places]))
 
 
 def target(*, earliest: bool, latest: bool, offset: int | None, time: str | None) -> Start:

@@ -7,7 +7,7 @@ from barnabas.cli.failures import wrong_use
 from barnabas.cli.output import print_json, print_table
 from barnabas.cli.partitions import PartitionArg
 from barnabas.cli.work.calls import with_admin
-from barnabas.cli.work.places import print_outcomes, resolved
+from barnabas.cli.work.places import expand_partitions, print_outcomes
 from barnabas.cli.work.waiting import until_done
 from barnabas.client.admin.admin import Admin
 from barnabas.client.admin.log_dirs import LogDirDescription
@@ -25,7 +25,11 @@ def describe(
     """Print the directories of a broker, or of all, and those replicas, or all."""
 
     async def work(admin: Admin) -> Descriptions:
-        named = None if places is None else list(await resolved(admin, [(place, None) for place in places]))
+        named = (
+            None
+            if places is None
+            else list(await expand_partitions(admin, [(place, None) for place in places]))
+        )
         brokers = sorted(admin.cluster.metadata.nodes) if broker is None else [broker]
         return {node: await admin.describe_log_dirs(node, named) for node in brokers}
 
@@ -63,7 +67,7 @@ def move(
     """Begin to move replicas, stay until they are there if that is wished, and print what became of each."""
 
     async def work(admin: Admin) -> dict[TopicPartition, KafkaError | None]:
-        named = await resolved(admin, [(place, directory) for place in places])
+        named = await expand_partitions(admin, [(place, directory) for place in places])
         node = _the_one(admin) if broker is None else broker
         outcomes = await admin.alter_replica_log_dirs(node, named)
         begun = {place for place, error in outcomes.items() if error is None}

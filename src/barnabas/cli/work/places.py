@@ -14,7 +14,7 @@ from barnabas.wire.errors import KafkaError
 ValueT = TypeVar("ValueT")
 
 
-async def resolved(
+async def expand_partitions(
     admin: Admin, places: Iterable[tuple[PartitionArg, ValueT]]
 ) -> dict[TopicPartition, ValueT]:
     """Each partition with its value; a topic without a partition stands for all of its partitions.

@@ -11,7 +11,7 @@ from barnabas.client.admin.quotas import ClientQuotaAlteration, Entity
 ENTITY_TYPES = ("user", "client-id", "ip")
 
 
-def whose(words: Iterable[str]) -> tuple[Entity, list[str]]:
+def parse_entity(words: Iterable[str]) -> tuple[Entity, list[str]]:
     """The entity that words name, and the words that name none.
 
     :raises Failure: When a part is named twice.
@@ -47,7 +47,7 @@ def values(words: Iterable[str]) -> dict[str, float | None]:
 
 def show_list(bootstrap: str, words: Iterable[str], *, as_json: bool) -> None:
     """Print the quotas that are set."""
-    entity, others = whose(words)
+    entity, others = parse_entity(words)
     if others:
         raise wrong_use(f"'{others[0]}' says nobody", f"say whose: {', '.join(ENTITY_TYPES)}")
     found = with_admin(bootstrap, lambda admin: admin.describe_client_quotas(entity))
@@ -59,14 +59,14 @@ def show_list(bootstrap: str, words: Iterable[str], *, as_json: bool) -> None:
         for each, quotas in found.items()
         for key, value in sorted(quotas.items())
     ]
-    print_table(("whose", "quota", "value"), rows)
+    print_table(("parse_entity", "quota", "value"), rows)
     if not found:
         notice("no quotas: 'barnabas quotas set user=NAME KEY=VALUE' sets one")
 
 
 def set_values(bootstrap: str, words: Iterable[str], *, validate_only: bool, as_json: bool) -> None:
     """Set quotas and say so."""
-    entity, others = whose(words)
+    entity, others = parse_entity(words)
     _check(entity, others, "KEY=VALUE")
     alteration = ClientQuotaAlteration(entity, values(others))
     with_admin(bootstrap, lambda admin: _alter(admin, alteration, validate_only=validate_only))
@@ -75,7 +75,7 @@ def set_values(bootstrap: str, words: Iterable[str], *, validate_only: bool, as_
 
 def remove(bootstrap: str, words: Iterable[str], *, as_json: bool) -> None:
     """Remove quotas, those named or all, and say which."""
-    entity, keys = whose(words)
+    entity, keys = parse_entity(words)
     _check(entity, keys or ["all"], "KEY")
     alteration = with_admin(bootstrap, lambda admin: _remove(admin, entity, keys))
     _print_done("removed", alteration, as_json=as_json)

@@ -6,7 +6,7 @@ from barnabas.base.ids import TopicPartition
 from barnabas.cli.output import notice, print_json, print_table
 from barnabas.cli.partitions import PartitionArg
 from barnabas.cli.work.calls import with_admin
-from barnabas.cli.work.places import print_outcomes, resolved
+from barnabas.cli.work.places import expand_partitions, print_outcomes
 from barnabas.cli.work.waiting import until_done
 from barnabas.client.admin.admin import Admin
 from barnabas.wire.errors import KafkaError
@@ -60,5 +60,5 @@ async def _alter(
     admin: Admin, targets: Sequence[tuple[PartitionArg, list[int] | None]], keep_factor: bool
 ) -> dict[TopicPartition, KafkaError | None]:
     return await admin.alter_partition_reassignments(
-        await resolved(admin, targets), allow_replication_factor_change=not keep_factor
+        await expand_partitions(admin, targets), allow_replication_factor_change=not keep_factor
     )

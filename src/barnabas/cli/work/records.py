@@ -10,7 +10,7 @@ from barnabas.cli.output import print_json, print_table
 from barnabas.cli.partitions import PartitionArg
 from barnabas.cli.work.calls import with_admin
 from barnabas.cli.work.outcomes import raise_all
-from barnabas.cli.work.places import resolved
+from barnabas.cli.work.places import expand_partitions
 from barnabas.cli.work.times import moment, parse_time_ms
 from barnabas.client.admin.admin import Admin
 from barnabas.client.admin.leader_epochs import EpochEnd, list_epoch_ends
@@ -41,7 +41,7 @@ def show_offsets(
     isolation = Isolation.READ_COMMITTED if committed else Isolation.READ_UNCOMMITTED
 
     async def work(admin: Admin) -> _Asked:
-        named = await resolved(admin, [(place, None) for place in places])
+        named = await expand_partitions(admin, [(place, None) for place in places])
 
         async def ask(spec: OffsetSpec) -> Outcomes:
             return await admin.list_offsets(dict.fromkeys(named, spec), isolation)
@@ -117,7 +117,7 @@ def show_epoch_ends(bootstrap: str, places: Sequence[PartitionArg], epoch: int, 
     """
 
     async def work(admin: Admin) -> Mapping[TopicPartition, EpochEnd | KafkaError]:
-        named = await resolved(admin, [(place, epoch) for place in places])
+        named = await expand_partitions(admin, [(place, epoch) for place in places])
         return await list_epoch_ends(admin.cluster, named)
 
     outcomes = with_admin(bootstrap, work)
@@ -147,7 +147,7 @@ def delete(bootstrap: str, targets: Sequence[tuple[PartitionArg, int | None]], *
 
     async def work(admin: Admin) -> Mapping[TopicPartition, int | KafkaError]:
         offsets = [(place, HIGH_WATERMARK if offset is None else offset) for place, offset in targets]
-        return await admin.delete_records(await resolved(admin, offsets))
+        return await admin.delete_records(await expand_partitions(admin, offsets))
 
     outcomes = with_admin(bootstrap, work)
     begins = {place: each for place, each in sorted(outcomes.items()) if isinstance(each, int)}

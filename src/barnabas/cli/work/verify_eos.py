@@ -19,7 +19,7 @@ from barnabas.verify_eos.checks import (
     Number,
     Output,
     ReadLog,
-    judge,
+    check_exactly_once,
     read_number,
     read_output,
 )
@@ -93,7 +93,7 @@ async def _check(cluster: ClusterClient, input_topic: str, output_topic: str, wa
         await _wait_for(cluster, places, wanted, wait_s * 1000)
     outputs, read_up_to = await _read_outputs(cluster, places)
     logs = {place: await _read_fates(cluster, place, read_up_to[place]) for place in places}
-    return judge(inputs, outputs, logs)
+    return check_exactly_once(inputs, outputs, logs)
 
 
 async def _wait_for(

@@ -17,7 +17,7 @@ from barnabas.wire.messages.delete_acls import (
 from barnabas.wire.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
 
 
-def describing(wanted: AclFilter) -> DescribeAclsRequest:
+def describe_acls_request(wanted: AclFilter) -> DescribeAclsRequest:
     """The question for the ACLs that a filter means."""
     return DescribeAclsRequest(
         resource_type_filter=wanted.resource_type,
@@ -30,7 +30,7 @@ def describing(wanted: AclFilter) -> DescribeAclsRequest:
     )
 
 
-def described(response: DescribeAclsResponse) -> list[AclBinding]:
+def parse_describe_acls_response(response: DescribeAclsResponse) -> list[AclBinding]:
     """The ACLs that there are.
 
     :raises KafkaError: When the question was refused.
@@ -126,12 +126,12 @@ def deleting(filters: Iterable[AclFilter]) -> DeleteAclsRequest:
 def deleted(response: DeleteAclsResponse) -> list[dict[AclBinding, KafkaError | None] | KafkaError]:
     """What became of the ACLs that each filter means, in the order of the request; None stands for removed."""
     return [
-        error_for(result.error_code, result.error_message) or dict(map(_fate, result.matching_acls))
+        error_for(result.error_code, result.error_message) or dict(map(_deletion_error, result.matching_acls))
         for result in response.filter_results
     ]
 
 
-def _fate(acl: DeleteAclsMatchingAcl) -> tuple[AclBinding, KafkaError | None]:
+def _deletion_error(acl: DeleteAclsMatchingAcl) -> tuple[AclBinding, KafkaError | None]:
     binding = AclBinding.from_codes(
         acl.resource_type,
         acl.resource_name,

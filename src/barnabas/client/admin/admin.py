@@ -294,8 +294,8 @@ class Admin:
 
         :raises KafkaError: What the broker says of the whole, REQUEST_TIMED_OUT for one.
         """
-        return cluster_control.elected(
-            await self._order(cluster_control.electing(election, partitions, self.timeout_ms))
+        return cluster_control.parse_elect_leaders_response(
+            await self._order(cluster_control.elect_leaders_request(election, partitions, self.timeout_ms))
         )
 
     async def alter_partition_reassignments(
@@ -316,7 +316,9 @@ class Admin:
 
         :raises KafkaError: What the broker answered.
         """
-        return cluster_control.moving(await self.send(ListPartitionReassignmentsRequest(self.timeout_ms)))
+        return cluster_control.parse_list_reassignments_response(
+            await self.send(ListPartitionReassignmentsRequest(self.timeout_ms))
+        )
 
     async def describe_features(self) -> list[cluster_control.FeatureDescription]:
         """The features of the cluster: what the broker reached supports, and the levels in use.
@@ -380,7 +382,9 @@ class Admin:
 
         :raises KafkaError: CLUSTER_AUTHORIZATION_FAILED; SECURITY_DISABLED where no authorizer is configured.
         """
-        return acls.described(await self.send(acls.describing(wanted or AclFilter())))
+        return acls.parse_describe_acls_response(
+            await self.send(acls.describe_acls_request(wanted or AclFilter()))
+        )
 
     async def describe_acl_use(self) -> acls.AclUse:
         """Which ACLs have decided something at any broker; only Barnabas tells.

@@ -73,7 +73,7 @@ class QuorumDescription(NamedTuple):
     observers: tuple[QuorumReplica, ...]
 
 
-def electing(
+def elect_leaders_request(
     election: ElectionType, partitions: Collection[TopicPartition] | None, timeout_ms: int
 ) -> ElectLeadersRequest:
     """The order to elect leaders for those partitions, or for all that need one."""
@@ -83,7 +83,7 @@ def electing(
     return ElectLeadersRequest(election, topics, timeout_ms)
 
 
-def elected(response: ElectLeadersResponse) -> dict[TopicPartition, KafkaError | None]:
+def parse_elect_leaders_response(response: ElectLeadersResponse) -> dict[TopicPartition, KafkaError | None]:
     """What became of each partition; None stands for a new leader.
 
     :raises KafkaError: When the whole order was refused.
@@ -124,7 +124,9 @@ def reassigned(response: AlterPartitionReassignmentsResponse) -> dict[TopicParti
     }
 
 
-def moving(response: ListPartitionReassignmentsResponse) -> dict[TopicPartition, Reassignment]:
+def parse_list_reassignments_response(
+    response: ListPartitionReassignmentsResponse,
+) -> dict[TopicPartition, Reassignment]:
     """The partitions that move.
 
     :raises KafkaError: When the question was refused.

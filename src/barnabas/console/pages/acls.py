@@ -13,7 +13,7 @@ from barnabas.console.page import MenuEntry, Route
 from barnabas.console.paging import ListQuery, paged
 from barnabas.console.problems import not_found, sentence, wrong_form
 from barnabas.console.view import View
-from barnabas.console.wait_visible import made, seen
+from barnabas.console.wait_visible import wait_until_applied, wait_until_visible
 from barnabas.declared.state import DeclaredState
 from barnabas.wire.acls import (
     CLUSTER_NAME,
@@ -114,8 +114,8 @@ async def create(view: View) -> Response:
     if not form.errors:
         failures = [error for error in await view.admin.create_acls(bindings) if error is not None]
         if not failures:
-            await made(view.admin, DeclaredState(acls=frozenset(bindings)))
-            return view.back_to(
+            await wait_until_applied(view.admin, DeclaredState(acls=frozenset(bindings)))
+            return view.redirect_with_notice(
                 "/acls", f"{plural(len(bindings), 'ACL')} created for {bindings[0].principal}."
             )
         form.refuse("principal", sentence(failures[0]))
@@ -153,14 +153,14 @@ async def remove(view: View) -> Response:
     """Delete the ACLs that are ticked."""
     chosen = (await view.form()).all("acl")
     if not chosen:
-        return view.back_to("/acls", "No ACL was selected.", "bad")
+        return view.redirect_with_notice("/acls", "No ACL was selected.", "bad")
     bindings = frozenset(map(binding_in, chosen))
     outcomes = await view.admin.delete_acls([AclFilter(*each) for each in bindings])
     raise_errors(outcomes)
     fates = [fate for outcome in outcomes if isinstance(outcome, dict) for fate in outcome.values()]
     raise_errors(fates)
-    await seen(view.admin, DeclaredState(acls=bindings), lambda live: not bindings & live.acls)
-    return view.back_to("/acls", f"{plural(len(fates), 'ACL')} deleted.")
+    await wait_until_visible(view.admin, DeclaredState(acls=bindings), lambda live: not bindings & live.acls)
+    return view.redirect_with_notice("/acls", f"{plural(len(fates), 'ACL')} deleted.")
 
 
 def written(acl: AclBinding) -> str:

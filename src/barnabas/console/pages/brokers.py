@@ -14,7 +14,7 @@ from barnabas.console.page import MenuEntry, Route
 from barnabas.console.paging import ListQuery, paged
 from barnabas.console.problems import not_found, sentence
 from barnabas.console.view import View
-from barnabas.console.wait_visible import made
+from barnabas.console.wait_visible import wait_until_applied
 from barnabas.declared.state import DeclaredBroker, DeclaredState
 from barnabas.wire.errors import KafkaError
 
@@ -142,10 +142,12 @@ async def alter(view: View) -> Response:
         form.refuse("value" if edit.operation is OpType.SET else "key", sentence(error))
         return await _page(view, values, form.errors)
     if confirmed:
-        await made(view.admin, DeclaredState(brokers={resource.name: DeclaredBroker({edit.key: edit.value})}))
+        await wait_until_applied(
+            view.admin, DeclaredState(brokers={resource.name: DeclaredBroker({edit.key: edit.value})})
+        )
         whose = "every broker" if name == DEFAULT else f"broker {name}"
         done = "set" if edit.operation is OpType.SET else "taken back"
-        return view.back_to(f"/brokers/{name}", f"{edit.key} is {done} for {whose}.")
+        return view.redirect_with_notice(f"/brokers/{name}", f"{edit.key} is {done} for {whose}.")
     row = next((row for row in await _rows(view, resource) if row.entry.name == edit.key), None)
     return await _page(view, values, {}, [(edit.key, *changed(row, edit))])
 

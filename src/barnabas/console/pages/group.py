@@ -87,7 +87,7 @@ async def reset(view: View) -> Response:
     if form.text("offsets"):
         offsets = offsets_in(form.text("offsets"))
         raise_errors((await Groups(view.cluster).commit_offsets(name, offsets)).values())
-        return view.back_to(_address(name), f"Offsets of group {name} are reset.")
+        return view.redirect_with_notice(_address(name), f"Offsets of group {name} are reset.")
     group = await _described(view, name)
     context = await _context(view, name, group)
     target = target_of(form, view.console.clock.wall_ms())
@@ -170,7 +170,9 @@ async def forget(view: View) -> Response:
     if not places:
         raise wrong_form(f"The group has no committed offsets for topic '{topic}'.")
     raise_errors((await groups.delete_offsets(name, places)).values())
-    return view.back_to(_address(name), f"Offsets of group {name} for topic {topic} are deleted.")
+    return view.redirect_with_notice(
+        _address(name), f"Offsets of group {name} for topic {topic} are deleted."
+    )
 
 
 async def delete(view: View) -> Response:
@@ -181,7 +183,7 @@ async def delete(view: View) -> Response:
         hint = "Stop its members first; the group's page shows where they run."
         raise Problem(409, "The group is in use", f"Group {name} has members.", hint)
     raise_errors([outcome])
-    return view.back_to("/groups", f"Group {name} is deleted.")
+    return view.redirect_with_notice("/groups", f"Group {name} is deleted.")
 
 
 def _address(name: str) -> str:

@@ -128,7 +128,9 @@ async def roll_back(view: View) -> Response:
         return await _page(view, error=sentence(error), revision=revision)
     if confirmed:
         view.access.topics.forget()
-        return view.back_to(history_path(resource), f"{resource} is as it was at revision {revision}.")
+        return view.redirect_with_notice(
+            history_path(resource), f"{resource} is as it was at revision {revision}."
+        )
     rows = [(key, shown(before), shown(after)) for key, before, after in outcome.keys]
     return await _page(view, preview=rows, notes=outcome.notes, revision=revision)
 

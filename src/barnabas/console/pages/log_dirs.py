@@ -110,7 +110,7 @@ async def move(view: View) -> Response:
         raise wrong_form("Say which replica is to be brought where.")
     place = TopicPartition(topic, partition)
     raise_errors((await view.admin.alter_replica_log_dirs(node, {place: directory})).values())
-    return view.back_to("/log-dirs", f"{place} of broker {node} is on its way to {directory}.")
+    return view.redirect_with_notice("/log-dirs", f"{place} of broker {node} is on its way to {directory}.")
 
 
 MENU = MenuEntry("Cluster", "Log directories", "/log-dirs", "DESCRIBE")

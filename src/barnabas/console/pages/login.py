@@ -18,7 +18,7 @@ async def ask(view: View) -> Response:
     """The form; where nobody has to log in, the way on."""
     mechanisms = await view.console.mechanisms()
     if not mechanisms or view.session.key:
-        return view.back_to(local_path(view.query.get("next", "")))
+        return view.redirect_with_notice(local_path(view.query.get("next", "")))
     return await _form(view, mechanisms, view.query.get("next", ""))
 
 
@@ -27,7 +27,7 @@ async def log_in(view: View) -> Response:
     console, form = view.console, await view.form()
     mechanisms = await console.mechanisms()
     if not mechanisms:
-        return view.back_to("/")
+        return view.redirect_with_notice("/")
     user, password = form.needed("user"), form.raw("password")
     mechanism = form.one_of("mechanism", mechanisms)
     client = view.request.client.host if view.request.client else ""
@@ -39,7 +39,7 @@ async def log_in(view: View) -> Response:
     if wait_s:
         form.refuse("user", f"Too many tries have failed: the next is possible in {wait_s} s.")
     if not form.errors:
-        console.attempts.tried(user, client)
+        console.attempts.record_attempt(user, client)
         try:
             session = await console.log_in(SaslLogin(mechanism, user, password))
         except KafkaError as error:

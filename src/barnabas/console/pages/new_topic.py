@@ -9,7 +9,7 @@ from barnabas.console.forms import Form, too_long
 from barnabas.console.page import Route
 from barnabas.console.problems import sentence
 from barnabas.console.view import View, segment
-from barnabas.console.wait_visible import seen
+from barnabas.console.wait_visible import wait_until_visible
 from barnabas.declared.state import DeclaredState, DeclaredTopic
 from barnabas.wire.errors import ErrorCode, KafkaError
 
@@ -44,13 +44,15 @@ async def create(view: View) -> Response:
         if isinstance(outcome, KafkaError):
             _place(form, outcome)
         elif not checking:
-            await seen(
+            await wait_until_visible(
                 view.admin,
                 DeclaredState({topic.name: DeclaredTopic()}),
                 lambda live: topic.name in live.topics,
             )
             view.access.topics.forget()
-            return view.back_to(f"/topics/{segment(topic.name)}", f"Topic {topic.name} is there.")
+            return view.redirect_with_notice(
+                f"/topics/{segment(topic.name)}", f"Topic {topic.name} is there."
+            )
     values = {name: form.raw(name) for name in _FIELDS}
     status = 400 if form.errors else 200
     return await view.page(

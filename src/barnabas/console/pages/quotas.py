@@ -13,7 +13,7 @@ from barnabas.console.page import MenuEntry, Route
 from barnabas.console.paging import ListQuery, paged
 from barnabas.console.problems import sentence, wrong_form
 from barnabas.console.view import View
-from barnabas.console.wait_visible import made
+from barnabas.console.wait_visible import wait_until_applied
 from barnabas.declared.state import DeclaredState
 from barnabas.wire.errors import KafkaError
 
@@ -88,10 +88,10 @@ async def alter(view: View) -> Response:
         except KafkaError as error:
             form.refuse("value", sentence(error))
         else:
-            await made(view.admin, DeclaredState(quotas={alteration.entity: alteration.values}))
+            await wait_until_applied(view.admin, DeclaredState(quotas={alteration.entity: alteration.values}))
             [(key, value)] = alteration.values.items()
             row = QuotaRow(alteration.entity, key, value or 0.0)
-            return view.back_to("/quotas", f"{row.whose}: {key} is {row.shown} now.")
+            return view.redirect_with_notice("/quotas", f"{row.whose}: {key} is {row.shown} now.")
     names = ("user", "client-id", "ip", "key", "value")
     return await _page(view, {name: form.text(name) for name in names}, form.errors)
 
@@ -125,8 +125,8 @@ async def remove(view: View) -> Response:
     raise_errors(
         (await view.admin.alter_client_quotas([ClientQuotaAlteration(entity, {key: None})])).values()
     )
-    await made(view.admin, DeclaredState(quotas={entity: {key: None}}))
-    return view.back_to("/quotas", f"{QuotaRow(entity, key, 0).whose}: {key} is taken away.")
+    await wait_until_applied(view.admin, DeclaredState(quotas={entity: {key: None}}))
+    return view.redirect_with_notice("/quotas", f"{QuotaRow(entity, key, 0).whose}: {key} is taken away.")
 
 
 def limit_in(text: str) -> tuple[Entity, str]:

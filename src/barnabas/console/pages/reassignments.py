@@ -76,7 +76,9 @@ async def start(view: View) -> Response:
         ]
         return await _page(view, values, {}, preview=rows)
     raise_errors((await view.admin.alter_partition_reassignments(changed)).values())
-    return view.back_to("/reassignments", f"{len(changed)} partitions of {name} are on their way.")
+    return view.redirect_with_notice(
+        "/reassignments", f"{len(changed)} partitions of {name} are on their way."
+    )
 
 
 async def _topic(view: View, form: Form, name: str) -> TopicInfo | None:
@@ -124,9 +126,9 @@ async def cancel(view: View) -> Response:
     place = place_of(await view.form())
     outcome = (await view.admin.alter_partition_reassignments({place: None}))[place]
     if outcome is not None and outcome.code is ErrorCode.NO_REASSIGNMENT_IN_PROGRESS:
-        return view.back_to("/reassignments", f"{place} is not moving any more.", "bad")
+        return view.redirect_with_notice("/reassignments", f"{place} is not moving any more.", "bad")
     raise_errors([outcome])
-    return view.back_to("/reassignments", f"{place} stays where it is.")
+    return view.redirect_with_notice("/reassignments", f"{place} stays where it is.")
 
 
 def place_of(form: Form) -> TopicPartition:
@@ -155,7 +157,7 @@ async def elect(view: View) -> Response:
     raise_errors(error for error in outcomes.values() if error and error.code is not unneeded)
     count = sum(error is None for error in outcomes.values())
     said = f"{count} partitions have a new leader." if count else "Every partition is led as it should be."
-    return view.back_to("/reassignments", said)
+    return view.redirect_with_notice("/reassignments", said)
 
 
 MENU = MenuEntry("Cluster", "Reassignments", "/reassignments", "DESCRIBE")

@@ -12,7 +12,7 @@ _YEAR_S = 365 * 24 * 3600
 async def choose(view: View) -> Response:
     """Go back to the page, in other colours."""
     form = await view.form()
-    response = view.back_to(local_path(form.text("next")))
+    response = view.redirect_with_notice(local_path(form.text("next")))
     response.set_cookie(
         THEME_COOKIE, form.one_of("theme", THEMES), max_age=_YEAR_S, httponly=True, samesite="strict"
     )

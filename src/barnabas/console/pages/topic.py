@@ -13,7 +13,7 @@ from barnabas.console.problems import sentence
 from barnabas.console.topic_view import TopicView, find_topic, reaches, sizes
 from barnabas.console.trash_rule import trash_rule
 from barnabas.console.view import View, segment
-from barnabas.console.wait_visible import made, seen
+from barnabas.console.wait_visible import wait_until_applied, wait_until_visible
 from barnabas.declared.state import DeclaredState, DeclaredTopic
 from barnabas.wire.errors import KafkaError
 
@@ -96,10 +96,10 @@ async def grow(view: View) -> Response:
         outcome = await view.admin.create_partitions({topic.name: total})
         error = outcome[topic.name]
         if error is None:
-            await made(view.admin, DeclaredState({topic.name: DeclaredTopic(total)}))
+            await wait_until_applied(view.admin, DeclaredState({topic.name: DeclaredTopic(total)}))
             view.access.topics.forget()
             notice = f"{topic.name} has {total} partitions now, {total - have} more than before."
-            return view.back_to(topic_path(topic), notice)
+            return view.redirect_with_notice(topic_path(topic), notice)
         form.refuse("total", sentence(error))
     head = await frame(view, topic)
     return await view.page(
@@ -134,12 +134,12 @@ async def delete(view: View) -> Response:
             form.refuse("typed", sentence(error))
     if form.errors:
         return await _deletion_page(view, topic, form.errors)
-    await seen(
+    await wait_until_visible(
         view.admin, DeclaredState({topic.name: DeclaredTopic()}), lambda live: topic.name not in live.topics
     )
     view.access.topics.forget()
     way_back = " It can be brought back from “Deleted topics”." if (await trash_rule(view)).keeps else ""
-    return view.back_to("/topics", f"Topic {topic.name} is deleted.{way_back}")
+    return view.redirect_with_notice("/topics", f"Topic {topic.name} is deleted.{way_back}")
 
 
 ROUTES = (

@@ -14,7 +14,7 @@ from barnabas.console.pages.topic import frame, topic_of, topic_path
 from barnabas.console.problems import sentence
 from barnabas.console.topic_view import TopicView
 from barnabas.console.view import View
-from barnabas.console.wait_visible import made
+from barnabas.console.wait_visible import wait_until_applied
 from barnabas.declared.state import DeclaredState, DeclaredTopic
 from barnabas.wire.errors import KafkaError
 
@@ -32,7 +32,9 @@ async def ask(view: View) -> Response:
     keys = view.request.query_params.getlist("key")
     chosen = [entry for entry in await _entries(view, topic) if entry.name in keys]
     if not chosen:
-        return view.back_to(f"{topic_path(topic)}/configs", "Choose which configs to change.", "warn")
+        return view.redirect_with_notice(
+            f"{topic_path(topic)}/configs", "Choose which configs to change.", "warn"
+        )
     values = {entry.name: entry.value or "" for entry in chosen}
     return await _form(view, topic, chosen, values, set())
 
@@ -58,9 +60,9 @@ async def alter(view: View) -> Response:
         return await _form(view, topic, chosen, values, resets, form.errors)
     if is_agreed:
         values_now = {change.edit.key: change.edit.value for change in changes}
-        await made(view.admin, DeclaredState({topic.name: DeclaredTopic(configs=values_now)}))
+        await wait_until_applied(view.admin, DeclaredState({topic.name: DeclaredTopic(configs=values_now)}))
         keys = ", ".join(change.edit.key for change in changes)
-        return view.back_to(f"{topic_path(topic)}/configs", f"Changed: {keys}.")
+        return view.redirect_with_notice(f"{topic_path(topic)}/configs", f"Changed: {keys}.")
     return await view.page(
         "topic_configs_preview.html",
         **await _head(view, topic),

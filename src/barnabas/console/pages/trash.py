@@ -79,7 +79,7 @@ async def undelete(view: View) -> Response:
     view.access.topics.forget()
     offsets = f" and {plural(topic.offsets, 'committed offset')}" if topic.offsets else ""
     notice = f"Topic {topic.name} is back with {plural(topic.partitions, 'partition')}{offsets}."
-    return view.back_to(f"/topics/{segment(topic.name)}", notice)
+    return view.redirect_with_notice(f"/topics/{segment(topic.name)}", notice)
 
 
 async def purge(view: View) -> Response:
@@ -94,7 +94,7 @@ async def purge(view: View) -> Response:
             form.refuse("typed", sentence(error))
     if form.errors:
         return await _topic_page(view, row, form)
-    return view.back_to("/trash", f"Topic {row.topic.name} ({row.topic_id}) is purged.")
+    return view.redirect_with_notice("/trash", f"Topic {row.topic.name} ({row.topic_id}) is purged.")
 
 
 async def _rows(view: View) -> list[TrashRow]:

@@ -11,7 +11,7 @@ from barnabas.console.page import MenuEntry, Route
 from barnabas.console.paging import ListQuery, paged
 from barnabas.console.problems import sentence, wrong_form
 from barnabas.console.view import View
-from barnabas.console.wait_visible import made, seen
+from barnabas.console.wait_visible import wait_until_applied, wait_until_visible
 from barnabas.declared.state import Credential, DeclaredState
 from barnabas.wire.errors import KafkaError
 from barnabas.wire.scram import MECHANISMS_BY_TITLE, ScramMechanism
@@ -60,8 +60,10 @@ async def set_password(view: View) -> Response:
         else:
             title = upsertion.mechanism.title
             credentials = {upsertion.mechanism: Credential(upsertion.iterations)}
-            await made(view.admin, DeclaredState(users={upsertion.user: credentials}))
-            return view.back_to("/users", f"{upsertion.user} can log in by {title} with the new password.")
+            await wait_until_applied(view.admin, DeclaredState(users={upsertion.user: credentials}))
+            return view.redirect_with_notice(
+                "/users", f"{upsertion.user} can log in by {title} with the new password."
+            )
     values = {name: form.text(name) for name in ("user", "mechanism", "iterations")}
     return await _page(view, values, form.errors)
 
@@ -92,8 +94,8 @@ async def remove(view: View) -> Response:
         ).values()
     )
     asked = DeclaredState(users={user: {mechanism: Credential()}})
-    await seen(view.admin, asked, lambda live: mechanism not in live.users.get(user, {}))
-    return view.back_to("/users", f"{user} can no longer log in by {mechanism.title}.")
+    await wait_until_visible(view.admin, asked, lambda live: mechanism not in live.users.get(user, {}))
+    return view.redirect_with_notice("/users", f"{user} can no longer log in by {mechanism.title}.")
 
 
 MENU = MenuEntry("Security", "Users", "/users", "DESCRIBE")

@@ -154,7 +154,7 @@ class Joining:
         if member_id in group.pending_members:
             step.cancel_timer(session_timer(group.group_id, member_id))
             group.remove(member_id)
-            self._rebalances.complete_join_when_all_are_there(step, group)
+            self._rebalances.maybe_complete_join(step, group)
 
     def _add(self, step: CoordinatorResult, group: ClassicGroup, join: Join, member_id: str) -> None:
         request, client = join.request, join.client
@@ -174,7 +174,7 @@ class Joining:
         if group.initial_wait is not None:
             group.initial_wait = group.initial_wait._replace(is_extended=True)
         step.set_timer(session_timer(group.group_id, member_id), NEW_MEMBER_JOIN_MS)
-        self._rebalances.advance(step, group, f"{member_id} joins; its reason: {join.why}")
+        self._rebalances.maybe_rebalance(step, group, f"{member_id} joins; its reason: {join.why}")
 
     # A static member that has lost its id
 
@@ -198,7 +198,9 @@ class Joining:
             self._store_replaced(step, group, join, old, member, leader or "")
             return
         member.joining = join.pending
-        self._rebalances.advance(step, group, f"{member_id} replaces {old.member_id}; its reason: {join.why}")
+        self._rebalances.maybe_rebalance(
+            step, group, f"{member_id} replaces {old.member_id}; its reason: {join.why}"
+        )
 
     @staticmethod
     def _store_replaced(
@@ -235,7 +237,9 @@ class Joining:
                 step.answer(earlier, not_joined(ErrorCode.REBALANCE_IN_PROGRESS, member.member_id))
             self._update(member, join)
             member.joining = join.pending
-            self._rebalances.advance(step, group, f"{member.member_id} joins anew; its reason: {join.why}")
+            self._rebalances.maybe_rebalance(
+                step, group, f"{member.member_id} joins anew; its reason: {join.why}"
+            )
         else:
             response = joined(group, member.member_id)
             step.answer(join.pending, response)
@@ -243,7 +247,7 @@ class Joining:
     @staticmethod
     def _must_rebalance(group: ClassicGroup, member: ClassicGroupMember, join: Join) -> bool:
         """Whether the present generation is not good enough: the leader asks for a new one by joining again."""
-        if group.state is _S.PREPARING_REBALANCE or not member.tells(join.protocols):
+        if group.state is _S.PREPARING_REBALANCE or not member.matches(join.protocols):
             return True
         return group.state is _S.STABLE and group.leader == member.member_id
 

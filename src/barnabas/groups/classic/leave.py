@@ -19,11 +19,11 @@ def leave(
         if answer.error_code == ErrorCode.NONE
     ]
     if gone and not group.is_empty:
-        rebalances.advance(step, group, "; ".join(gone))
+        rebalances.maybe_rebalance(step, group, "; ".join(gone))
     return LeaveGroupResponse(members=answers)
 
 
-def nobody_left(identities: list[MemberIdentity]) -> LeaveGroupResponse:
+def unknown_member_responses(identities: list[MemberIdentity]) -> LeaveGroupResponse:
     """What is answered where there is no group."""
     return LeaveGroupResponse(members=[_answer(each, ErrorCode.UNKNOWN_MEMBER_ID) for each in identities])
 
@@ -44,7 +44,7 @@ def _leave_one(
         return _answer(identity, ErrorCode.NONE)
     try:
         known = member_id or group.static_members.get(instance_id or "", "")
-        rebalances.dismiss(step, group, group.check_member(known, instance_id))
+        rebalances.remove_member(step, group, group.check_member(known, instance_id))
     except KafkaError as error:
         return _answer(identity, error.code)
     return _answer(identity, ErrorCode.NONE)

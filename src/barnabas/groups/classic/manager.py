@@ -7,7 +7,7 @@ from barnabas.coordinator.shard import RecordPlace
 from barnabas.groups.classic.group import ClassicGroup
 from barnabas.groups.classic.heartbeat import Heartbeat, heartbeat
 from barnabas.groups.classic.join import Join, Joining
-from barnabas.groups.classic.leave import leave, nobody_left
+from barnabas.groups.classic.leave import leave, unknown_member_responses
 from barnabas.groups.classic.rebalance import Rebalances
 from barnabas.groups.classic.records import group_of, new_group_record
 from barnabas.groups.classic.states import ClassicState
@@ -81,7 +81,7 @@ class ClassicGroups:
         """LeaveGroup; who was no member is told so."""
         group = self.find(request.group_id)
         if group is None:
-            step.answer(pending, nobody_left(request.members))
+            step.answer(pending, unknown_member_responses(request.members))
         else:
             step.answer(pending, leave(step, group, request.members, self.rebalances))
 

@@ -35,7 +35,7 @@ class ClassicGroupMember:
         """Whether it must be heard of: a member that waits for an answer of ours is there."""
         return self.is_new or (self.joining is None and self.syncing is None)
 
-    def tells(self, protocols: Mapping[str, bytes]) -> bool:
+    def matches(self, protocols: Mapping[str, bytes]) -> bool:
         """Whether these are its protocols, in its order, with what it says."""
         return list(self.protocols.items()) == list(protocols.items())
 

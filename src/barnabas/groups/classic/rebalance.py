@@ -24,19 +24,19 @@ class Rebalances:
 
     # Joining
 
-    def advance(self, step: CoordinatorResult, group: ClassicGroup, why: str) -> None:
+    def maybe_rebalance(self, step: CoordinatorResult, group: ClassicGroup, why: str) -> None:
         """A member has come, changed or gone: begin a rebalance, or see whether this one waits for nobody now."""
         if group.can_rebalance:
             self.begin(step, group, why)
         elif group.initial_wait is None:
-            self.complete_join_when_all_are_there(step, group)
+            self.maybe_complete_join(step, group)
 
     def begin(self, step: CoordinatorResult, group: ClassicGroup, why: str) -> None:
         """Have all members join anew; who waits for an assignment is told to."""
         was_empty = group.is_empty
         if group.state is _S.COMPLETING_REBALANCE:
             error = KafkaError(ErrorCode.REBALANCE_IN_PROGRESS, f"The group rebalances: {why}.")
-            self.give_up_assignment(step, group, error)
+            self.fail_pending_syncs(step, group, error)
         step.cancel_timer(sync_timer(group.group_id))
         group.transition(_S.PREPARING_REBALANCE, why, step.now_ms)
         if was_empty:
@@ -46,7 +46,7 @@ class Rebalances:
         else:
             step.set_timer(join_timer(group.group_id), group.rebalance_timeout_ms)
 
-    def complete_join_when_all_are_there(self, step: CoordinatorResult, group: ClassicGroup) -> None:
+    def maybe_complete_join(self, step: CoordinatorResult, group: ClassicGroup) -> None:
         """Go on if members are waited for, but none is left to come."""
         if group.state is _S.PREPARING_REBALANCE and group.all_have_joined:
             self.complete_join(step, group)
@@ -103,7 +103,7 @@ class Rebalances:
     # Syncing
 
     @staticmethod
-    def give_up_assignment(step: CoordinatorResult, group: ClassicGroup, error: KafkaError) -> None:
+    def fail_pending_syncs(step: CoordinatorResult, group: ClassicGroup, error: KafkaError) -> None:
         """There will be no assignment in this generation: tell those who wait for it."""
         for member in group.members.values():
             member.assignment = b""
@@ -123,7 +123,7 @@ class Rebalances:
 
     # Leaving
 
-    def dismiss(self, step: CoordinatorResult, group: ClassicGroup, member: ClassicGroupMember) -> None:
+    def remove_member(self, step: CoordinatorResult, group: ClassicGroup, member: ClassicGroupMember) -> None:
         """Let a member go, which has left or was not heard of; whatever it waits for it is told so."""
         refuse_joining(step, member, ErrorCode.UNKNOWN_MEMBER_ID)
         error = KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"'{member.member_id}' is no member any longer.")
@@ -136,10 +136,10 @@ class Rebalances:
         member = group.members.get(member_id)
         if member_id in group.pending_members:
             group.remove(member_id)
-            self.complete_join_when_all_are_there(step, group)
+            self.maybe_complete_join(step, group)
         elif member is not None and member.needs_heartbeats:
-            self.dismiss(step, group, member)
+            self.remove_member(step, group, member)
             if group.can_rebalance:
                 self.begin(step, group, f"{member_id} was not heard of in time")
             else:
-                self.complete_join_when_all_are_there(step, group)
+                self.maybe_complete_join(step, group)

@@ -62,7 +62,7 @@ def _assign(
             await_heartbeat(step, group.group_id, member)
 
     def begin_again(instead: CoordinatorResult, error: KafkaError) -> None:
-        rebalances.give_up_assignment(instead, group, error)
+        rebalances.fail_pending_syncs(instead, group, error)
         rebalances.begin(instead, group, f"the assignment cannot be stored: {error.message}")
 
     step.otherwise = begin_again

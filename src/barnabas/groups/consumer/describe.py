@@ -3,7 +3,7 @@
 from barnabas.groups.consumer.assignors.group_spec import Partitions
 from barnabas.groups.consumer.group import ConsumerGroup
 from barnabas.groups.consumer.heartbeat_update import preferred_assignor
-from barnabas.groups.consumer.member import ConsumerGroupMember, held_by
+from barnabas.groups.consumer.member import ConsumerGroupMember, owned_partitions
 from barnabas.groups.consumer.settings import Settings
 from barnabas.metadata.image import MetadataImage
 from barnabas.wire.messages import consumer_group_describe as messages
@@ -33,7 +33,7 @@ def _member(group: ConsumerGroup, member: ConsumerGroupMember, image: MetadataIm
         client_host=member.client_host,
         subscribed_topic_names=sorted(member.subscribed_topics),
         subscribed_topic_regex=member.subscribed_regex,
-        assignment=_assignment(held_by(member), image),
+        assignment=_assignment(owned_partitions(member), image),
         target_assignment=_assignment(group.target_of(member), image),
         member_type=CLASSIC_MEMBER if member.speaks_classic else CONSUMER_MEMBER,
     )

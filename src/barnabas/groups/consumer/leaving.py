@@ -73,12 +73,12 @@ def suspend_static_member(step: CoordinatorResult, group: ConsumerGroup, member:
     away = replace(
         member,
         member_epoch=STATIC_LEAVE_EPOCH,
-        assigned=_since_ever(member.assigned),
+        assigned=_with_epoch_zero(member.assigned),
         revoking={},
     )
     append_current(step, group.group_id, away)
 
 
-def _since_ever(assigned: Assigned) -> Assigned:
+def _with_epoch_zero(assigned: Assigned) -> Assigned:
     """Who comes back may commit in any epoch what its predecessor has read."""
     return {topic_id: dict.fromkeys(epochs, 0) for topic_id, epochs in assigned.items()}

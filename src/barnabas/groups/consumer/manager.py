@@ -94,9 +94,9 @@ class ConsumerGroups:
         if request.member_epoch < JOIN_EPOCH:
             step.answer(pending, self._leave(step, request))
         else:
-            step.answer(pending, self._live(step, request, caller))
+            step.answer(pending, self._handle_heartbeat(step, request, caller))
 
-    def _live(
+    def _handle_heartbeat(
         self, step: CoordinatorResult, request: ConsumerGroupHeartbeatRequest, caller: Caller
     ) -> ConsumerGroupHeartbeatResponse:
         joins = request.member_epoch == JOIN_EPOCH
@@ -115,7 +115,7 @@ class ConsumerGroups:
         progress.subscribe(caller, self._topics_revision)
         progress.assign()
         progress.reconcile(owned)
-        self._expect_sign_of_life(step, group, progress.member)
+        self._schedule_session_timeout(step, group, progress.member)
         tells_all = joins or is_full(request) or progress.member.assigned != member.assigned
         return self._response(request.group_id, progress.member, tells_all=tells_all)
 
@@ -145,7 +145,7 @@ class ConsumerGroups:
             assignment=_assignment(member) if tells_all else None,
         )
 
-    def _expect_sign_of_life(
+    def _schedule_session_timeout(
         self, step: CoordinatorResult, group: ConsumerGroup, member: ConsumerGroupMember
     ) -> None:
         timers.set_session_timer(step, group, member, self.settings.session_timeout_ms(group.group_id))
@@ -232,20 +232,20 @@ class ConsumerGroups:
     # Time
 
     def _session_expired(self, step: CoordinatorResult, key: TimerKey) -> None:
-        self._put_out(step, key)
+        self._fence_member(step, key)
 
     def _rebalance_expired(self, step: CoordinatorResult, key: TimerKey) -> None:
         group = self._groups.get(str(key[1]))
         if isinstance(group, ConsumerGroup) and not timers.has_left_epoch(group, key):
-            self._put_out(step, key)
+            self._fence_member(step, key)
 
     def _rejoin_expired(self, step: CoordinatorResult, key: TimerKey) -> None:
-        self._put_out(step, key)
+        self._fence_member(step, key)
 
     def _sync_expired(self, step: CoordinatorResult, key: TimerKey) -> None:
-        self._put_out(step, key)
+        self._fence_member(step, key)
 
-    def _put_out(self, step: CoordinatorResult, key: TimerKey) -> None:
+    def _fence_member(self, step: CoordinatorResult, key: TimerKey) -> None:
         _, group_id, member_id = key
         group = self._groups.get(str(group_id))
         if isinstance(group, ConsumerGroup) and (member := group.members.get(str(member_id))) is not None:
@@ -257,11 +257,11 @@ class ConsumerGroups:
         for group in self._groups.values():
             if isinstance(group, ConsumerGroup):
                 for member in group.members.values():
-                    self._expect_sign_of_life(step, group, member)
+                    self._schedule_session_timeout(step, group, member)
                     if member.state is MemberState.UNREVOKED_PARTITIONS:
                         timers.set_rebalance_timer(step, group, member)
 
-    def follow(self, before: MetadataImage, after: MetadataImage) -> None:
+    def on_metadata_update(self, before: MetadataImage, after: MetadataImage) -> None:
         """Look again at what is subscribed to when topics have changed: with the next heartbeat."""
         if after.topics is before.topics:
             return

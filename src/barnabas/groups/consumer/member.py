@@ -80,7 +80,7 @@ def without_epochs(assigned: Assigned) -> Partitions:
     return {topic_id: frozenset(epochs) for topic_id, epochs in assigned.items()}
 
 
-def held_by(member: ConsumerGroupMember) -> Partitions:
+def owned_partitions(member: ConsumerGroupMember) -> Partitions:
     """What a member has until it says otherwise: what it is giving up, too."""
     assigned, revoking = without_epochs(member.assigned), without_epochs(member.revoking)
     return {

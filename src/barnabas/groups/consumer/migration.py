@@ -81,7 +81,9 @@ def upgrade(step: CoordinatorResult, group: ClassicGroup, settings: Settings) ->
     return upgraded
 
 
-def _upgraded_member(group: ClassicGroup, member: ClassicGroupMember, image: MetadataImage) -> ConsumerGroupMember:
+def _upgraded_member(
+    group: ClassicGroup, member: ClassicGroupMember, image: MetadataImage
+) -> ConsumerGroupMember:
     favourite = next(iter(member.protocols))  #: before the members have agreed on a protocol
     subscription = read_subscription(member.protocols[group.protocol or favourite])
     assigned, has_more = decode_assignment(member.assignment, image)

@@ -53,7 +53,9 @@ def fetch_all(
     topics: dict[str, list[OffsetFetchResponsePartitions]] = {}
     for partition, stored in offsets.items():
         name, index = decode_partition(partition)
-        answer = _unstable(index) if partition in unstable else _found(index, stored, ZERO_UUID)
+        answer = (
+            _unstable(index) if partition in unstable else _to_response_partition(index, stored, ZERO_UUID)
+        )
         topics.setdefault(name, []).append(answer)
     return [OffsetFetchResponseTopics(name=name, partitions=answers) for name, answers in topics.items()]
 
@@ -72,11 +74,13 @@ def _asked(
         elif stored is None:
             answers.append(_nothing(index))
         else:
-            answers.append(_found(index, stored, topic_id))
+            answers.append(_to_response_partition(index, stored, topic_id))
     return answers
 
 
-def _found(index: int, stored: StoredOffset, topic_id: bytes) -> OffsetFetchResponsePartitions:
+def _to_response_partition(
+    index: int, stored: StoredOffset, topic_id: bytes
+) -> OffsetFetchResponsePartitions:
     """What is stored, unless it was committed for a topic of another id; ZERO_UUID is any."""
     committed = decode_value(stored[1])
     if ZERO_UUID not in (topic_id, committed.topic_id) and committed.topic_id != topic_id:

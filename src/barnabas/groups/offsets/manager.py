@@ -158,7 +158,9 @@ class OffsetManager:
         """Take back all offsets of a group that is deleted; gives how many."""
         return delete_group(step, self.table, group_id)
 
-    def follow(self, step: CoordinatorResult, before: MetadataImage, after: MetadataImage) -> None:
+    def on_metadata_update(
+        self, step: CoordinatorResult, before: MetadataImage, after: MetadataImage
+    ) -> None:
         """The offsets of deleted topics go."""
         delete_topics(step, self.table, before, after)
 

@@ -50,7 +50,7 @@ class CleanedTransactionMetadata:
         self._aborted[header.producer_id] = ongoing._replace(has_batches=True)
         return True
 
-    def is_spent(self, header: BatchHeader, what: ControlType | None) -> bool:
+    def can_discard(self, header: BatchHeader, what: ControlType | None) -> bool:
         """Whether a control batch marks a transaction of which no batch is left; it has a record unless it is empty."""
         self._begin_up_to(header.last_offset)
         if what is None:

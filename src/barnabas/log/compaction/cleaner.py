@@ -211,7 +211,7 @@ class LogCleaner:
             files = self._worker.swap(work, [source.segment for source in group], cleaned)
             await self._worker.in_thread(sync_path, log.directory)
             self.on_replaced(log, files)
-        if not self._worker.goes_on(work):
+        if not self._worker.should_continue(work):
             raise Interrupted
         log.cleaner_offset = cleaning.end_offset
         home = self._directories.directory_of(log.topic_partition)
@@ -250,7 +250,7 @@ class LogCleaner:
         return self._clock.monotonic_ms() - self._last_cleaned_ms
 
     @property
-    def unlooked_ms(self) -> int:
+    def time_since_last_check_ms(self) -> int:
         """How long ago the logs were last looked over; grows when the cleaner is stuck."""
         return self._clock.monotonic_ms() - self._last_looked_ms
 

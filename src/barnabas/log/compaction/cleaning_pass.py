@@ -75,10 +75,10 @@ class CleaningPlan(NamedTuple):
 
     def needs(self, header: BatchHeader) -> bool:
         """Whether a batch must stay even without records."""
-        return must_stay(header, self.first_uncleanable_offset, self.last_records)
+        return must_retain(header, self.first_uncleanable_offset, self.last_records)
 
 
-def must_stay(header: BatchHeader, end_offset: int, last_records: Mapping[int, LastRecord]) -> bool:
+def must_retain(header: BatchHeader, end_offset: int, last_records: Mapping[int, LastRecord]) -> bool:
     """Whether a batch is needed without records: for its producer's state, or for where the pass has ended."""
     if header.next_offset == end_offset:
         return True
@@ -141,19 +141,19 @@ class Cleaner:
                 if is_dirty and self._index_chunk(read_columns(chunk), transactions):
                     return
                 yield len(chunk)
-            self._map.pass_over(source.end_offset - 1)
+            self._map.update_latest_offset(source.end_offset - 1)
 
     def _index_chunk(self, columns: RecordColumns, transactions: CleanedTransactionMetadata) -> bool:
         """Put the keys into the map; True when it is full."""
         rows: list[int] = []
         for batch, header in enumerate(columns.headers):
             if header.is_control:
-                transactions.is_spent(header, control_type_of(columns, batch))
+                transactions.can_discard(header, control_type_of(columns, batch))
             elif not transactions.is_aborted(header):
                 rows += range(columns.first_rows[batch], columns.first_rows[batch + 1])
         if not self._map.put_rows(columns, rows, self._plan.first_dirty_offset):
             return True
-        self._map.pass_over(columns.headers[-1].last_offset)
+        self._map.update_latest_offset(columns.headers[-1].last_offset)
         return False
 
     def clean(self, group: Sequence[Source]) -> Generator[StepBytes, None, Segment]:
@@ -210,7 +210,7 @@ class Cleaner:
         now_ms, horizon_ms = self._plan.now_ms, header.delete_horizon_ms
         is_over = horizon_ms is not None and horizon_ms <= now_ms
         if header.is_control:
-            is_spent = self._transactions.is_spent(header, control_type_of(columns, batch))
+            is_spent = self._transactions.can_discard(header, control_type_of(columns, batch))
             kept: Sequence[int] = () if is_spent and is_over else rows
             has_mortal = is_spent
         else:

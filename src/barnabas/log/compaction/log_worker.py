@@ -69,7 +69,7 @@ class LogWorker:
 
     async def _wait_turn(self, work: LogWork) -> None:
         while True:
-            if not self.goes_on(work):
+            if not self.should_continue(work):
                 raise Interrupted
             wait_ms = self.throttle.wait_ms(self._bytes_per_second(), self._clock.monotonic_ms())
             if not wait_ms:
@@ -77,7 +77,7 @@ class LogWorker:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self.stopping.wait(), wait_ms / 1000)
 
-    def goes_on(self, work: LogWork) -> bool:
+    def should_continue(self, work: LogWork) -> bool:
         """Whether the log is still in use, whole, and not being copied to another directory."""
         log, name = work.log, work.log.topic_partition
         return (
@@ -93,7 +93,7 @@ class LogWorker:
 
         :raises Interrupted: When they are not; nothing is left of `cleaned` then.
         """
-        if not self.goes_on(work) or not work.log.segments.hold(old):
+        if not self.should_continue(work) or not work.log.segments.hold(old):
             discard(cleaned)
             raise Interrupted
         return work.log.replace_segments(old, cleaned)

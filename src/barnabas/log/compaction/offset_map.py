@@ -52,7 +52,7 @@ class OffsetMap(ABC):
     def obsolete_rows(self, columns: RecordColumns) -> bytes | bytearray:
         """1 for each row that is not the latest of its key, or has none; 0 for others and for what is not noted yet."""
 
-    def pass_over(self, offset: int) -> None:
+    def update_latest_offset(self, offset: int) -> None:
         """Note that nothing else up to `offset` has a key."""
         self.latest_offset = max(self.latest_offset, offset)
 

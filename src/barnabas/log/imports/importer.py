@@ -95,7 +95,9 @@ class Replacements:
         claimed = set(found.claimed + found.published)
         self._worker.claimed = frozenset(claimed)
         for log in found.published:
-            if log in self._worker.busy or not self._worker.goes_on(LogWork(log, log.truncations_count)):
+            if log in self._worker.busy or not self._worker.should_continue(
+                LogWork(log, log.truncations_count)
+            ):
                 continue
             self._worker.busy.add(log)
             try:
@@ -111,7 +113,7 @@ class Replacements:
             manifest = await self._worker.in_thread(read_manifest, path)
             await self._adopt(work, path, manifest)
         except Interrupted:
-            if self._worker.goes_on(work._replace(truncations_count=log.truncations_count)):
+            if self._worker.should_continue(work._replace(truncations_count=log.truncations_count)):
                 await self._refuse(log, path, "the log has changed meanwhile")
             return
         except Exception as error:  # whatever it is, it would come again

@@ -10,7 +10,7 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from barnabas.log.compaction.cleaning_pass import LastRecord, StepBytes, discard, finish, must_stay
+from barnabas.log.compaction.cleaning_pass import LastRecord, StepBytes, discard, finish, must_retain
 from barnabas.log.files import CLEANED_SUFFIX
 from barnabas.log.imports.manifest import HeaderDigest, ImportedSegment, Replaced, headers_of
 from barnabas.log.log_config import LogConfig
@@ -108,7 +108,7 @@ class Adoption:
         return len(chunk)
 
     def _check(self, header: BatchHeader, before: BatchHeader | None) -> None:
-        if before is None or not _is_left_of(header, before):
+        if before is None or not _is_compaction_of(header, before):
             raise ImportRejectedError(f"the batch at offset {header.base_offset} is not one of the log's")
         if header.records_count and header.is_transactional and not header.is_control:
             aborted = self._aborted_by.get(header.producer_id, [])
@@ -168,7 +168,7 @@ class _Source:
     def _pass_over(self, header: BatchHeader) -> None:
         self._next = None
         wanted = self._wanted
-        if must_stay(header, wanted.end_offset, wanted.last_records):
+        if must_retain(header, wanted.end_offset, wanted.last_records):
             raise ImportRejectedError(
                 f"the batch at offset {header.base_offset} must stay, be it without records"
             )
@@ -193,7 +193,7 @@ def _headers_in(path: Path, replaced: Replaced) -> Iterator[list[BatchHeader]]:
         os.close(fd)
 
 
-def _is_left_of(header: BatchHeader, before: BatchHeader) -> bool:
+def _is_compaction_of(header: BatchHeader, before: BatchHeader) -> bool:
     """Whether a batch is `before`, or what compaction may leave of it."""
     if header == before:
         return True

@@ -133,7 +133,7 @@ class VerificationGuard:
         self.bumps_epochs = bumps_epochs
         self.started_ms = started_ms
 
-    def asked_for(self, producer_epoch: int, sequence: int) -> None:
+    def update_lowest_sequence(self, producer_epoch: int, sequence: int) -> None:
         """Another batch of the same producer is to be verified."""
         if producer_epoch > self.producer_epoch:
             self.producer_epoch, self.lowest_sequence = producer_epoch, sequence
@@ -190,7 +190,7 @@ class ProducerStateManager:
         unreplicated = min(self._unreplicated)
         return unreplicated if undecided is None else min(undecided, unreplicated)
 
-    def replicated(self, high_watermark: int) -> None:
+    def on_high_watermark_updated(self, high_watermark: int) -> None:
         """Every replica has what lies before `high_watermark`: markers there count."""
         if self._unreplicated:
             self._unreplicated = {
@@ -226,7 +226,7 @@ class ProducerStateManager:
                 del self._verifications[next(iter(self._verifications))]
             verification = VerificationGuard(producer_epoch, sequence, bumps_epochs, now_ms)
             self._verifications[producer_id] = verification
-        verification.asked_for(producer_epoch, sequence)
+        verification.update_lowest_sequence(producer_epoch, sequence)
         return verification
 
     def check(

@@ -107,7 +107,7 @@ def open_logs(
     return opened
 
 
-def settle(
+def select_replicas(
     directories: Sequence[LogDirectory], opened: Sequence[Opened], *, any_offline: bool
 ) -> Iterator[tuple[Opened, Role]]:
     """What becomes of each, in the order of their partitions; see `found_replicas`.

@@ -70,10 +70,10 @@ def settle_trash(directories: LogManager, names: Mapping[bytes, str], gone: Coll
     """
     _set_misnamed_aside(directories, names)
     for directory in directories.directories:
-        with directories.failing(directory):
+        with directories.offline_on_error(directory):
             for found in list(trashed_logs(directory)):
                 if found.topic_id in gone:
-                    _doom(directory, found, directories.random)
+                    _mark_for_deletion(directory, found, directories.random)
                 elif found.topic_id in names:
                     name = TopicPartition(names[found.topic_id], found.partition)
                     if not (directory.path / str(name)).exists():
@@ -90,7 +90,7 @@ def _set_misnamed_aside(directories: LogManager, names: Mapping[bytes, str]) -> 
     lying: dict[LogDirectory, list[tuple[TopicPartition, Path]]] = {}
     wanted: Counter[TopicPartition] = Counter()
     for directory in directories.directories:
-        with directories.failing(directory):
+        with directories.offline_on_error(directory):
             lying[directory] = directory.partitions_on_disk()
             wanted.update(name for name, _ in lying[directory])
             wanted.update(
@@ -99,7 +99,7 @@ def _set_misnamed_aside(directories: LogManager, names: Mapping[bytes, str]) -> 
                 if found.topic_id in names
             )
     for directory, places in lying.items():
-        with directories.failing(directory):
+        with directories.offline_on_error(directory):
             for name, path in places:
                 if path.name == str(name) and (name.topic not in ids or wanted[name] > 1):
                     _set_aside(directory, name, path, names)
@@ -119,7 +119,7 @@ def _set_aside(directory: LogDirectory, name: TopicPartition, path: Path, names:
     path.rename(directory.path / trash_directory(name, topic_id))
 
 
-def _doom(directory: LogDirectory, found: TrashedLog, random: Random) -> Path:
+def _mark_for_deletion(directory: LogDirectory, found: TrashedLog, random: Random) -> Path:
     name = TopicPartition("trash", found.partition)
     return found.path.rename(directory.path / renamed_directory(name, random, DELETE_SUFFIX))
 
@@ -135,7 +135,7 @@ class TrashedLogs:
         for directory in self._directories.directories:
             if directory.failure is None:
                 found: list[TrashedLog] = []
-                with self._directories.failing(directory):
+                with self._directories.offline_on_error(directory):
                     found = list(trashed_logs(directory))
                 yield from ((directory, each) for each in found)
 
@@ -182,7 +182,7 @@ class TrashedLogs:
     def settled(self, restored: Sequence[tuple[LogDirectory, PartitionLog]]) -> None:
         """Let the checkpoints know what only the directories of logs that are back did. Blocks."""
         for directory in {directory for directory, _ in restored}:
-            with self._directories.failing(directory):
+            with self._directories.offline_on_error(directory):
                 directory.checkpoint()
                 for home, log in restored:
                     if home is directory:
@@ -192,8 +192,10 @@ class TrashedLogs:
         """Have the logs of topics removed; a disk that fails goes offline. Blocks."""
         for directory, found in self._found():
             if found.topic_id in topic_ids and directory.failure is None:
-                with self._directories.failing(directory):
-                    self._directories.remove_soon(_doom(directory, found, self._directories.random))
+                with self._directories.offline_on_error(directory):
+                    self._directories.remove_soon(
+                        _mark_for_deletion(directory, found, self._directories.random)
+                    )
 
     def sizes_bytes(self, topic_ids: Collection[bytes] | None = None) -> dict[bytes, int]:
         """How many bytes lie there of each topic, or of each of these, by id. Blocks."""

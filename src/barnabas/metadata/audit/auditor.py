@@ -14,7 +14,7 @@ from barnabas.metadata.audit.records import (
     PolicyResult,
     Refusal,
 )
-from barnabas.metadata.audit.stored_history import kept
+from barnabas.metadata.audit.stored_history import history_records_for
 from barnabas.metadata.decision import Decision, ResponseT
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.store import StoreChange
@@ -51,7 +51,7 @@ class Auditor:
         It rests on all that it changes then, so that what stands there as it was before is what was there.
         """
         now_ms = self._clock.wall_ms()
-        added = list(kept(image, decision.changes, now_ms))
+        added = list(history_records_for(image, decision.changes, now_ms))
         if actor is not None and (found := tuple(differences(image, decision.changes))):
             added.append(self._put(AuditRecord(now_ms, actor, found, verdicts=_of_these(verdicts, found))))
         if not added:
@@ -62,7 +62,7 @@ class Auditor:
             {change.key: image.revision_of(change.key) for change in decision.changes} | dict(decision.reads),
         )
 
-    def remarked(
+    def audit_refusals(
         self,
         actor: Actor,
         refusals: Iterable[Refusal],
@@ -77,13 +77,13 @@ class Auditor:
             self._clock.wall_ms(),
             actor,
             differences=tuple(differences),
-            refusals=[each for each in refusals if self._is_news(actor, each)],
+            refusals=[each for each in refusals if self._is_first_in_interval(actor, each)],
             warnings=tuple(warnings),
         )
         is_needed = record.differences or record.refusals or record.warnings
         return Decision(None, (self._put(record),) if is_needed else ())
 
-    def _is_news(self, actor: Actor, refusal: Refusal) -> bool:
+    def _is_first_in_interval(self, actor: Actor, refusal: Refusal) -> bool:
         now_ms, key = self._clock.monotonic_ms(), (actor, refusal)
         told_ms = self._told_ms.get(key)
         if told_ms is not None and now_ms - told_ms < REPEATED_MS:

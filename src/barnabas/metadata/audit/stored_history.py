@@ -30,7 +30,9 @@ _KEPT = frozenset({*RESTORED, TOPICS.name})
 _KINDS = MappingProxyType({noun.name: kind for kind, noun in CONFIG_NOUNS.items()})
 
 
-def kept(image: MetadataImage, changes: Iterable[StoreChange], now_ms: int) -> Iterator[StoreChange]:
+def history_records_for(
+    image: MetadataImage, changes: Iterable[StoreChange], now_ms: int
+) -> Iterator[StoreChange]:
     """What keeps the values that `changes` replace or remove, where a history is kept."""
     if KEY not in image.history_start:
         return

@@ -179,7 +179,7 @@ class Authenticator:
             message = f"Unexpected Kafka request of type {name} during SASL authentication."
             raise KafkaError(ErrorCode.ILLEGAL_SASL_STATE, message)
 
-    def told_versions(self) -> None:
+    def on_api_versions_answered(self) -> None:
         """ApiVersions was answered without an error: it does not come twice."""
         if self.state is SaslState.BEGIN:
             self._go(SaslState.HANDSHAKE)

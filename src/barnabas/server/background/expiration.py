@@ -32,7 +32,7 @@ class Expiration:
         #: topic id -> the revision that put it into the trash, and its bytes, which do not change there
         self._measured: dict[bytes, tuple[int, int]] = {}
 
-    async def forget(self) -> None:
+    async def expire_history(self) -> None:
         """Let go of former values with the audit's retention."""
         retention_ms = self._config.current.integer("barnabas.audit.retention.ms")
         ended_before_ms = None if retention_ms < 0 else self._clock.wall_ms() - retention_ms
@@ -56,7 +56,9 @@ class Expiration:
         if bytes_max < 0:
             return UNBOUNDED
         image = self._metadata.image
-        await self._metadata.reached(image.revision)  # so that the logs lie where they are looked for
+        await self._metadata.wait_for_revision(
+            image.revision
+        )  # so that the logs lie where they are looked for
         table = image.trashed_topics
         revisions = {each.topic_id: table.revision(row) for row, each in table.rows.items()}
         known = {

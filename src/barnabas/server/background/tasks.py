@@ -72,7 +72,7 @@ class BackgroundTasks:
             integer("replica.high.watermark.checkpoint.interval.ms"),
         )
         retention_ms = integer("log.retention.check.interval.ms")
-        self.repeat(self.retain, retention_ms, integer("log.initial.task.delay.ms"))
+        self.repeat(self.delete_old_segments, retention_ms, integer("log.initial.task.delay.ms"))
         self.repeat(self.checkpoint, max(offset_checkpoint_ms, 1))
         self.repeat(self.tick, TICK_MS)
         self.repeat(self.forget_clients, FORGET_CLIENTS_MS)
@@ -119,7 +119,7 @@ class BackgroundTasks:
         task.add_done_callback(self._under_way.discard)
         return task
 
-    async def retain(self) -> None:
+    async def delete_old_segments(self) -> None:
         """Let go of old segments; their files follow after `file.delete.delay.ms`."""
         async for log in self._logs():
             if not log.config.is_deleted and log.log_start_offset == log.first_segment_offset:

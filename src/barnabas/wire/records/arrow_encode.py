@@ -24,7 +24,7 @@ class ArrowEncoder:
         """
         check_columns(rows)
         self._count = len(rows.timestamps_ms)
-        self._encode = _quickest()(rows)
+        self._encode = _select_backend()(rows)
 
     def batches(
         self, batching: Batching, base_sequence: int = NO_SEQUENCE, order: Longs | None = None
@@ -37,7 +37,7 @@ class ArrowEncoder:
 
 
 @cache
-def _quickest() -> Callable[[Columns], Encode]:
+def _select_backend() -> Callable[[Columns], Encode]:
     if find_spec("numba") is None:
         return arrow_encode_plain.encoder
     from barnabas.wire.records import arrow_encode_numba

@@ -23,7 +23,7 @@ from barnabas.wire.records.arrow_types import (
     WRONG_CHECKSUM,
     Decoded,
     Selection,
-    outside_of_time,
+    timestamp_out_of_range,
 )
 from barnabas.wire.records.batch import (
     COMPRESSION_MASK,
@@ -357,7 +357,7 @@ def _timestamps_us(rows: _Rows) -> pa.TimestampArray:
     times_ms = rows.timestamps_ms
     outside = (times_ms < TIMESTAMP_MS_MIN) | (times_ms > TIMESTAMP_MS_MAX)
     if outside.any():
-        raise outside_of_time(rows.base_offset_of(int(np.flatnonzero(outside)[0])))
+        raise timestamp_out_of_range(rows.base_offset_of(int(np.flatnonzero(outside)[0])))
     times_us, buffer = arrow_array(len(times_ms), np.int64)
     np.multiply(times_ms, US_PER_MS, out=times_us)
     return pa.Array.from_buffers(COLUMN_TYPES["timestamp"], len(times_ms), [None, buffer], 0)

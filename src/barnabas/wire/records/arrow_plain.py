@@ -14,7 +14,7 @@ from barnabas.wire.records.arrow_types import (
     WRONG_CHECKSUM,
     Decoded,
     Selection,
-    outside_of_time,
+    timestamp_out_of_range,
 )
 from barnabas.wire.records.batch import BatchHeader, crc_matches, iterate_headers
 from barnabas.wire.records.bodies import Body, corrupt
@@ -60,7 +60,7 @@ def _chosen(buffer: memoryview, selection: Selection) -> Iterator[tuple[int, Bat
 
 def _timestamps_us(records: RecordColumns, rows: Sequence[int]) -> list[int]:
     if any(not TIMESTAMP_MS_MIN <= records.timestamps_ms[row] <= TIMESTAMP_MS_MAX for row in rows):
-        raise outside_of_time(records.headers[0].base_offset)
+        raise timestamp_out_of_range(records.headers[0].base_offset)
     return [records.timestamps_ms[row] * US_PER_MS for row in rows]
 
 

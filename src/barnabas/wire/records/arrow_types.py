@@ -55,7 +55,7 @@ class Decoded(NamedTuple):
     columns: dict[str, pa.Array]
 
 
-def outside_of_time(base_offset: int) -> KafkaError:
+def timestamp_out_of_range(base_offset: int) -> KafkaError:
     """The error for a timestamp that microseconds cannot hold."""
     message = (
         f"batch at offset {base_offset}: a timestamp is outside of what microseconds can hold, "

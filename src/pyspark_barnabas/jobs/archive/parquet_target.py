@@ -18,7 +18,7 @@ from uuid import uuid4
 
 from pyspark.sql import DataFrame, SparkSession
 
-from barnabas.base.file_lock import held
+from barnabas.base.file_lock import locked
 from barnabas.base.ids import TopicPartition
 from barnabas.log.files import sync_path
 from pyspark_barnabas.paths import pattern_of, table_flaw
@@ -131,7 +131,7 @@ class ArchiveTarget:
 
         :raises ArchiveError: When another run is going on.
         """
-        with held(
+        with locked(
             self.lock_path, ArchiveError(f"another run is writing to {self.directory}; wait for its end")
         ):
             yield

@@ -67,7 +67,7 @@ def _watch(spark: SparkSession, bar: Progress, what: str, ended: Event) -> None:
             bar.update(shown, total=total, completed=sum(each.numCompletedTasks for each in running))
 
 
-def dealt(items: Sequence[_Item], weight: Callable[[_Item], int], tasks_max: int) -> list[list[_Item]]:
+def distribute(items: Sequence[_Item], weight: Callable[[_Item], int], tasks_max: int) -> list[list[_Item]]:
     """The items in at most so many tasks of about the same weight, none of them empty."""
     tasks: list[list[_Item]] = [[] for _ in range(min(tasks_max, len(items)))]
     weights = [0] * len(tasks)

@@ -29,7 +29,7 @@ from barnabas.config.config_resource import Resource, ResourceKind
 from barnabas.log.imports.manifest import Claim, ImportedSegment, ImportManifest, ImportResult
 from barnabas.wire.errors import KafkaError
 from pyspark_barnabas.jobs.common.client import check_barnabas, connected
-from pyspark_barnabas.jobs.common.session import dealt, progress
+from pyspark_barnabas.jobs.common.session import distribute, progress
 from pyspark_barnabas.jobs.compact.partition import (
     KEY_ROWS_DDL,
     Cleaned,
@@ -210,7 +210,7 @@ async def _describe(options: SourceOptions, topics: set[str]) -> dict[str, dict[
 
 
 def _survey_all(spark: SparkSession, plans: Sequence[PartitionPlan]) -> list[Survey]:
-    tasks = dealt(range(len(plans)), lambda part: plans[part].size_bytes, _tasks_max(spark))
+    tasks = distribute(range(len(plans)), lambda part: plans[part].size_bytes, _tasks_max(spark))
     frame = spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(
         partial(_survey_tasks, tasks, plans), "part int, found binary"
     )
@@ -270,7 +270,7 @@ def _obsolete(spark: SparkSession, plans: Sequence[PartitionPlan], surveys: Sequ
         pieces += pieces_of(plan, surveyed, part, first_group)
         first_group += len(plan.groups)
     tasks_count = max(sum(plan.size_bytes for plan in plans) // TASK_BYTES, _tasks_max(spark))
-    tasks = dealt(pieces, lambda piece: piece.end - piece.start, tasks_count)
+    tasks = distribute(pieces, lambda piece: piece.end - piece.start, tasks_count)
     keys = spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(
         partial(_key_tasks, tasks, plans), KEY_ROWS_DDL
     )

@@ -225,7 +225,7 @@ def _survey_source(
                     cuts.append(position)
                 if header.is_control:
                     columns = read_columns(os.pread(file.fileno(), header.size_bytes, position))
-                    transactions.is_spent(header, control_type_of(columns, 0))
+                    transactions.can_discard(header, control_type_of(columns, 0))
                 else:
                     transactions.is_aborted(header)
                 position += header.size_bytes

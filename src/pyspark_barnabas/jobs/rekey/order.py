@@ -111,7 +111,7 @@ class Homes:
             moved,
         )
 
-    def may_have(self, rank: int, partition: int) -> bool:
+    def can_contain(self, rank: int, partition: int) -> bool:
         """Whether records of that rank can lie in a partition, as far as one can tell without looking."""
         if rank == 0:
             return True  # where others could have misplaced them
@@ -164,7 +164,7 @@ def plan_steps(
             places = {
                 TopicPartition("", partition): partition
                 for partition in sorted(starts)
-                if homes.may_have(rank, partition) and low[partition] < high[partition]
+                if homes.can_contain(rank, partition) and low[partition] < high[partition]
             }
             at = {place: low[partition] for place, partition in places.items()}
             last = {place: high[partition] for place, partition in places.items()}

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from barnabas.base.file_lock import held
+from barnabas.base.file_lock import locked
 from barnabas.log.files import sync_path
 from pyspark_barnabas.jobs.rekey.order import CopyStep, Homes, RekeyError
 
@@ -101,7 +101,9 @@ class RekeyDirectory:
 
         :raises RekeyError: When another run is going on.
         """
-        with held(self.directory / _LOCK, RekeyError(f"another run has {self.directory}; wait for its end")):
+        with locked(
+            self.directory / _LOCK, RekeyError(f"another run has {self.directory}; wait for its end")
+        ):
             yield
 
     def read(self) -> Copying | None:

@@ -16,7 +16,7 @@ from barnabas.config.alter_op import AlterConfigOp, OpType
 from barnabas.config.config_resource import Resource, ResourceKind
 from barnabas.wire.errors import ErrorCode, KafkaError
 from pyspark_barnabas.jobs.rekey.order import RekeyError
-from pyspark_barnabas.sink.protocol import is_kept
+from pyspark_barnabas.sink.protocol import is_sink_offset
 from pyspark_barnabas.source.options import ConnectionOptions
 
 #: While records are copied none may go, none may be merged, and times are those of the old records.
@@ -125,7 +125,7 @@ class Topics:
             its = {
                 partition: each.offset
                 for partition, each in of_topic.items()
-                if isinstance(each, OffsetAndMetadata) and not is_kept(each)
+                if isinstance(each, OffsetAndMetadata) and not is_sink_offset(each)
             }
             if its or wanted:
                 found[group] = its

@@ -122,7 +122,7 @@ def _skipping(rows: pa.RecordBatch, times_ms: Longs, compression: Compression, s
     )
 
 
-def nothing(first_offset: int, last_offset: int) -> Buffer:
+def empty_batch(first_offset: int, last_offset: int) -> Buffer:
     """A batch without records, which takes up offsets."""
     header = BatchHeader(
         base_offset=first_offset,
@@ -174,7 +174,7 @@ class SegmentsWriter:
     def _skip_to(self, offset: int) -> None:
         while self._next_offset < offset:
             last_offset = min(offset - 1, self._next_offset + RELATIVE_OFFSET_MAX)
-            batch = nothing(self._next_offset, last_offset)
+            batch = empty_batch(self._next_offset, last_offset)
             self._append(batch, read_header(batch))
 
     def _append(self, batch: Buffer, header: BatchHeader) -> None:

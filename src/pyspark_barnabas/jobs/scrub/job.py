@@ -18,7 +18,7 @@ from barnabas.config.config_resource import Resource, ResourceKind
 from barnabas.log.files import LOG_SUFFIX
 from barnabas.wire.errors import KafkaError
 from pyspark_barnabas.jobs.common.client import connected
-from pyspark_barnabas.jobs.common.session import dealt, progress
+from pyspark_barnabas.jobs.common.session import distribute, progress
 from pyspark_barnabas.jobs.scrub.batch_checks import Finding, Scrubbed
 from pyspark_barnabas.jobs.scrub.fetched import scrub_fetched
 from pyspark_barnabas.jobs.scrub.files import scrub_partition
@@ -121,7 +121,7 @@ def scrub(
     if spark is None or dry_run or not wanted:
         return ScrubReport(tuple(wanted), (), dry_run=dry_run)
     cores = int(spark.conf.get("spark.default.parallelism", None) or spark.sparkContext.defaultParallelism)
-    tasks = dealt(wanted, lambda each: each.size_bytes, _TASKS_PER_CORE * cores)
+    tasks = distribute(wanted, lambda each: each.size_bytes, _TASKS_PER_CORE * cores)
     work = partial(_scrub_tasks, tasks, parsed, allow_gaps)
     frame = spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(work, _ROWS_DDL)
     with progress(spark, "scrubbing"):

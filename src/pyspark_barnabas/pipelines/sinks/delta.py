@@ -111,7 +111,9 @@ def _check_fit(table: DeltaTable, schema: Schema, partition_by: tuple[str, ...])
     there = {field.name: field.type for field in table.schema().fields}
     given = {field.name: field.type for field in schema.fields}
     if there != given:
-        raise FlowError(f"the rows have the columns {_told(given)}; the table has {_told(there)}")
+        raise FlowError(
+            f"the rows have the columns {_format_columns(given)}; the table has {_format_columns(there)}"
+        )
     partitioned = tuple(table.metadata().partition_columns)
     if partitioned != partition_by:
         raise FlowError(
@@ -119,7 +121,7 @@ def _check_fit(table: DeltaTable, schema: Schema, partition_by: tuple[str, ...])
         )
 
 
-def _told(columns: dict[str, Any]) -> str:
+def _format_columns(columns: dict[str, Any]) -> str:
     return ", ".join(f"{name} {json.loads(kind.to_json())}" for name, kind in columns.items())
 
 

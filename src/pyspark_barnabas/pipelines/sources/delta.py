@@ -108,7 +108,7 @@ class _DeltaStream(STREAM_READER_BASES):  # type: ignore[misc]
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
         """Tasks of about as many bytes."""
         files = between(self._table, DeltaOffset(**start), DeltaOffset(**end), self._changes)
-        return [_Files(each) for each in shared_out(files, _TASK_BYTES)]
+        return [_Files(each) for each in split_into_tasks(files, _TASK_BYTES)]
 
     def read(self, partition: _Files) -> Iterator[pa.RecordBatch]:
         """The rows of a task's files."""
@@ -122,7 +122,7 @@ class _DeltaStream(STREAM_READER_BASES):  # type: ignore[misc]
         """Nothing is open."""
 
 
-def shared_out(files: Iterable[AddedFile], size_bytes: int) -> list[list[AddedFile]]:
+def split_into_tasks(files: Iterable[AddedFile], size_bytes: int) -> list[list[AddedFile]]:
     """Files in their order, each share but the last of at least so many bytes."""
     shares: list[list[AddedFile]] = []
     size = size_bytes

@@ -178,5 +178,5 @@ async def test_a_reassignment_that_takes_too_long_may_still_begin(tmp_path: Path
         assert codes_of(response) == ["REQUEST_TIMED_OUT"]
         assert (await node.ask(ListPartitionReassignmentsRequest())).topics == []
         node.store.let_go()
-        await node.node.metadata.reached(node.store.revision + 1)
+        await node.node.metadata.wait_for_revision(node.store.revision + 1)
         assert len((await node.ask(ListPartitionReassignmentsRequest())).topics) == 1

@@ -52,7 +52,9 @@ async def replicate(node: RunningNode, *topics: str) -> None:
 
 async def shrink(node: RunningNode, topic: str, state: PartitionRegistration) -> None:
     key = partition_key(node.topic_id(topic), 0)
-    await node.node.metadata.reached(await node.store.commit({}, (PARTITION_STATES.put(key, state),)))
+    await node.node.metadata.wait_for_revision(
+        await node.store.commit({}, (PARTITION_STATES.put(key, state),))
+    )
 
 
 @in_virtual_time

@@ -45,7 +45,7 @@ async def prepare(node: RunningNode) -> None:
     await node.create(*(new_topic(name, 2, configs=configs) for name, configs in TOPICS.items()))
     key = partition_key(node.topic_id("elsewhere"), 0)
     change = PARTITION_STATES.put(key, PartitionRegistration(2, 1, (2,)))
-    await node.node.metadata.reached(await node.store.commit({}, (change,)))
+    await node.node.metadata.wait_for_revision(await node.store.commit({}, (change,)))
 
 
 @pytest.fixture(scope="module")

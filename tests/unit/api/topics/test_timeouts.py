@@ -48,7 +48,7 @@ def test_what_takes_too_long_is_done_later(
             assert await topics(node) == {"t": 1}
             revision = node.store.revision
             node.store.let_go()
-            await node.node.metadata.reached(revision + 1)
+            await node.node.metadata.wait_for_revision(revision + 1)
             assert await topics(node) == after
 
     scenario()

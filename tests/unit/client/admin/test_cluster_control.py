@@ -39,18 +39,18 @@ REFUSED = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 
 def test_partitions_are_sent_by_topic() -> None:
     places = [TopicPartition("a", 0), TopicPartition("b", 2), TopicPartition("a", 1)]
-    request = cluster_control.electing(ElectionType.UNCLEAN, places, 5)
+    request = cluster_control.elect_leaders_request(ElectionType.UNCLEAN, places, 5)
     assert [(each.topic, each.partitions) for each in request.topic_partitions or []] == [
         ("a", [0, 1]),
         ("b", [2]),
     ]
     assert (request.election_type, request.timeout_ms) == (1, 5)
-    assert cluster_control.electing(ElectionType.PREFERRED, None, 5).topic_partitions is None
+    assert cluster_control.elect_leaders_request(ElectionType.PREFERRED, None, 5).topic_partitions is None
 
 
 def test_each_elected_partition_has_its_outcome() -> None:
     results = [PartitionResult(0), PartitionResult(1, ErrorCode.ELECTION_NOT_NEEDED, "why")]
-    outcomes = cluster_control.elected(
+    outcomes = cluster_control.parse_elect_leaders_response(
         ElectLeadersResponse(replica_election_results=[ReplicaElectionResult("a", results)])
     )
     assert outcomes[TopicPartition("a", 0)] is None
@@ -77,7 +77,9 @@ def test_each_moved_partition_has_its_outcome() -> None:
 
 def test_moves_are_told_by_partition() -> None:
     topics = [OngoingTopicReassignment("a", [OngoingPartitionReassignment(1, [2, 1], [2], [1])])]
-    moves = cluster_control.moving(ListPartitionReassignmentsResponse(topics=topics))
+    moves = cluster_control.parse_list_reassignments_response(
+        ListPartitionReassignmentsResponse(topics=topics)
+    )
     assert moves == {TopicPartition("a", 1): Reassignment((2, 1), (2,), (1,))}
 
 
@@ -116,9 +118,11 @@ def test_the_quorum_is_told_with_addresses_where_they_are_known() -> None:
 @pytest.mark.parametrize(
     "read",
     [
-        lambda: cluster_control.elected(ElectLeadersResponse(error_code=REFUSED)),
+        lambda: cluster_control.parse_elect_leaders_response(ElectLeadersResponse(error_code=REFUSED)),
         lambda: cluster_control.reassigned(AlterPartitionReassignmentsResponse(error_code=REFUSED)),
-        lambda: cluster_control.moving(ListPartitionReassignmentsResponse(error_code=REFUSED)),
+        lambda: cluster_control.parse_list_reassignments_response(
+            ListPartitionReassignmentsResponse(error_code=REFUSED)
+        ),
         lambda: cluster_control.features_in(ApiVersionsResponse(error_code=REFUSED)),
         lambda: cluster_control.quorum_in(DescribeQuorumResponse(error_code=REFUSED)),
     ],

@@ -245,11 +245,11 @@ def test_a_deleted_topic_takes_its_offsets_with_it() -> None:
     log.commit({"t": {0: 1}}, "other")
     log.commit_in_transaction(7, {"t": {0: 2}})
     after = without(before, "t")
-    log.do(lambda step, pending: log.manager.follow(step, before, after))
+    log.do(lambda step, pending: log.manager.on_metadata_update(step, before, after))
     log.end(7, commit=True)
     assert log.fetch() == {("tt", 0): 1}
     assert log.fetch("other") == {}
-    log.do(lambda step, pending: log.manager.follow(step, after, after))
+    log.do(lambda step, pending: log.manager.on_metadata_update(step, after, after))
     assert log.last.records == []
 
 
@@ -260,7 +260,7 @@ def test_offsets_of_a_later_topic_of_the_same_name_stay() -> None:
     log.image = with_topics(gone, new_topic("first"), new_topic("t"))
     assert log.image.topics["t"].topic_id != before.topics["t"].topic_id
     log.commit({"t": {0: 5}})
-    log.do(lambda step, pending: log.manager.follow(step, before, gone))
+    log.do(lambda step, pending: log.manager.on_metadata_update(step, before, gone))
     assert log.fetch() == {("t", 0): 5}
 
 
@@ -269,12 +269,12 @@ def test_offsets_go_when_their_topic_goes_to_the_trash_and_not_when_it_leaves_it
     log = OffsetLog(before)
     log.commit({"t": {0: 5}})
     gone = replayed(before, decide_delete(before, [TopicToDelete("t")], trash=TrashEntry(0, "User:alice")))
-    log.do(lambda step, pending: log.manager.follow(step, before, gone))
+    log.do(lambda step, pending: log.manager.on_metadata_update(step, before, gone))
     assert log.fetch() == {}
     log.image = with_topics(gone, new_topic("first"), new_topic("t"))
     log.commit({"t": {0: 7}})
     purged = replayed(log.image, decide_purge(log.image, [TrashedTopicRequest("t")]))
-    log.do(lambda step, pending: log.manager.follow(step, log.image, purged))
+    log.do(lambda step, pending: log.manager.on_metadata_update(step, log.image, purged))
     assert log.fetch() == {("t", 0): 7}
 
 

@@ -24,27 +24,27 @@ def test_the_records_of_an_aborted_transaction_go_and_its_marker_with_the_next_p
     first = CleanedTransactionMetadata([aborted(0)])
     assert first.is_aborted(data(0))
     assert not first.is_aborted(data(1, producer_id=8))
-    assert not first.is_spent(marker(2), ControlType.ABORT)
+    assert not first.can_discard(marker(2), ControlType.ABORT)
     assert first.take_retained() == [aborted(0)]
     assert first.take_retained() == []
-    assert CleanedTransactionMetadata([aborted(0)]).is_spent(marker(2), ControlType.ABORT)
+    assert CleanedTransactionMetadata([aborted(0)]).can_discard(marker(2), ControlType.ABORT)
 
 
 def test_a_commit_marker_may_go_once_no_batch_of_its_transaction_is_left() -> None:
     transactions = CleanedTransactionMetadata([])
     assert not transactions.is_aborted(data(0))
-    assert not transactions.is_spent(marker(1), ControlType.COMMIT)
-    assert transactions.is_spent(marker(2), ControlType.COMMIT)
+    assert not transactions.can_discard(marker(1), ControlType.COMMIT)
+    assert transactions.can_discard(marker(2), ControlType.COMMIT)
 
 
 def test_transactions_of_one_producer_follow_each_other() -> None:
     transactions = CleanedTransactionMetadata([aborted(4), aborted(0)])
     assert transactions.is_aborted(data(0))
-    assert not transactions.is_spent(marker(1), ControlType.ABORT)
+    assert not transactions.can_discard(marker(1), ControlType.ABORT)
     assert not transactions.is_aborted(data(2))
-    assert not transactions.is_spent(marker(3), ControlType.COMMIT)
+    assert not transactions.can_discard(marker(3), ControlType.COMMIT)
     assert transactions.is_aborted(data(4))
-    assert not transactions.is_spent(marker(5), ControlType.ABORT)
+    assert not transactions.can_discard(marker(5), ControlType.ABORT)
     assert transactions.take_retained() == [aborted(0), aborted(4)]
 
 
@@ -55,5 +55,5 @@ def test_records_outside_of_transactions_are_nobodys() -> None:
 
 def test_an_emptied_control_batch_may_go_and_one_of_another_type_stays() -> None:
     transactions = CleanedTransactionMetadata([])
-    assert transactions.is_spent(marker(0), None)
-    assert not transactions.is_spent(marker(1), ControlType.LEADER_CHANGE)
+    assert transactions.can_discard(marker(0), None)
+    assert not transactions.can_discard(marker(1), ControlType.LEADER_CHANGE)

@@ -94,7 +94,7 @@ async def test_every_log_that_is_due_is_compacted_and_written_down(
         assert (statistics["cleaned_count"], statistics["uncleanable"]) == (2, {})
         assert (statistics["failures_count"], statistics["max_overdue_ms"]) == (0, 0)
         clock.advance(70)
-        assert the.cleaner.unlooked_ms == 70
+        assert the.cleaner.time_since_last_check_ms == 70
 
 
 @pytest.mark.parametrize(("many_count", "entry_bytes"), [(1, SLOT_BYTES), (100, ENTRY_BYTES)])

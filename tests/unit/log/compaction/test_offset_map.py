@@ -84,8 +84,8 @@ def test_only_some_rows_are_put_and_only_from_an_offset_on(make: MakeMap) -> Non
 def test_what_has_no_key_is_passed_over_and_never_goes_back(make: MakeMap) -> None:
     offsets = make(10)
     assert offsets.latest_offset == -1
-    offsets.pass_over(5)
-    offsets.pass_over(3)
+    offsets.update_latest_offset(5)
+    offsets.update_latest_offset(3)
     assert offsets.latest_offset == 5
 
 

@@ -209,12 +209,12 @@ def test_an_ended_transaction_is_unstable_until_its_marker_is_replicated(
     append(states, header(0, offset=6, producer_id=10, transactional=True))
     states.end_transaction(marker(), 7)
     assert states.first_unstable_offset == 5
-    states.replicated(7)
+    states.on_high_watermark_updated(7)
     assert states.first_unstable_offset == 5
-    states.replicated(8)
+    states.on_high_watermark_updated(8)
     assert states.first_unstable_offset == 6
     states.end_transaction(marker(producer_id=10), 8)
-    states.replicated(9)
+    states.on_high_watermark_updated(9)
     assert states.first_unstable_offset is None
 
 

@@ -81,7 +81,7 @@ class Login:
 def test_versions_then_handshake_then_tokens_log_in() -> None:
     login = Login()
     login.arrives(API_VERSIONS)
-    login.machine.told_versions()
+    login.machine.on_api_versions_answered()
     assert login.handshake() is ErrorCode.NONE
     assert login.authenticate(b"alice") == (b"and?", 0)
     assert not login.machine.is_complete
@@ -132,7 +132,7 @@ def test_nothing_else_may_come_first_and_gets_no_answer(api_key: int) -> None:
 @pytest.mark.parametrize("api_key", [PRODUCE, API_VERSIONS])
 def test_after_the_versions_only_a_handshake_may_come(api_key: int) -> None:
     login = Login()
-    login.machine.told_versions()
+    login.machine.on_api_versions_answered()
     with pytest.raises(SaslAuthenticationError, match="SaslHandshake is due"):
         login.arrives(api_key)
 

@@ -42,10 +42,10 @@ def test_former_values_go_with_the_retention_of_the_audit(
         async with running_node(tmp_path, audited=True, **settings) as running:
             await change_twice(running)
             running.clock.advance(RETENTION_MS)
-            await forgetting(running).forget()
+            await forgetting(running).expire_history()
             assert len(running.node.image.former_values) == 1
             running.clock.advance(1)
-            await forgetting(running).forget()
+            await forgetting(running).expire_history()
             assert len(running.node.image.former_values) == kept_count
 
     scenario()
@@ -56,7 +56,7 @@ async def test_where_no_history_is_kept_nothing_is_forgotten(tmp_path: Path) -> 
     async with running_node(tmp_path) as running:
         await change_twice(running)
         before = running.store.revision
-        await forgetting(running).forget()
+        await forgetting(running).expire_history()
         assert running.store.revision == before
         assert history_start(running.node.image) is None
 

@@ -64,7 +64,7 @@ async def test_old_segments_are_let_go_and_their_files_follow_after_the_delay(tm
         produce(node, "t", b"a", b"b")
         produce(node, "kept", b"a")
         node.clock.advance(1001)
-        await keeper.retain()
+        await keeper.delete_old_segments()
         assert node.partition("t").log.log_start_offset == 2
         assert node.partition("kept").log.log_start_offset == 0
         doomed = [log_file(0, ".deleted"), log_file(1, ".deleted"), log_file(2)]
@@ -106,7 +106,7 @@ async def test_a_file_that_cannot_be_removed_is_tried_again_and_holds_up_nothing
         await node.create(new_topic("t", configs={"retention.ms": "1000"}))
         produce(node, "t", b"a", b"b")
         node.clock.advance(1001)
-        await keeper.retain()
+        await keeper.delete_old_segments()
         stuck = tmp_path / "t-0" / log_file(0, ".deleted")
         stuck.unlink()
         stuck.mkdir()  # which no unlink removes
@@ -131,10 +131,10 @@ async def test_what_is_only_compacted_is_kept_but_for_deleted_records(tmp_path: 
         await node.create(new_topic("t", configs=configs))
         produce(node, "t", b"a", b"b", key=b"k")
         node.clock.advance(10_000)
-        await keeper.retain()
+        await keeper.delete_old_segments()
         assert files_of(tmp_path, "t") == [log_file(offset) for offset in range(3)]
         node.partition("t").delete_records(1)
-        await keeper.retain()
+        await keeper.delete_old_segments()
         assert files_of(tmp_path, "t") == [log_file(0, ".deleted"), log_file(1), log_file(2)]
 
 
@@ -150,7 +150,7 @@ async def test_a_disk_that_fails_holds_up_no_retention_on_another(
         node.clock.advance(1001)
         first, second = (node.partition(topic).log for topic in ("first", "second"))
         monkeypatch.setattr(first, "_delete_first", broken)
-        await keeper.retain()
+        await keeper.delete_old_segments()
         assert "Input/output error" in str(first.failure)
         assert second.log_start_offset == 2
 

@@ -10,7 +10,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from pyspark_barnabas.pipelines.declaration import Changes
 from pyspark_barnabas.pipelines.failures import FlowError
-from pyspark_barnabas.pipelines.sources.delta import rows_of, shared_out
+from pyspark_barnabas.pipelines.sources.delta import rows_of, split_into_tasks
 from pyspark_barnabas.pipelines.sources.delta_log import (
     AddedFile,
     DeltaOffset,
@@ -110,6 +110,6 @@ def test_what_this_reader_does_not_understand_is_refused(tmp_path: Path) -> None
 
 def test_small_files_share_a_task() -> None:
     files = [AddedFile(str(size), size, {}) for size in (10, 5, 3, 12, 1)]
-    shares = [[file.size_bytes for file in share] for share in shared_out(files, 12)]
+    shares = [[file.size_bytes for file in share] for share in split_into_tasks(files, 12)]
     assert shares == [[10, 5], [3, 12], [1]]
-    assert shared_out([], 12) == []
+    assert split_into_tasks([], 12) == []

@@ -35,9 +35,9 @@ def test_a_status_is_read_as_it_was_written(tmp_path: Path) -> None:
 def test_one_run_at_a_time_has_the_directory(tmp_path: Path) -> None:
     state = StateDirectory(tmp_path)
     assert not state.is_held()
-    with state.held():
+    with state.locked():
         assert state.is_held()
-        with pytest.raises(PipelineRuns, match="runs already"), StateDirectory(tmp_path).held():
+        with pytest.raises(PipelineRuns, match="runs already"), StateDirectory(tmp_path).locked():
             pass
     assert not state.is_held()
 
@@ -47,7 +47,7 @@ def test_a_flow_whose_run_is_gone_was_killed(tmp_path: Path) -> None:
     place.write_text(FILE)
     pipeline = read_pipeline(place)
     state = StateDirectory(pipeline.state)
-    with state.held():
+    with state.locked():
         state.write_status(FlowStatus("one", FlowState.RUNNING))
         assert [each.state for each in pipeline_status(pipeline)] == [FlowState.RUNNING]
     assert [each.state for each in pipeline_status(pipeline)] == [FlowState.KILLED]

@@ -14,7 +14,7 @@ from types import ModuleType
 
 import pytest
 
-from pyspark_barnabas.runtime.broken_pipe import end_quietly
+from pyspark_barnabas.runtime.broken_pipe import suppress_broken_pipe
 from pyspark_barnabas.runtime.gc_freeze import REUSED
 
 ENDS_WITHIN_S = 60
@@ -78,12 +78,12 @@ def test_a_process_that_is_no_worker_is_left_as_it_is(environment: dict[str, str
     main = ModuleType("__main__")
     main.__spec__ = None if name is None else ModuleSpec(name, None)
     vars(main)["worker"] = "somebody else's"
-    end_quietly(environment, main)
+    suppress_broken_pipe(environment, main)
     assert vars(main)["worker"] == "somebody else's"
 
 
 def test_a_daemon_without_what_is_wrapped_is_left_as_it_is() -> None:
     main = ModuleType("__main__")
     main.__spec__ = ModuleSpec("pyspark.daemon", None)
-    end_quietly({REUSED: "1"}, main)
+    suppress_broken_pipe({REUSED: "1"}, main)
     assert "worker" not in vars(main)

@@ -7,7 +7,7 @@ import pytest
 
 from pyspark_barnabas import DefaultSource
 from pyspark_barnabas.runtime import gc_freeze as lasting
-from pyspark_barnabas.runtime.gc_freeze import REUSED, spare_what_lasts
+from pyspark_barnabas.runtime.gc_freeze import REUSED, freeze_long_lived_objects
 
 
 @pytest.fixture(autouse=True)
@@ -19,19 +19,19 @@ def _thawed() -> Iterator[None]:
 
 
 def test_a_worker_spares_what_it_has_after_its_first_task() -> None:
-    spare_what_lasts({REUSED: "1"})
+    freeze_long_lived_objects({REUSED: "1"})
     assert gc.get_freeze_count() > 0
 
 
 def test_later_tasks_spare_nothing_more() -> None:
-    spare_what_lasts({REUSED: "1"})
+    freeze_long_lived_objects({REUSED: "1"})
     gc.unfreeze()
-    spare_what_lasts({REUSED: "1"})
+    freeze_long_lived_objects({REUSED: "1"})
     assert gc.get_freeze_count() == 0
 
 
 def test_a_process_of_somebody_else_is_left_as_it_is() -> None:
-    spare_what_lasts({})
+    freeze_long_lived_objects({})
     assert gc.get_freeze_count() == 0
 
 

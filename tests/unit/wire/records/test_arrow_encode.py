@@ -161,5 +161,5 @@ def test_more_than_one_buffer_of_batches_is_written() -> None:
 def test_without_numba_plain_python_writes() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(arrow_encode, "find_spec", lambda name: None)
-        assert arrow_encode._quickest.__wrapped__() is arrow_encode_plain.encoder
-    assert arrow_encode._quickest() is arrow_encode_numba.encoder
+        assert arrow_encode._select_backend.__wrapped__() is arrow_encode_plain.encoder
+    assert arrow_encode._select_backend() is arrow_encode_numba.encoder
