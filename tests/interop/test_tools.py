@@ -24,7 +24,7 @@ class Run:
     def __call__(self, name: str, *arguments: str | Path) -> str:
         return tool(name, "--bootstrap-server", self._bootstrap, *arguments).stdout
 
-    def offline_on_error(self, name: str, *arguments: str | Path) -> str:
+    def failing(self, name: str, *arguments: str | Path) -> str:
         """Everything that a run printed which must fail."""
         done = tool(name, "--bootstrap-server", self._bootstrap, *arguments, check=False)
         assert done.returncode != 0
@@ -56,16 +56,16 @@ def test_kafka_topics_creates_describes_alters_lists_and_deletes(run: Run, absen
 
 
 def test_kafka_topics_says_that_a_topic_exists(run: Run, topic: str) -> None:
-    assert "TopicExistsException" in run.offline_on_error("kafka-topics", "--create", "--topic", topic)
+    assert "TopicExistsException" in run.failing("kafka-topics", "--create", "--topic", topic)
     assert run("kafka-topics", "--create", "--if-not-exists", "--topic", topic) == ""
 
 
 def test_kafka_topics_says_that_a_topic_is_unknown(run: Run, absent: str) -> None:
-    assert absent in run.offline_on_error("kafka-topics", "--describe", "--topic", absent)
+    assert absent in run.failing("kafka-topics", "--describe", "--topic", absent)
 
 
 def test_kafka_topics_says_which_config_is_bad(run: Run, absent: str) -> None:
-    printed = run.offline_on_error(
+    printed = run.failing(
         "kafka-topics", "--create", "--topic", absent, "--config", "retention.ms=soon"
     )
     assert "retention.ms" in printed
