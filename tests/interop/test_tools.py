@@ -65,9 +65,7 @@ def test_kafka_topics_says_that_a_topic_is_unknown(run: Run, absent: str) -> Non
 
 
 def test_kafka_topics_says_which_config_is_bad(run: Run, absent: str) -> None:
-    printed = run.failing(
-        "kafka-topics", "--create", "--topic", absent, "--config", "retention.ms=soon"
-    )
+    printed = run.failing("kafka-topics", "--create", "--topic", absent, "--config", "retention.ms=soon")
     assert "retention.ms" in printed
 
 

@@ -76,7 +76,7 @@ async def record_refusals(context: RequestContext, request: Any, response: objec
     try:
         await context.node.metadata.remark(context.actor, refusals, warnings, differences)
     except KafkaError as error:  # the answer is right all the same
-        _log.error("the audit cannot tell of a request", api=context.api.name, why=error.message)
+        _log.error("cannot write an audit record", api=context.api.name, why=error.message)
 
 
 def refusals_of(context: RequestContext, request: Any, response: object) -> list[Refusal]:

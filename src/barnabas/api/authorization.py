@@ -122,7 +122,7 @@ def denied(
 
 
 def authorization_error(operation: AclOperation, resource_type: ResourceType, name: str) -> KafkaError:
-    """What a principal is told that may not."""
+    """Return the error for a principal that lacks the permission."""
     what = "the cluster" if resource_type is ResourceType.CLUSTER else f"{_words(resource_type)} '{name}'"
     if needs_cluster_alter(operation, resource_type, name):
         what += f" and {AclOperation.ALTER.name} on the cluster"

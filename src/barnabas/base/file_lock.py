@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 class Locked(Exception):
-    """Somebody else holds the file."""
+    """Raised when another process holds the lock."""
 
 
 class FileLock:

@@ -14,7 +14,7 @@ ResultT = TypeVar("ResultT")
 _SHOWN_CHARACTERS_MAX = 60
 _YAML = "tag:yaml.org,2002:"
 
-_NO_TEXT = "has half a character: YAML's \\ud800 to \\udfff are none by themselves"
+_NO_TEXT = "contains an unpaired surrogate (\\ud800 to \\udfff)"
 
 #: No state or rule has so many levels.
 _DEPTH_MAX = 50

@@ -51,7 +51,10 @@ Transactions = Annotated[
     ),
 ]
 Tokens = Annotated[Names, typer.Option("--delegation-token", metavar="NAME", help="A delegation token.")]
-Users = Annotated[Names, typer.Option("--user", metavar="NAME", help="A user whose tokens are meant.")]
+Users = Annotated[
+    Names,
+    typer.Option("--user", metavar="NAME", help="User whose delegation tokens may be created or described."),
+]
 OnCluster = Annotated[bool, typer.Option("--cluster", help="The cluster itself.")]
 Operations = Annotated[
     list[AclOperationArg] | None,
@@ -69,7 +72,7 @@ Principals = Annotated[
 ]
 Hosts = Annotated[Names, typer.Option("--host", metavar="ADDRESS", help="From where; may be repeated.")]
 Prefixed = Annotated[bool, typer.Option("--prefixed", help="Names are prefixes.")]
-Deny = Annotated[bool, typer.Option("--deny", help="Forbid, which beats whatever allows.")]
+Deny = Annotated[bool, typer.Option("--deny", help="Add DENY ACLs instead of ALLOW; DENY takes precedence.")]
 
 
 @app.command("list")
@@ -84,11 +87,12 @@ def list_acls(
     cluster: OnCluster = False,
     principal: Principals = None,
     exact: Annotated[
-        bool, typer.Option("--exact", help="Not what applies to the name by '*' or by a prefix, too.")
+        bool,
+        typer.Option("--exact", help="Only ACLs on exactly this name, without wildcard and prefixed ones."),
     ] = False,
     unused: Annotated[
         bool,
-        typer.Option("--unused", help="Only those that have decided nothing since brokers were started."),
+        typer.Option("--unused", help="Only ACLs that no broker has used since it started."),
     ] = False,
     as_json: Json = False,
 ) -> None:

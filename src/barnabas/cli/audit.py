@@ -33,7 +33,11 @@ def audit(
     ] = None,
     since: Annotated[
         str | None,
-        typer.Option("--since", metavar="TIME", help="From 2026-01-31T09:30, 1767225600000 or 10m ago on."),
+        typer.Option(
+            "--since",
+            metavar="TIME",
+            help="Only events since this time: 2026-01-31T09:30, 1767225600000 or 10m.",
+        ),
     ] = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Wait for more.")] = False,
     as_json: Json = False,
@@ -58,7 +62,8 @@ def history(
     ],
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
     at: Annotated[
-        int | None, typer.Option("--at", metavar="REVISION", min=0, help="What it was like then.")
+        int | None,
+        typer.Option("--at", metavar="REVISION", min=0, help="Show the resource as of this revision."),
     ] = None,
     since: Annotated[
         int | None, typer.Option("--since", metavar="REVISION", min=0, help="What is different from then.")

@@ -29,7 +29,7 @@ Broker = Annotated[
 def list_brokers(
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
     fenced: Annotated[
-        bool, typer.Option("--fenced", help="Those that do not serve at present, too (Kafka 4.0 and later).")
+        bool, typer.Option("--fenced", help="Include fenced brokers (Kafka 4.0 and later).")
     ] = False,
     as_json: Json = False,
 ) -> None:

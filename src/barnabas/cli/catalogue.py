@@ -248,4 +248,4 @@ def needed(entry: Entry) -> str:
     if not entry.needs:
         return ""
     words = [need.replace(" ", " on the ", 1) for need in entry.needs]
-    return f"\n\nNeeds, where there are ACLs: {', '.join(words)}."
+    return f"\n\nRequired ACLs: {', '.join(words)}."

@@ -45,8 +45,6 @@ complete --command barnabas --no-files --arguments "(__barnabas_complete get-arg
 
 
 class Shell(StrEnum):
-    """For which there is a script."""
-
     BASH = "bash"
     ZSH = "zsh"
     FISH = "fish"

@@ -37,7 +37,7 @@ Name = Annotated[
         autocompletion=candidates.config_names,
     ),
 ]
-Dry = Annotated[bool, typer.Option("--validate-only", help="Only find out whether it could be done.")]
+Dry = Annotated[bool, typer.Option("--validate-only", help="Validate the request without applying it.")]
 
 
 @app.command("list")
@@ -140,7 +140,7 @@ def replace_configs(
         list[str] | None,
         typer.Argument(
             metavar="[KEY=VALUE]...",
-            help="All that is to be set; without any, nothing is.",
+            help="Complete new set of configs; every config not listed is reset to its default.",
             autocompletion=candidates.config_settings,
         ),
     ] = None,

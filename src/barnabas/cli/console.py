@@ -15,7 +15,9 @@ def console(
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
     listen: Annotated[
         str,
-        typer.Option("--listen", "-l", metavar="HOST:PORT", help="Where browsers find it; port 0 is any."),
+        typer.Option(
+            "--listen", "-l", metavar="HOST:PORT", help="Address to listen on; port 0 picks a free port."
+        ),
     ] = LISTEN_DEFAULT,
     read_only: Annotated[bool, typer.Option("--read-only", help="Let nobody change anything.")] = False,
     host: Annotated[

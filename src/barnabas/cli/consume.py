@@ -22,10 +22,11 @@ def consume(
     ],
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
     from_beginning: Annotated[
-        bool, typer.Option("--from-beginning", help="Not only what comes now.")
+        bool, typer.Option("--from-beginning", help="Start at the beginning of each partition.")
     ] = False,
     offset: Annotated[
-        int | None, typer.Option("--offset", "-o", help="Begin there; -10: ten before the end.")
+        int | None,
+        typer.Option("--offset", "-o", help="Start at this offset; -10 starts ten records before the end."),
     ] = None,
     since: Annotated[
         str | None,
@@ -34,10 +35,13 @@ def consume(
     partition: Annotated[
         list[int] | None, typer.Option("--partition", "-p", min=0, help="Only this one; may be repeated.")
     ] = None,
-    count: Annotated[int | None, typer.Option("--count", "-c", min=1, help="End after so many.")] = None,
+    count: Annotated[
+        int | None, typer.Option("--count", "-c", min=1, help="Exit after this many records.")
+    ] = None,
     exit_at_end: Annotated[bool, typer.Option("--exit-at-end", "-e", help="Do not wait for more.")] = False,
     committed: Annotated[
-        bool, typer.Option("--committed", help="Nothing of transactions that are open or were aborted.")
+        bool,
+        typer.Option("--committed", help="Read committed records only (isolation.level=read_committed)."),
     ] = False,
     form: Annotated[str | None, typer.Option("--format", "-f", metavar="FORMAT", help=FORMAT_HELP)] = None,
     as_json: Json = False,

@@ -68,7 +68,11 @@ Parts = Annotated[
 ]
 Renewed = Annotated[
     list[str] | None,
-    typer.Option("--renew-password", metavar="USER", help="Set it again, though nobody can compare it."),
+    typer.Option(
+        "--renew-password",
+        metavar="USER",
+        help="Set this user's password again, as passwords cannot be compared.",
+    ),
 ]
 
 
@@ -124,10 +128,11 @@ def apply(
     renew_password: Renewed = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     allow_destroy: Annotated[
-        bool, typer.Option("--allow-destroy", help="Do what cannot be undone, too.")
+        bool, typer.Option("--allow-destroy", help="Also apply destructive changes.")
     ] = False,
     allow_lockout: Annotated[
-        bool, typer.Option("--allow-lockout", help="Give up the own right to ALTER the cluster, too.")
+        bool,
+        typer.Option("--allow-lockout", help="Also apply changes that take your own ALTER permission away."),
     ] = False,
     as_json: Json = False,
 ) -> None:
@@ -155,7 +160,7 @@ def drift(
     section: Parts = None,
     watch: Annotated[
         bool,
-        typer.Option("--watch", "-w", help="A line of JSON for all that comes or goes, until it is ended."),
+        typer.Option("--watch", "-w", help="Keep running and print one JSON line per change in drift."),
     ] = False,
     interval: Annotated[float, typer.Option("--interval", min=0.1, help="Seconds between two looks.")] = 30.0,
     as_json: Json = False,

@@ -41,8 +41,8 @@ _HINTS = {
     "RESOURCE_NOT_FOUND": "'barnabas users list' shows what there is",
     "UNSUPPORTED_VERSION": "'barnabas brokers api-versions' shows what the broker serves",
     "INVALID_CONFIG": "'barnabas configs get --all' shows the keys that there are and their values",
-    "TOPIC_AUTHORIZATION_FAILED": "have it allowed by 'barnabas acls add', or log in as somebody who may",
-    "GROUP_AUTHORIZATION_FAILED": "have it allowed by 'barnabas acls add', or log in as somebody who may",
+    "TOPIC_AUTHORIZATION_FAILED": "ask for the ACL ('barnabas acls add'), or log in as a user who has it",
+    "GROUP_AUTHORIZATION_FAILED": "ask for the ACL ('barnabas acls add'), or log in as a user who has it",
     "GROUP_ID_NOT_FOUND": "'barnabas groups list' shows what there is",
     "TRANSACTIONAL_ID_NOT_FOUND": "'barnabas transactions list' shows what there is",
     "NON_EMPTY_GROUP": "stop its members first, 'barnabas groups describe' shows them",
@@ -57,7 +57,7 @@ _HINTS = {
 _HINT_UNREACHABLE = "start a broker with 'barnabas serve', or name another one with --bootstrap HOST:PORT"
 _HINT_LOST = "if that listener asks for a login, say as whom with --command-config FILE"
 _HINT_NOT_KAFKA = "see whether the port is that of a Kafka listener, and one without TLS"
-_HINT_TIMED_OUT = "the broker may have acted all the same: look before you try again"
+_HINT_TIMED_OUT = "the broker may have processed the request; check before retrying"
 
 #: Exit codes by the names of Kafka's errors; all others count as failed.
 _EXIT_CODES = {
@@ -209,7 +209,7 @@ def _sentence(error: Exception) -> str:
 
 
 def classify_error(error: Exception) -> ErrorReport:
-    """What an error comes to, whatever the command."""
+    """Map an exception to an exit code, an error kind and a hint."""
     if isinstance(error, CommandError):
         return ErrorReport(error.exit_code, error.kind, error.hint)
     if is_kafka_error(error):

@@ -42,7 +42,8 @@ def set_features(
     ],
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
     downgrade: Annotated[
-        Downgrade | None, typer.Option("--downgrade", help="Let levels go down; unsafe: whatever is lost.")
+        Downgrade | None,
+        typer.Option("--downgrade", help="Allow downgrades; 'unsafe': those that lose metadata, too."),
     ] = None,
     validate_only: Annotated[
         bool, typer.Option("--validate-only", help="Only find out whether it could be done.")

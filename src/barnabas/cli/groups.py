@@ -90,7 +90,7 @@ def reset_offsets(
     to_earliest: Annotated[bool, typer.Option("--to-earliest", help="Where each partition begins.")] = False,
     to_latest: Annotated[bool, typer.Option("--to-latest", help="Where each partition ends.")] = False,
     to_offset: Annotated[
-        int | None, typer.Option("--to-offset", min=0, help="This offset, or the nearest that there is.")
+        int | None, typer.Option("--to-offset", min=0, help="This offset, clamped to the range of the log.")
     ] = None,
     to_time: Annotated[
         str | None,

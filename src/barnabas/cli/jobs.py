@@ -60,7 +60,7 @@ def scrub(
             "--bootstrap",
             "-b",
             metavar="HOST:PORT",
-            help="Brokers that tell how far the logs reach; for directories the checkpoints can.",
+            help="Brokers to ask for the end offsets; without it, checkpoint files in the log directories are used.",
         ),
     ] = "",
     topics: Topics = None,
@@ -68,7 +68,7 @@ def scrub(
         Path | None, typer.Option("--report", metavar="DIRECTORY", help="Write the report as Parquet.")
     ] = None,
     allow_gaps: Annotated[
-        bool, typer.Option("--allow-gaps", help="Take missing offsets for the work of a cleaner.")
+        bool, typer.Option("--allow-gaps", help="Treat missing offsets as the result of compaction.")
     ] = False,
     master: Master = "local[*]",
     dry_run: Dry = False,
@@ -216,7 +216,10 @@ def rekey(
     groups: Annotated[
         list[str] | None,
         typer.Option(
-            "--group", "-g", metavar="GROUP", help="Whom to cut over; else all that read the old topic."
+            "--group",
+            "-g",
+            metavar="GROUP",
+            help="Consumer group to cut over (default: all with offsets in the topic).",
         ),
     ] = None,
     cut_over: Annotated[
@@ -320,7 +323,8 @@ def restore(
         ),
     ] = None,
     append: Annotated[
-        bool, typer.Option("--append", help="With --map: topics may have records already.")
+        bool,
+        typer.Option("--append", help="With --map: allow restoring into topics that already have records."),
     ] = False,
     option: Annotated[
         list[str] | None,

@@ -51,7 +51,7 @@ def produce(
     compression: Annotated[
         CompressionType, typer.Option("--compression", "-z", help="What batches are compressed with.")
     ] = CompressionType.NONE,
-    acks: Annotated[Acks, typer.Option("--acks", help="Who must have a record.")] = Acks.ALL,
+    acks: Annotated[Acks, typer.Option("--acks", help="Acknowledgments required: 0, 1 or all.")] = Acks.ALL,
     as_json: Json = False,
 ) -> None:
     """Send each line of stdin (or of a file) as a record."""

@@ -29,7 +29,7 @@ def start_reassignments(
         list[str],
         typer.Argument(
             metavar="TOPIC[:PARTITION]=BROKER,...",
-            help="Where a partition, or all of a topic, is to be; the preferred leader first.",
+            help="New replicas of a partition or of a whole topic; the first is the preferred leader.",
             autocompletion=candidates.partitions,
             show_default=False,
         ),

@@ -58,7 +58,7 @@ def create_topics(
         ),
     ] = None,
     if_not_exists: Annotated[
-        bool, typer.Option("--if-not-exists", help="Be content when a topic is there already.")
+        bool, typer.Option("--if-not-exists", help="Do not fail if a topic already exists.")
     ] = False,
     validate_only: Dry = False,
     as_json: Json = False,
@@ -132,7 +132,7 @@ def show_partitions(
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
     unhealthy: Annotated[
         bool,
-        typer.Option("--unhealthy", help="Only those without a leader, or with replicas behind or away."),
+        typer.Option("--unhealthy", help="Only partitions that are offline or under-replicated."),
     ] = False,
     as_json: Json = False,
 ) -> None:

@@ -35,7 +35,7 @@ def list_transactions(
         int, typer.Option("--longer-than-ms", min=-1, help="Only open for more milliseconds than this.")
     ] = -1,
     pattern: Annotated[
-        str | None, typer.Option("--pattern", help="Only ids that this regular expression means.")
+        str | None, typer.Option("--pattern", help="Only ids that match this regular expression.")
     ] = None,
     as_json: Json = False,
 ) -> None:

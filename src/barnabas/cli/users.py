@@ -70,7 +70,7 @@ def add_user(
     ] = None,
     mechanism: Mechanisms = None,
     iterations: Annotated[
-        int, typer.Option("--iterations", min=4096, max=16_384, help="How slow guessing is made.")
+        int, typer.Option("--iterations", min=4096, max=16_384, help="Number of PBKDF2 iterations.")
     ] = 4096,
     as_json: Json = False,
 ) -> None:

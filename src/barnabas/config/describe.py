@@ -47,7 +47,7 @@ class DescribedConfig(NamedTuple):
 
     @property
     def is_default(self) -> bool:
-        """Whether nobody set the value (`is_default` of version 0)."""
+        """Whether the value is the default (`is_default`, version 0)."""
         return self.source is ConfigSource.DEFAULT_CONFIG
 
 

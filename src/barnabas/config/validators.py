@@ -86,7 +86,7 @@ class NonEmpty(NamedTuple):
 
 
 class NonNull(NamedTuple):
-    """Any value, but a value."""
+    """Reject null."""
 
     def check(self, name: str, value: Value) -> None:
         """:raises ConfigError: When there is no value."""

@@ -1,4 +1,4 @@
-"""Something that is dear to ask for, kept for a while: shown as it was, asked for again behind the scenes."""
+"""Cache for an expensive value: serves the stale value and refreshes it in the background."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

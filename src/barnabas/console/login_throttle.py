@@ -39,7 +39,7 @@ class LoginAttempts:
         self._failures["address", address].append(now_ms)
 
     def succeeded(self, user: str, address: str) -> None:
-        """Count a try no more."""
+        """Remove the attempt after a successful login."""
         for key in (("user", user), ("address", address)):
             times = self._failures[key]
             if times:

@@ -41,7 +41,7 @@ class Shard(Protocol):
 
     @property
     def follows_cluster(self) -> bool:
-        """Whether there is anything that topics or group configs could matter to."""
+        """Whether the shard needs metadata updates."""
 
     def on_metadata_update(
         self, step: CoordinatorResult, before: MetadataImage, after: MetadataImage

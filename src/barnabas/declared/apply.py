@@ -35,8 +35,6 @@ _DONE_ALREADY = {
 
 
 class ChangeStatus(enum.StrEnum):
-    """What became of a change."""
-
     DONE = "done"
     FAILED = "failed"
     LEFT = "left"  #: not tried

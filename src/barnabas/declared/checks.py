@@ -32,7 +32,7 @@ _BY_HAND = "set it in the broker's own settings and start it again: no request c
 
 
 def with_diagnostic(change: ResourceChange, *remarks: Remark) -> ResourceChange:
-    """The change with more remarks."""
+    """Return the change with these diagnostics added."""
     return replace(change, remarks=change.remarks + remarks) if remarks else change
 
 

@@ -148,7 +148,7 @@ class _Asking:
         return {name: each for name, each in found.items() if each}
 
     async def _listed(self, kind: ResourceKind) -> set[str]:
-        """None where the broker is older than the question (4.1)."""
+        """Return None if the broker does not support ListConfigResources (before 4.1)."""
         try:
             return {each.name for each in await self.admin.list_config_resources([kind])}
         except KafkaError as error:

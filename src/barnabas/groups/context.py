@@ -20,7 +20,7 @@ Expire: TypeAlias = Callable[[CoordinatorResult, TimerKey], None]
 
 @dataclass(frozen=True, slots=True)
 class GroupCoordinatorContext:
-    """Configuration, cluster state, dice: as they are at the moment. And where all shards count."""
+    """What groups read besides their own state: current config and metadata, the rng, counters of all shards."""
 
     config: Callable[[], BrokerConfig]  #: as it stands now
     image: Callable[[], MetadataImage]  #: cluster state as this node knows it now

@@ -79,7 +79,9 @@ def _fitting(
             return LayeredConfig.of(static, of_broker, of_every_broker)
         except ConfigError as error:
             if error.key not in of_broker and error.key not in of_every_broker:
-                _log.error("dynamic configs do not fit the broker's own and are left out", key=error.key)
+                _log.error(
+                    "ignoring dynamic configs that conflict with the static configuration", key=error.key
+                )
                 return LayeredConfig.of(static)
             _log.error("a dynamic config does not fit the broker's own and is left out", key=error.key)
             of_broker.pop(error.key, None)

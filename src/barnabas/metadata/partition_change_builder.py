@@ -66,7 +66,7 @@ def build_partition_change(
     up: Collection[int],
     election: Election = Election.ONLINE,
 ) -> PartitionRegistration:
-    """`wanted` with its reassignment completed if it can be, and with a leader among the brokers `up`.
+    """Complete the reassignment of `wanted` if possible, and elect a leader from the active brokers.
 
     The leader epoch counts every change of the leader, and every replica that goes; the partition epoch counts every
     change. What changes nothing gives `before` itself.

@@ -32,7 +32,7 @@ def decide_unregister(image: MetadataImage, broker_id: int) -> Decision[None]:
 
 
 def _partitions_without_broker(image: MetadataImage, broker_id: int) -> list[PartitionChange]:
-    """What becomes of the partitions that the broker led or was in sync with."""
+    """Return the new state of each partition that had the broker as leader or in its ISR."""
     changes = []
     up = brokers_up(image) - {broker_id}
     for topic in image.topics.values():

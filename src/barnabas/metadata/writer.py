@@ -99,7 +99,7 @@ class MetadataWriter:
         writing.add_done_callback(self._written)
         await asyncio.wait({writing}, timeout=timeout_ms / 1000)
         if not writing.done():
-            message = f"This is not done after {timeout_ms} ms, but may still be: see what becomes of it."
+            message = f"The change was not committed within {timeout_ms} ms; it may still be applied."
             raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, message)
         return writing.result()
 
@@ -200,7 +200,7 @@ class MetadataWriter:
             async for commit in commits:
                 await self._advance(commit)
         except Exception as error:  # whoever waits must hear of it, whatever it is
-            _log.exception("the metadata watch has failed: cluster state stands still from here")
+            _log.exception("metadata watch failed: this broker no longer follows cluster state")
             self._failure = error
             for _, future in self._waiters:
                 if not future.done():

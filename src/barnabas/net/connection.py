@@ -73,7 +73,6 @@ class ServerConnection(asyncio.BufferedProtocol):
     # Transport callbacks
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Remember the peer."""
         self._transport = cast("asyncio.Transport", transport)  # uvloop's is none by its class
         host, port = (transport.get_extra_info("peername") or ("unknown", 0))[:2]
         self.info = ConnectionInfo(listener=self.listener, client_host=host, client_port=port)

@@ -255,4 +255,4 @@ def _read_rules(settings: PolicySettings) -> Rules:
 
 
 def _log_warning(message: str) -> None:
-    _log.warning("let through, though a policy in mode warn is against it: %s", message)
+    _log.warning("allowed despite a policy violation (mode warn): %s", message)

@@ -35,7 +35,7 @@ class TokenBucket:
         return self._tokens
 
     def take(self, count: float, now_ms: int) -> None:
-        """Take tokens, there or not."""
+        """Take tokens; the balance may become negative."""
         self._tokens = min(self.burst, self.tokens(now_ms) - count)
 
     def wait_ms(self, now_ms: int, taken: float = 0) -> int:

@@ -111,7 +111,9 @@ class LogDirMoves:
         if self._tasks.get(name) is task:
             del self._tasks[name], self._moves[name]
         if (error := task.exception()) is not None:
-            _log.error("a move met an error that was not expected", partition=str(name), error=repr(error))
+            _log.error(
+                "log directory move failed with an unexpected error", partition=str(name), error=repr(error)
+            )
 
     def _cancel(self, name: TopicPartition, why: str) -> None:
         self._directories.drop_future(name)

@@ -71,12 +71,12 @@ class Handovers:
             made = await self._in_thread(self._open, claimed, log, wanted)
             self._put(partition, log, made, wanted)
         except KafkaError as error:
-            _log.error("what was handed over cannot be taken in", partition=str(name), why=error.message)
+            _log.error("segment import rejected", partition=str(name), why=error.message)
             await self._in_thread(shutil.rmtree, claimed, True)
             raise
         partition.replace_with_imported_log(made)
         self.taken_count += 1
-        _log.info("took in a log", partition=str(name), end_offset=wanted.end_offset)
+        _log.info("imported segments", partition=str(name), end_offset=wanted.end_offset)
         home = self._directories.directory_of(name)
         if home is not None:
             await self._in_thread(self._directories.checkpoint, home)

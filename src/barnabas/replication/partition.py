@@ -220,7 +220,7 @@ class Partition:
         self._let_go()
 
     def _let_go(self) -> None:
-        """Nobody waits for what only a leader can give."""
+        """Complete the delayed fetches, and fail the replication waits with NOT_LEADER_OR_FOLLOWER."""
         for waiting in tuple(self._waiting_fetches):
             waiting.complete()
         for _, future in self._waiting_for_high_watermark:

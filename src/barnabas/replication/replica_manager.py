@@ -180,7 +180,11 @@ class ReplicaManager:
                 directory, trashed = found[index]
                 log = await asyncio.to_thread(self.trash.reopen, directory, trashed, name, config)
             if log is None:
-                _log.error("a replica is not to be had from the trash", topic=topic.name, partition=index)
+                _log.error(
+                    "no log in the trash for an undeleted partition: it is offline",
+                    topic=topic.name,
+                    partition=index,
+                )
                 self._offline.add((topic.topic_id, index))
                 continue
             self.trash.adopt(directory, log)

@@ -68,7 +68,7 @@ class AclIndex:
         return binding
 
     def remove(self, binding: AclBinding) -> AclBinding:
-        """Let an ACL that was added count no longer; gives the entry that `decide` gave for it."""
+        """Remove an ACL from the index; returns the entry that `decide` reported for it."""
         binding = entry_of(binding)
         patterns = self._patterns(binding)
         name = binding.resource_name

@@ -173,7 +173,7 @@ def configured_authorizer(
         return None
     users, allow_if_no_acl = super_users(config), allows_if_no_acl(config)
     if not (users or allow_if_no_acl or metadata.image.acls):
-        _log.warning("nobody may do anything: there are neither ACLs nor super.users")
+        _log.warning("all requests will be denied: no ACLs and no super.users are configured")
     authorizer = StandardAuthorizer(
         metadata.image.acls, users, allow_if_no_acl=allow_if_no_acl, since_ms=clock.wall_ms()
     )

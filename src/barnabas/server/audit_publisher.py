@@ -195,7 +195,7 @@ def last_event(partition: Partition) -> AuditEvent | None:
     try:
         return None if value is None else AuditEvent.from_json(value)
     except ValueError as error:
-        _log.warning("the audit's topic ends in what is no event", why=str(error))
+        _log.warning("the last record of the audit topic is not an audit event", why=str(error))
         return None
 
 

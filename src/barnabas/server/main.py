@@ -162,7 +162,7 @@ def _warn(loaded: LoadedConfig, process_log: ProcessLog) -> None:
     for replaced in loaded.replaced:
         process_log.warn(replaced)
     if loaded.without_effect:
-        process_log.warn(f"set, but without effect in Barnabas: {', '.join(loaded.without_effect)}")
+        process_log.warn(f"these settings have no effect in Barnabas: {', '.join(loaded.without_effect)}")
 
 
 async def _serve(

@@ -129,7 +129,7 @@ class ClientInstances:
         try:
             if instance.is_terminating:
                 raise KafkaError(
-                    ErrorCode.INVALID_REQUEST, "The client has said that it had nothing more to say."
+                    ErrorCode.INVALID_REQUEST, "The client instance has already sent its terminating push."
                 )
             if not instance.may_push(self.now_ms()) and not is_terminating:
                 raise _too_soon(instance)
@@ -194,5 +194,5 @@ def subscription_id(metrics: Sequence[str], interval_ms: int, instance_id: bytes
 
 
 def _too_soon(instance: Instance) -> KafkaError:
-    message = f"The client speaks too soon: it may every {instance.interval_ms} ms."
+    message = f"The client pushed too early; the push interval is {instance.interval_ms} ms."
     return KafkaError(ErrorCode.THROTTLING_QUOTA_EXCEEDED, message)

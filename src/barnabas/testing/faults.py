@@ -33,7 +33,7 @@ class Fault:
 
     @property
     def is_over(self) -> bool:
-        """Whether it has struck as often as it was to."""
+        """Whether the fault has been used up."""
         return self.times_left == 0
 
     def cancel(self) -> None:

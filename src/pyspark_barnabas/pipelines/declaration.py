@@ -79,7 +79,7 @@ class TopicInput(NamedTuple):
 
     @property
     def label(self) -> str:
-        """For people."""
+        """Return a short label for messages."""
         return f"topic {self.topic}"
 
 
@@ -91,7 +91,7 @@ class FilesInput(NamedTuple):
 
     @property
     def label(self) -> str:
-        """For people."""
+        """Return a short label for messages."""
         return f"files {self.path}"
 
 
@@ -105,7 +105,7 @@ class DeltaInput(NamedTuple):
 
     @property
     def label(self) -> str:
-        """For people."""
+        """Return a short label for messages."""
         return f"delta {self.path}"
 
 
@@ -117,7 +117,7 @@ class JdbcInput(NamedTuple):
 
     @property
     def label(self) -> str:
-        """For people."""
+        """Return a short label for messages."""
         return self.database.label
 
 
@@ -156,7 +156,7 @@ class TopicSink(NamedTuple):
 
     @property
     def label(self) -> str:
-        """For people."""
+        """Return a short label for messages."""
         return f"topic {self.topic}"
 
 
@@ -168,7 +168,7 @@ class DeltaSink(NamedTuple):
 
     @property
     def label(self) -> str:
-        """For people."""
+        """Return a short label for messages."""
         return f"delta {self.path}"
 
 
@@ -180,7 +180,7 @@ class ParquetSink(NamedTuple):
 
     @property
     def label(self) -> str:
-        """For people."""
+        """Return a short label for messages."""
         return f"parquet {self.path}"
 
 
@@ -196,7 +196,7 @@ class JdbcSink(NamedTuple):
 
     @property
     def label(self) -> str:
-        """For people."""
+        """Return a short label for messages."""
         return self.database.label
 
 
@@ -226,7 +226,7 @@ class Flow:
 
     @property
     def source(self) -> str:
-        """For people."""
+        """Return a short label for messages."""
         return self.input.label
 
 

@@ -1,4 +1,4 @@
-"""What a Python worker keeps from task to task is not looked through after each of them.
+"""Freeze long-lived objects, so that the garbage collection after each task skips them.
 
 Spark collects garbage when a task is over, before a worker takes its next one. All modules of Spark, pandas, pyarrow
 and numba are looked at then, which takes longer than reading a small task.

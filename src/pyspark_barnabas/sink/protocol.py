@@ -59,7 +59,7 @@ class Fingerprint(NamedTuple):
     digest: int  #: 64 bits
 
     def plus(self, other: "Fingerprint") -> "Fingerprint":
-        """Of the rows of both."""
+        """Return the fingerprint of both sets of rows together."""
         return Fingerprint(self.rows_count + other.rows_count, (self.digest + other.digest) % (1 << 64))
 
 

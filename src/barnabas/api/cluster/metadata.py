@@ -129,7 +129,7 @@ async def _all_topics(
 
 
 def _visibility_key(context: RequestContext) -> tuple[object, ...]:
-    """What an answer depends on where not everybody may see everything."""
+    """Return the cache key of a response that is filtered by the caller's permissions."""
     authorizer = context.node.authorizer
     if authorizer is None:
         return ()

@@ -128,7 +128,7 @@ async def _commit(context: RequestContext, request: OffsetCommitRequest) -> Offs
 
 
 def with_topics(request: OffsetCommitRequest, topics: list[OffsetCommitRequestTopic]) -> OffsetCommitRequest:
-    """The same request about other topics."""
+    """Return a copy of the request with these topics."""
     return OffsetCommitRequest(
         request.group_id,
         request.generation_id_or_member_epoch,

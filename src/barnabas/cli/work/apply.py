@@ -29,19 +29,19 @@ class Consent:
     def ask(self, plan: Plan) -> bool:
         """Whether the plan may be done; whoever sits at a terminal is asked for what is missing.
 
-        :raises CommandError: When it may not, and nobody can be asked.
+        :raises CommandError: When it may not, and cannot ask for confirmation: stdin is not a terminal.
         """
         destructive = len(plan.at(Level.DESTRUCTIVE))
         if plan.at(Level.LOCKOUT) and not self.lockout:
             raise CommandError(
-                "who applies this would lock himself out", hint="--allow-lockout, if it is meant"
+                "applying this plan would lock you out of the cluster", hint="--allow-lockout, if it is meant"
             )
         if not _is_terminal():
             if destructive and not self.destroy:
                 message = f"{destructive} changes are destructive"
                 raise CommandError(message, hint="--allow-destroy, or leave them out with --exclude")
             if not self.yes:
-                raise wrong_use("nobody can be asked", "--yes")
+                raise wrong_use("cannot ask for confirmation: stdin is not a terminal", "--yes")
             return True
         if destructive and not self.destroy:
             return _answer(f"{destructive} changes cannot be undone. Type 'destroy' to go on: ") == "destroy"

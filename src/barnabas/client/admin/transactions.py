@@ -1,4 +1,4 @@
-"""Transactions as an administrator sees them: who is within one, and ending what nobody ends (KIP-664)."""
+"""List, describe and abort transactions, including hanging ones (KIP-664)."""
 
 from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple

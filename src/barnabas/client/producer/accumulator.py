@@ -74,7 +74,7 @@ class Batch:
         )
 
     def halves(self) -> tuple["Batch", "Batch"]:
-        """The same records in two batches, as yet without sequence."""
+        """Split the batch in two; sequences are assigned when the halves are sent."""
         assert len(self.records) > 1
         middle = len(self.records) // 2
         first, second = Batch(self.place, self.created_ms), Batch(self.place, self.created_ms)

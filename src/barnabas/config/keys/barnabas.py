@@ -28,24 +28,24 @@ BARNABAS_KEYS: tuple[ConfigKey, ...] = (
               "A YAML file with rules on topics, configurations and ACLs (policies.md); empty for none.",
               since="Barnabas"),
     ConfigKey("barnabas.policy.timeout.ms", INT, 1000, Range(1), READ_ONLY, HONOURED,
-              "How long in milliseconds a policy class may think about one topic or resource; what it has not "
-              "let pass by then fails.", since="Barnabas"),
+              "Time limit in milliseconds for one call of a policy class; a call that takes longer rejects the "
+              "change.", since="Barnabas"),
     ConfigKey("barnabas.audit.enable", BOOLEAN, True, None, READ_ONLY, HONOURED,
-              "Whether the topic __barnabas_audit tells who has changed what of the cluster.", since="Barnabas"),
+              "Whether cluster changes are published as audit events to the topic __barnabas_audit.", since="Barnabas"),
     ConfigKey("barnabas.audit.retention.ms", LONG, 365 * 24 * 3600 * 1000, Range(-1), READ_ONLY, HONOURED,
-              "How long in milliseconds the audit is kept, once its topic has been made with that; -1 for ever.",
+              "How long in milliseconds audit events are kept. Set when the audit topic is created; -1 means for ever.",
               since="Barnabas"),
     ConfigKey("barnabas.trash.retention.ms", LONG, 3600 * 1000, Range(0), READ_ONLY, HONOURED,
               "How long in milliseconds a deleted topic can be brought back, during which its records stay on disk; "
               "0 deletes at once.", since="Barnabas"),
     ConfigKey("barnabas.trash.retention.bytes", LONG, -1, Range(-1), READ_ONLY, HONOURED,
-              "How many bytes deleted topics that can be brought back may take on the disks; beyond, those deleted "
-              "first are let go of, within some seconds. -1 for any.", since="Barnabas"),
+              "Maximum total size in bytes of deleted topics in the trash; the oldest are purged first. -1 means no "
+              "limit.", since="Barnabas"),
     ConfigKey("barnabas.log.format", STRING, "console", OneOfIgnoreCase(("console", "json")), READ_ONLY,
               HONOURED, "Whether log lines are for people (console) or for machines (json).",
               since="Barnabas"),
     ConfigKey("barnabas.log.level", STRING, "info",
               OneOfIgnoreCase(("debug", "info", "warning", "error", "critical")), READ_ONLY, HONOURED,
-              "Log lines of less weight than this are left out.", since="Barnabas"),
+              "Minimum level of log messages.", since="Barnabas"),
 )
 # fmt: on

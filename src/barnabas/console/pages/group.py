@@ -152,7 +152,7 @@ def offsets_in(text: str) -> dict[TopicPartition, int]:
             for topic, partition, offset in json.loads(text)
         }
     except (ValueError, TypeError, RecursionError):
-        raise wrong_form("The offsets are not those that were shown.") from None
+        raise wrong_form("The offsets changed after the preview; review them again.") from None
 
 
 def _number(value: object, maximum: int) -> int:

@@ -80,5 +80,5 @@ def suspend_static_member(step: CoordinatorResult, group: ConsumerGroup, member:
 
 
 def _with_epoch_zero(assigned: Assigned) -> Assigned:
-    """Who comes back may commit in any epoch what its predecessor has read."""
+    """Set the assignment epochs to 0, so that a returning static member may commit with any epoch."""
     return {topic_id: dict.fromkeys(epochs, 0) for topic_id, epochs in assigned.items()}

@@ -50,7 +50,7 @@ def append_member(step: CoordinatorResult, group_id: str, member: ConsumerGroupM
 
 
 def append_group_epoch(step: CoordinatorResult, group_id: str, epoch: int, metadata_hash: int) -> None:
-    """The group wants a new target."""
+    """Append a ConsumerGroupMetadata record with the new group epoch."""
     value = ConsumerGroupMetadataValue(epoch=epoch, metadata_hash=metadata_hash)
     step.append(ConsumerGroupMetadataKey(group_id=group_id), value)
 
@@ -74,7 +74,7 @@ def append_assignment_epoch(step: CoordinatorResult, group_id: str, epoch: int, 
 
 
 def append_current(step: CoordinatorResult, group_id: str, member: ConsumerGroupMember) -> None:
-    """What a member has."""
+    """Append a ConsumerGroupCurrentMemberAssignment record."""
     key = current.ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member.member_id)
     step.append(
         key,

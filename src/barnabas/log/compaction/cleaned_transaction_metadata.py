@@ -51,7 +51,7 @@ class CleanedTransactionMetadata:
         return True
 
     def can_discard(self, header: BatchHeader, what: ControlType | None) -> bool:
-        """Whether a control batch marks a transaction of which no batch is left; it has a record unless it is empty."""
+        """Whether a marker can be discarded because no batch of its transaction is left."""
         self._begin_up_to(header.last_offset)
         if what is None:
             return True

@@ -51,7 +51,7 @@ class OpenFiles:
 
 
 def _close(oldest: OpenFileOwner) -> None:
-    """What fails is the old one's disk, and no concern of the newcomer's."""
+    """Close a segment; an error belongs to that segment's log, not to the caller."""
     try:
         oldest.close_files()
     except OSError as error:

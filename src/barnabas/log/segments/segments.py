@@ -27,7 +27,6 @@ class LogSlice(NamedTuple):
 
     @property
     def size_bytes(self) -> int:
-        """How many bytes."""
         return len(self.data)
 
 

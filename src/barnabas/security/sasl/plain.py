@@ -37,7 +37,7 @@ class PlainServer:
         return b""
 
     def _matches(self, user: str, password: str) -> bool:
-        """As slow for a user that there is not as for a wrong password."""
+        """Compare in constant time, for unknown users too, so that timing does not reveal user names."""
         expected = self._password_of(user)
         is_equal = hmac.compare_digest((expected or "").encode(), password.encode())
         return is_equal and expected is not None

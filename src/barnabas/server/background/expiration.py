@@ -1,4 +1,4 @@
-"""What cluster state lets go of as time passes."""
+"""Expire history and trashed topics from the metadata store."""
 
 import asyncio
 

@@ -110,7 +110,7 @@ class BackgroundTasks:
             try:
                 await asyncio.shield(self._begin(chore))
             except Exception:  # whatever it is: without its chores a broker fills its disks
-                _log.exception("a chore failed and will be tried again", chore=chore.__name__)
+                _log.exception("background task failed; it will be retried", chore=chore.__name__)
             await asyncio.sleep(interval_seconds)
 
     def _begin(self, chore: Chore) -> "asyncio.Task[None]":

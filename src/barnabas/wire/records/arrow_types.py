@@ -33,7 +33,7 @@ OFFSET_END = (1 << 63) - 1
 
 
 def is_seen(_: BatchHeader) -> bool:
-    """Whatever its transaction came to: what is read uncommitted."""
+    """Select every batch (isolation level read_uncommitted)."""
     return True
 
 

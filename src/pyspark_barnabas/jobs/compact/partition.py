@@ -86,7 +86,6 @@ class PartitionPlan:
 
     @property
     def size_bytes(self) -> int:
-        """Of all sources."""
         return sum(each.size_bytes for each in self.sources)
 
     @cached_property
