@@ -113,7 +113,7 @@ class FetchSessionCache:
         return FetchContext(list(session.targets.items()), session, is_incremental=True)
 
     def session_id_when_throttled(self, fetch: FetchContext) -> int:
-        """Return the session id for a throttled, empty response (KIP-219). A session that this request created is discarded.
+        """Return the session id for a throttled, empty response (KIP-219). A session that this request created ends.
 
         Its client begins anew when it may: what was not told is as if it had not been.
         """
