@@ -18,6 +18,9 @@ from support.documents import ADDRESS, README, ROOT, block_with, code_blocks, in
 from support.process import clean_environment, run_serve
 
 TESTING = ROOT / "docs" / "testing.md"
+SECURITY = ROOT / "docs" / "security.md"
+HISTORY = ROOT / "docs" / "history.md"
+OPERATIONS = ROOT / "docs" / "operations.md"
 
 #: The code under test that the documents speak of: a shop's.
 SHOP = """
@@ -33,7 +36,7 @@ def publish_order(bootstrap):
 """
 
 
-#: How the administrator of the README logs in.
+#: How the administrator of the documents logs in.
 LOGIN = """
 security.protocol=SASL_PLAINTEXT
 sasl.mechanism=SCRAM-SHA-512
@@ -93,8 +96,8 @@ def test_the_command_line_does_what_the_readme_types(kafka: EmbeddedBroker, tmp_
     assert (record.key, record.value) == (b"alice", b"one book")
 
 
-def test_users_are_kept_as_the_readme_types(tmp_path: Path) -> None:
-    serve, add = block_with(README, "bash", "barnabas users").split("barnabas users")
+def test_users_are_added_as_documented(tmp_path: Path) -> None:
+    serve, add = block_with(SECURITY, "bash", "barnabas users").split("barnabas users")
     (tmp_path / "password-file").write_text("secret\n")
     (tmp_path / "admin.properties").write_text(LOGIN)
     command = "exec " + serve.replace(ADDRESS, "127.0.0.1:0")
@@ -108,11 +111,11 @@ def test_users_are_kept_as_the_readme_types(tmp_path: Path) -> None:
 
 
 @pytest.mark.kafka_settings(AUTHORIZER)
-def test_permissions_are_given_shown_and_taken_as_the_readme_types(
+def test_permissions_are_added_listed_and_removed_as_documented(
     kafka: EmbeddedBroker, tmp_path: Path
 ) -> None:
     (tmp_path / "admin.properties").write_text("client.id=admin\n")
-    block = block_with(README, "bash", "barnabas acls")
+    block = block_with(SECURITY, "bash", "barnabas acls")
     done = run(["sh", "-euc", block], tmp_path, kafka.bootstrap)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("User:alice  *     read") == 3, "added, listed, removed"
@@ -156,15 +159,15 @@ def test_the_ini_file_s_settings_are_taken_as_documented(tmp_path: Path) -> None
     assert "1 passed" in done.stdout, done.stdout
 
 
-def test_serve_has_the_options_that_the_readme_lists() -> None:
-    synopsis = block_with(README, "", "barnabas serve")
+def test_serve_has_the_options_that_are_documented() -> None:
+    synopsis = block_with(OPERATIONS, "", "barnabas serve")
     options = re.findall(r"--[a-z]+", synopsis)
     helped = run_serve("--help").stdout
     assert options
     assert [option for option in options if option not in helped] == []
 
 
-@pytest.mark.parametrize("document", [README, TESTING], ids=lambda document: document.name)
+@pytest.mark.parametrize("document", [TESTING, SECURITY, HISTORY], ids=lambda document: document.name)
 def test_every_setting_that_a_document_names_is_known_and_good(document: Path) -> None:
     pairs = [text.split(" ")[-1].partition("=") for text in inline_code(document)]
     named = {key: value for key, equals, value in pairs if equals and re.fullmatch(r"[a-z]+(\.[a-z]+)+", key)}
