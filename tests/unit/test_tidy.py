@@ -93,7 +93,7 @@ def test_no_file_is_longer_than_can_be_held_in_mind() -> None:
 
 def test_nothing_is_left_to_be_done_later() -> None:
     words = re.compile(r"\b(?:T[O]DO|F[I]XME|X[X]X|H[A]CK)\b")  # written so as not to find itself
-    texts = [*CODE, *(ROOT / "docs").glob("*.md"), *ROOT.glob("*.md"), ROOT / "Makefile"]
+    texts = [*CODE, *(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md"), ROOT / "Makefile"]
     left = [
         f"{short(path)}:{number}"
         for path in texts
@@ -285,7 +285,7 @@ def test_every_command_is_documented(name: str) -> None:
     assert f"`{name}`" in documented("cli.md"), "run tools/generate_cli_docs.py"
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "docs").glob("*.md")), ids=lambda path: path.name)
+@pytest.mark.parametrize("path", sorted((ROOT / "docs").rglob("*.md")), ids=lambda path: short(path))
 def test_links_between_documents_lead_somewhere(path: Path) -> None:
     links = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", path.read_text(encoding="utf-8"))
     local = [link for link in links if "://" not in link]
