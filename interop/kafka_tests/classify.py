@@ -20,6 +20,7 @@ KINDS = {
     "internals of the JVM": "the test looks into a broker's objects, metrics or threads in its own JVM",
     "controller listener": "the test talks to a listener of controllers, which Barnabas does not have",
     "old metadata.version": "the test begins at an older metadata.version than Barnabas formats",
+    "unreleased metadata.version": "the test formats metadata.version 4.4-IV0, which Kafka 4.3 has not released",
     "tiered storage": "tiered storage (KIP-405)",
     "Java plugin": "the test brings a Java class that the broker must load",
     "TLS": "a listener with TLS",

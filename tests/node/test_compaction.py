@@ -36,6 +36,12 @@ def read(bootstrap: str) -> dict[tuple[str, int], list[tuple[int, int]]]:
     return found
 
 
+def cleaned_partitions_count(directory: Path) -> int:
+    """How many partitions have been compacted to the end of a pass; records go earlier, segment by segment."""
+    checkpoint = directory / "cleaner-offset-checkpoint"
+    return int(checkpoint.read_text().splitlines()[1]) if checkpoint.exists() else 0
+
+
 def test_the_last_value_of_each_key_survives_kills_while_the_cleaner_is_at_work(tmp_path: Path) -> None:
     dice = random.Random(5)
     broker = BrokerProcess(tmp_path / "data", *EAGER)
@@ -56,6 +62,7 @@ def test_the_last_value_of_each_key_survives_kills_while_the_cleaner_is_at_work(
     written_count = sum(load.acknowledged_count for load in loads)
     with broker:
         until(lambda: sum(map(len, read(broker.bootstrap).values())) < written_count / 2)
+        until(lambda: cleaned_partitions_count(tmp_path / "data") > 0)
         found = read(broker.bootstrap)
     for load in loads:
         for partition, acknowledged in load.acknowledged.items():
@@ -64,7 +71,6 @@ def test_the_last_value_of_each_key_survives_kills_while_the_cleaner_is_at_work(
             assert {number for _, number in records} <= set(acknowledged)
             assert records[-1][1] == acknowledged[-1]
     assert "cannot be compacted" not in broker.stderr
-    assert (tmp_path / "data" / "cleaner-offset-checkpoint").read_text() != "0\n0\n"
 
 
 def test_a_topic_is_compacted_once_it_says_so_and_readers_see_what_is_left() -> None:

@@ -198,6 +198,14 @@ class RequestContext:
             return await self.node.worker.call(function, *arguments, **keywords)
         return function(*arguments, **keywords)
 
+    def free(self, *objects: object) -> None:
+        """Have a thread free the objects of a large request: it takes as long as making them.
+
+        Call it last: the handler must return without waiting again.
+        """
+        if self.is_large:
+            self.node.worker.free(*objects)
+
     async def write(
         self, decide: Callable[[MetadataImage], Decision[ResponseT]], timeout_ms: int | None = None
     ) -> ResponseT:

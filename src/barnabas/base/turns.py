@@ -15,6 +15,12 @@ from weakref import WeakValueDictionary
 TURN_MS_MAX = 5
 _TURN_NS_MAX = TURN_MS_MAX * 1_000_000
 
+#: A client that has just begun may work a little in a turn that is over: to put off a small request costs as much as to
+#: handle it, and helps no one if everyone's request is small. That ends, too, after so long a time.
+EXTENDED_TURN_MS_MAX = 15
+_EXTENDED_TURN_NS_MAX = EXTENDED_TURN_MS_MAX * 1_000_000
+_SMALL_WORK_NS_MAX = 100_000
+
 
 class Share:
     """What one client has used of the thread, in nanoseconds; connections of one principal have one share."""
@@ -59,11 +65,15 @@ class Turns:
         asyncio.get_running_loop().call_soon(self._end)
 
     def is_over(self) -> bool:
-        """Whether the turn has used up its time. Opens one if none is open."""
+        """Whether the client that is served now must leave the rest to a later turn. Opens one if none is open."""
         if not self._is_open:
             self._open()
             return False
-        return self._now_ns() - self._started_ns >= _TURN_NS_MAX
+        now_ns = self._now_ns()
+        used_ns = now_ns - self._started_ns
+        return used_ns >= _TURN_NS_MAX and (
+            now_ns - self._slice_started_ns >= _SMALL_WORK_NS_MAX or used_ns >= _EXTENDED_TURN_NS_MAX
+        )
 
     async def checkpoint(self, share: Share) -> None:
         """Let others go first if the turn is over."""
@@ -99,7 +109,7 @@ class Turns:
         self._is_serving = False
         self._open()
         try:
-            while self._waiting and not self.is_over():
+            while self._waiting and self._now_ns() - self._started_ns < _TURN_NS_MAX:
                 used_ns, _, _, continuation = heappop(self._waiting)
                 self._served_ns = max(self._served_ns, used_ns)
                 if not isinstance(continuation, asyncio.Future):

@@ -70,7 +70,7 @@ def decide_create(
     occurrences = Counter(topic.name for topic in requested)
     partition_count = sum(_partition_count(new, rules) for new in requested if occurrences[new.name] == 1)
     if partition_count > PARTITIONS_PER_REQUEST_MAX:
-        message = f"{partition_count} partitions are too many: at most {PARTITIONS_PER_REQUEST_MAX} at once."
+        message = "Excessively large number of partitions per request."
         raise KafkaError(ErrorCode.POLICY_VIOLATION, message)
     taken: dict[str, str] = {}
     outcomes: dict[str, Created] = {}

@@ -208,11 +208,13 @@ class MetadataWriter:
             self._waiters.clear()
 
     async def _advance(self, commit: Commit) -> None:
-        before = self.image
-        after = await self._compute(lambda: before.replay(commit), is_large=_is_large(commit))
+        before, is_large = self.image, _is_large(commit)
+        after = await self._compute(lambda: before.replay(commit), is_large=is_large)
         self.image = after
         for listener in self._listeners:
             await listener(before, after, commit.changes)
+            if is_large:  # each listener goes through all changes
+                await asyncio.sleep(0)
         self._followed_revision = after.revision
         waiting = self._waiters
         self._waiters = [waiter for waiter in waiting if waiter[0] > after.revision]

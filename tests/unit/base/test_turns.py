@@ -1,7 +1,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from barnabas.base.turns import TURN_MS_MAX, Share, Turns
+from barnabas.base.turns import EXTENDED_TURN_MS_MAX, TURN_MS_MAX, Share, Turns
 
 
 class Thread:
@@ -41,6 +41,21 @@ def test_a_request_within_its_turn_does_not_wait() -> None:
             thread.log.append("done")
 
     assert run(test) == ["a"] * TURN_MS_MAX + ["done"]
+
+
+def test_small_requests_are_handled_in_a_turn_that_is_over_but_not_for_ever() -> None:
+    async def test(thread: Thread) -> None:
+        thread.turns.begin()
+        thread.work("large", TURN_MS_MAX)
+        assert thread.turns.is_over()
+        for _ in range(2 * EXTENDED_TURN_MS_MAX):
+            thread.turns.begin()
+            if thread.turns.is_over():
+                break
+            thread.work("small", 1)
+            assert thread.turns.is_over()
+
+    assert run(test) == ["large"] + ["small"] * (EXTENDED_TURN_MS_MAX - TURN_MS_MAX)
 
 
 def test_two_large_requests_take_turns() -> None:

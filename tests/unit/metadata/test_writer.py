@@ -421,3 +421,26 @@ async def test_a_commit_of_large_values_is_replayed_in_another_thread() -> None:
     finally:
         await writer.stop()
         worker.close()
+
+
+@pytest.mark.parametrize(("count", "order"), [(1, "first second other"), (101, "first other second")])
+@on_loop
+async def test_others_are_served_between_the_listeners_of_a_large_commit(count: int, order: str) -> None:
+    log: list[str] = []
+    store = MemoryStore()
+    async with writers(store) as [writer]:
+
+        async def first(*_: object) -> None:
+            log.append("first")
+            asyncio.get_running_loop().call_soon(log.append, "other")
+
+        async def second(*_: object) -> None:
+            log.append("second")
+
+        writer.listen(first)
+        writer.listen(second)
+        puts = tuple(CLIENT_METRICS_CONFIGS.put(f"subscription {n}", {"match": "x"}) for n in range(count))
+        await store.commit({}, puts)
+        await writer.wait_for_revision(store.revision)
+        await turns(1)
+        assert " ".join(log) == order

@@ -28,7 +28,9 @@ def refuse(request: DescribeClusterRequest, error: KafkaError) -> DescribeCluste
 async def handle(context: RequestContext, request: DescribeClusterRequest) -> DescribeClusterResponse:
     """Describe the brokers that the client can reach through its listener."""
     if request.endpoint_type == CONTROLLERS:
-        message = "This is a broker's endpoint: controllers (endpoint type 2) are not described here."
+        message = (
+            "The request was sent to an endpoint of type BROKER, but we wanted an endpoint of type CONTROLLER"
+        )
         raise KafkaError(ErrorCode.MISMATCHED_ENDPOINT_TYPE, message)
     if request.endpoint_type != BROKERS:
         message = f"Endpoint type {request.endpoint_type} is unknown: 1 (brokers) is what is described here."

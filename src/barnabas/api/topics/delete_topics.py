@@ -81,7 +81,9 @@ async def handle(context: RequestContext, request: DeleteTopicsRequest) -> Delet
     for outcome in outcomes:
         if node.tracer.enabled and outcome.error is None:
             node.tracer.record("barnabas.topic.delete", started_ns, context.span, topic=outcome.name)
-    return DeleteTopicsResponse(responses=[_result(outcome) async for outcome in context.each(outcomes)])
+    responses = [_result(outcome) async for outcome in context.each(outcomes)]
+    context.free(asked, occurrences, once, refused, requested, outcomes)
+    return DeleteTopicsResponse(responses=responses)
 
 
 async def _offsets(context: RequestContext, requested: Iterable[TopicToDelete]) -> Mapping[str, TopicOffsets]:

@@ -36,7 +36,9 @@ async def handle(context: RequestContext, request: PurgeTopicsRequest) -> PurgeT
     asked = await context.compute(lambda: [wish for wish in wishes if wish.name not in refused])
     outcomes = await context.write(lambda image: decide_purge(image, asked))
     outcomes += [Purged(wish, error=refused[wish.name]) for wish in wishes if wish.name in refused]
-    return PurgeTopicsResponse(results=[_result(outcome) async for outcome in context.each(outcomes)])
+    results = [_result(outcome) async for outcome in context.each(outcomes)]
+    context.free(wishes, names, refused, asked, outcomes)
+    return PurgeTopicsResponse(results=results)
 
 
 def _result(outcome: Purged) -> PurgedTopic:

@@ -28,15 +28,24 @@ def test_brokers_are_described_fenced_ones_on_request(
 
 
 @pytest.mark.parametrize(
-    ("endpoint_type", "code"),
-    [(1, 0), (2, ErrorCode.MISMATCHED_ENDPOINT_TYPE), (0, ErrorCode.UNSUPPORTED_ENDPOINT_TYPE)],
+    ("endpoint_type", "code", "words"),
+    [
+        (1, 0, ""),
+        (
+            2,
+            ErrorCode.MISMATCHED_ENDPOINT_TYPE,
+            "The request was sent to an endpoint of type BROKER, but we wanted",
+        ),
+        (0, ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, "Endpoint type 0 is unknown"),
+    ],
 )
-def test_only_brokers_are_described_here(tmp_path: Path, endpoint_type: int, code: int) -> None:
+def test_only_brokers_are_described_here(tmp_path: Path, endpoint_type: int, code: int, words: str) -> None:
     @on_loop
     async def scenario() -> None:
         async with running_node(tmp_path) as node:
             answer = await node.ask(DescribeClusterRequest(endpoint_type=endpoint_type))
             assert answer.error_code == code
+            assert words in (answer.error_message or "")
             assert bool(answer.brokers) is (code == 0)
 
     scenario()
