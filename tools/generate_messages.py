@@ -23,8 +23,13 @@ Json = dict[str, Any]
 WIRE = Path(__file__).parents[1] / "src" / "barnabas" / "wire"
 TARGET = WIRE / "messages"
 
-#: Spoken among KRaft controllers and their brokers only: consensus belongs to the metadata store's engine.
-NOT_SERVED = {4, 5, 6, 7, 52, 53, 54, 56, 58, 59, 62, 63, 67, 70, 73}
+#: Used among KRaft controllers and their brokers only: consensus belongs to the metadata store's engine.
+OF_CONTROLLERS = {4, 5, 6, 7, 52, 53, 54, 56, 58, 59, 62, 63, 67, 70, 73}
+
+#: Share groups (KIP-932) and streams groups (KIP-1071), which are not served.
+OF_OTHER_GROUPS = {76, 77, 78, 79, 83, 84, 85, 86, 87, 88, 89, 90, 91, 92}
+
+NOT_SERVED = OF_CONTROLLERS | OF_OTHER_GROUPS
 
 #: Spoken to controllers only in Apache Kafka; here any broker can act on the store's members.
 UPDATE_RAFT_VOTER = 82

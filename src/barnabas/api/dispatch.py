@@ -4,7 +4,7 @@ import struct
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
-from barnabas.api.audit_refusals import CHANGING_APIS, record_refusals
+from barnabas.api.audit import record_refusals
 from barnabas.api.context import ConnectionInfo, EncodedResponse, Node, RequestContext
 from barnabas.api.limits import REQUEST_BYTES_MAX, REQUEST_ELEMENTS_MAX
 from barnabas.api.registry import ApiSpec, UseHandler
@@ -16,14 +16,10 @@ from barnabas.telemetry.requests import RequestStatistics
 from barnabas.wire import primitives
 from barnabas.wire.codec import DecodeError, decode, encode_parts
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.messages.api_versions import ApiVersionsRequest
-from barnabas.wire.messages.produce import ProduceRequest
 from barnabas.wire.schema import Message, has_more_elements
 
 _log = get_logger("barnabas.api")
 
-PRODUCE = ProduceRequest.API_KEY
-API_VERSIONS = ApiVersionsRequest.API_KEY
 
 #: A request of so many bytes may have thousands of elements. One with more than `DECODED_ELEMENTS_MAX`, which take a
 #: millisecond or so, is decoded and decided in the worker's threads.
@@ -119,7 +115,7 @@ class Dispatcher:
         if (
             spec is not None
             and spec.versions[0] <= version <= spec.versions[1]
-            and not _may_be_large(header, frame)
+            and not _may_be_large(spec, frame)
         ):
             context = RequestContext(
                 self.node, connection, spec, version, correlation_id, client_id, len(frame)
@@ -202,7 +198,7 @@ class Dispatcher:
         return parts
 
     def parse(self, frame: Buffer, connection: ConnectionInfo) -> tuple[RequestContext, Message | Undecoded]:
-        """Read a request. Produce keeps views of `frame`; every other API has copies of what it needs.
+        """Read a request. Records are views of `frame`; everything else is copied.
 
         :raises RequestRejectedError: When it is unknown or malformed.
         """
@@ -213,18 +209,20 @@ class Dispatcher:
     ) -> tuple[RequestContext, Message | Undecoded]:
         spec = self.node.apis.get(header.api_key)
         if spec is None or header.api_version not in spec.versions:
-            if header.api_key != API_VERSIONS or spec is None:
+            if spec is None or not spec.negotiates_versions:
                 raise self._unsupported(header, spec)
             # KIP-511: answered at version 0, so that the client learns what to ask instead.
             context = self._context(header._replace(api_version=0), spec, connection, len(frame))
             context.version_unsupported = True
-            return context, ApiVersionsRequest()
-        if header.api_key != PRODUCE and len(frame) > REQUEST_BYTES_MAX:
+            return context, spec.request()
+        if not spec.carries_records and len(frame) > REQUEST_BYTES_MAX:
             message = f"{spec.name} of {len(frame)} bytes: at most {REQUEST_BYTES_MAX} are read of what has no records"
             raise RequestRejectedError(message)
-        body = frame if header.api_key == PRODUCE else bytes(frame[header.body_position :])
-        position = header.body_position if header.api_key == PRODUCE else 0
-        may_be_large = _may_be_large(header, frame)
+        if spec.carries_records:
+            body, position = frame, header.body_position
+        else:
+            body, position = bytes(frame[header.body_position :]), 0
+        may_be_large = _may_be_large(spec, frame)
         elements_max = DECODED_ELEMENTS_MAX if may_be_large else REQUEST_ELEMENTS_MAX
         request: Message | Undecoded
         try:
@@ -301,7 +299,7 @@ class Dispatcher:
         except Exception as error:
             response = await self._refusal(context, request, error)
         try:
-            if api.api_key in CHANGING_APIS:
+            if api.audit is not None:
                 await record_refusals(context, request, response)
             parts = None if response is None else await _encoded(context, response)
             if context.is_large:
@@ -366,9 +364,9 @@ def read_header(frame: Buffer, apis: Mapping[int, ApiSpec]) -> RequestHeader:
     return RequestHeader(api_key, api_version, correlation_id, client_id, position)
 
 
-def _may_be_large(header: RequestHeader, frame: Buffer) -> bool:
-    """Whether a request may have too many elements for one turn; Produce sees to that by itself."""
-    return header.api_key != PRODUCE and len(frame) >= LARGE_REQUEST_BYTES
+def _may_be_large(spec: ApiSpec, frame: Buffer) -> bool:
+    """Whether a request may have too many elements for one turn. Handlers of records divide their work themselves."""
+    return len(frame) >= LARGE_REQUEST_BYTES and not spec.carries_records
 
 
 def _decoded(context: RequestContext, frame: memoryview, position: int) -> Message:
@@ -384,10 +382,11 @@ def _decoded(context: RequestContext, frame: memoryview, position: int) -> Messa
 
 def _closes_on_error(context: RequestContext, request: Message) -> bool:
     """Whether closing the connection is the only answer to an error, as with acks=0; it is closed then."""
-    if isinstance(request, ProduceRequest) and request.acks == 0:
-        context.close_after = True
-        return True
-    return False
+    is_unanswered = context.api.is_unanswered
+    if is_unanswered is None or not is_unanswered(request):
+        return False
+    context.close_after = True
+    return True
 
 
 async def _encoded(context: RequestContext, response: Message | EncodedResponse) -> list[Buffer]:
@@ -402,7 +401,7 @@ def encode_response(context: RequestContext, response: Message | EncodedResponse
         response = _throttled(context, response)
     # Response header v1 has no tagged fields (KIP-482); ApiVersions stays at v0 (KIP-511).
     is_flexible = (
-        context.api_version >= context.api.first_flexible_version and context.api.api_key != API_VERSIONS
+        context.api_version >= context.api.first_flexible_version and not context.api.negotiates_versions
     )
     if isinstance(response, EncodedResponse):
         body, _, rest = response

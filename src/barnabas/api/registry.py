@@ -2,7 +2,7 @@
 
 import importlib
 import pkgutil
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from types import MappingProxyType, ModuleType
@@ -18,8 +18,10 @@ Handler = Callable[[Any, Any], Awaitable[Any]]
 #: (context, frame, position of the body) -> encoded response or None, a coroutine of it where something must wait, or
 #: USE_HANDLER
 FastPath = Callable[[Any, memoryview, int], Any]
-#: (request, error) -> the response that says so in every place where this API says it
+#: (request, error) -> the response with the error in every place where this API has one
 Refusal = Callable[[Any, KafkaError], Message]
+#: (request, response) -> resource, error code and message of each requested change
+AuditReader = Callable[[Any, Any], Iterable[tuple[str, int, str | None]]]
 
 
 class UseHandler(Enum):
@@ -44,6 +46,17 @@ class ApiSpec:
     refuse: Refusal
     #: Reads the request from its frame and writes the response without message objects.
     fast_path: FastPath | None = None
+    #: Reads the results of a response for the audit; None for APIs that do not change the cluster.
+    audit: AuditReader | None = None
+    #: Whether a request with an error gets no response, and its connection is closed (Produce with acks=0).
+    is_unanswered: Callable[[Any], bool] | None = None
+    #: Requests carry records: they are views of the frame, bounded by `socket.request.max.bytes` alone, and count for
+    #: the produce quota.
+    carries_records: bool = False
+    #: Requests negotiate versions (KIP-511): an unknown version is answered at version 0, with a response header v0.
+    negotiates_versions: bool = False
+    #: Requests of clients that are not authenticated yet, which have no quota.
+    authenticates: bool = False
 
     #: The first version whose headers carry tagged fields (KIP-482).
     first_flexible_version: int = VERSION_MAX + 1
@@ -61,6 +74,11 @@ def serves(
     *,
     refuse: Refusal,
     fast_path: FastPath | None = None,
+    audit: AuditReader | None = None,
+    is_unanswered: Callable[[Any], bool] | None = None,
+    carries_records: bool = False,
+    negotiates_versions: bool = False,
+    authenticates: bool = False,
 ) -> Callable[[HandlerT], HandlerT]:
     """Mark the function `handle` of a module as serving an API. It only marks; `build` registers."""
     assert request.API_KEY == response.API_KEY, (request, response)
@@ -79,6 +97,11 @@ def serves(
             handle,
             refuse,
             fast_path,
+            audit,
+            is_unanswered,
+            carries_records,
+            negotiates_versions,
+            authenticates,
             flexible.first if flexible.last >= 0 else VERSION_MAX + 1,
         )
         handle.__dict__["api_spec"] = spec

@@ -8,14 +8,6 @@ from contextlib import contextmanager
 
 from barnabas.api.context import RequestContext
 from barnabas.quotas.mutations import ControllerMutationQuota
-from barnabas.wire.messages.produce import ProduceRequest
-from barnabas.wire.messages.sasl_authenticate import SaslAuthenticateRequest
-from barnabas.wire.messages.sasl_handshake import SaslHandshakeRequest
-
-PRODUCE = ProduceRequest.API_KEY
-
-#: Who has not logged in yet has no quota.
-EXEMPT = (SaslHandshakeRequest.API_KEY, SaslAuthenticateRequest.API_KEY)
 
 
 def charge(context: RequestContext, elapsed_ns: int, *, is_answered: bool) -> None:
@@ -23,13 +15,12 @@ def charge(context: RequestContext, elapsed_ns: int, *, is_answered: bool) -> No
 
     Only while quotas are enabled. Time is counted for requests that are answered, as in Apache Kafka.
     """
-    api_key = context.api.api_key
-    if api_key in EXEMPT:
+    if context.api.authenticates:
         return
     quotas = context.node.quotas
     client = quotas.of(context.connection.principal, context.client_id)
     waits_ms = [context.throttle_ms]
-    if api_key == PRODUCE:
+    if context.api.carries_records:
         waits_ms.append(quotas.produced(client, context.size_bytes))
     if is_answered:
         waits_ms.append(quotas.record_request_time(client, elapsed_ns))

@@ -5,6 +5,7 @@ Errors: INCONSISTENT_CLUSTER_ID, INVALID_REQUEST (no voter, no listeners), DUPLI
 CLUSTER_AUTHORIZATION_FAILED.
 """
 
+from barnabas.api.audit import cluster_result
 from barnabas.api.authorization import require_cluster
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
@@ -19,7 +20,7 @@ def refuse(request: AddRaftVoterRequest, error: KafkaError) -> AddRaftVoterRespo
     return AddRaftVoterResponse(error_code=error.code, error_message=error.message or None)
 
 
-@serves(AddRaftVoterRequest, AddRaftVoterResponse, 0, 1, refuse=refuse)
+@serves(AddRaftVoterRequest, AddRaftVoterResponse, 0, 1, refuse=refuse, audit=cluster_result)
 async def handle(context: RequestContext, request: AddRaftVoterRequest) -> AddRaftVoterResponse:
     """Check the request, and refuse it in the end."""
     require_cluster(context, AclOperation.ALTER)

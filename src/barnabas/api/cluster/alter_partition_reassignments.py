@@ -5,6 +5,7 @@ Errors, per partition: UNKNOWN_TOPIC_OR_PARTITION, INVALID_REPLICA_ASSIGNMENT, I
 NO_REASSIGNMENT_IN_PROGRESS; for the whole request CLUSTER_AUTHORIZATION_FAILED, REQUEST_TIMED_OUT.
 """
 
+from barnabas.api.audit import CLUSTER, Results
 from barnabas.api.authorization import require_cluster
 from barnabas.api.context import Node, RequestContext
 from barnabas.api.registry import serves
@@ -36,7 +37,18 @@ def refuse(
     )
 
 
-@serves(AlterPartitionReassignmentsRequest, AlterPartitionReassignmentsResponse, 0, 1, refuse=refuse)
+def audit(
+    _request: AlterPartitionReassignmentsRequest, response: AlterPartitionReassignmentsResponse
+) -> Results:
+    yield CLUSTER, response.error_code, response.error_message
+    for topic in response.responses:
+        for partition in topic.partitions:
+            yield f"topic/{topic.name}", partition.error_code, partition.error_message
+
+
+@serves(
+    AlterPartitionReassignmentsRequest, AlterPartitionReassignmentsResponse, 0, 1, refuse=refuse, audit=audit
+)
 async def handle(
     context: RequestContext, request: AlterPartitionReassignmentsRequest
 ) -> AlterPartitionReassignmentsResponse:

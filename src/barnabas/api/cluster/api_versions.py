@@ -43,7 +43,7 @@ def refuse(request: ApiVersionsRequest, error: KafkaError) -> ApiVersionsRespons
     return ApiVersionsResponse(error_code=error.code)
 
 
-@serves(ApiVersionsRequest, ApiVersionsResponse, 0, 4, refuse=refuse)
+@serves(ApiVersionsRequest, ApiVersionsResponse, 0, 4, refuse=refuse, negotiates_versions=True)
 async def handle(context: RequestContext, request: ApiVersionsRequest) -> ApiVersionsResponse:
     """Answer from the table of handlers: what is advertised is what is served."""
     if context.api_version >= 3:

@@ -6,6 +6,7 @@ ELIGIBLE_LEADERS_NOT_AVAILABLE; for the whole request CLUSTER_AUTHORIZATION_FAIL
 type), REQUEST_TIMED_OUT.
 """
 
+from barnabas.api.audit import CLUSTER, Results
 from barnabas.api.authorization import require_cluster
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
@@ -34,7 +35,14 @@ def refuse(request: ElectLeadersRequest, error: KafkaError) -> ElectLeadersRespo
     )
 
 
-@serves(ElectLeadersRequest, ElectLeadersResponse, 0, 2, refuse=refuse)
+def audit(_request: ElectLeadersRequest, response: ElectLeadersResponse) -> Results:
+    yield CLUSTER, response.error_code, None
+    for topic in response.replica_election_results:
+        for partition in topic.partition_result:
+            yield f"topic/{topic.topic}", partition.error_code, partition.error_message
+
+
+@serves(ElectLeadersRequest, ElectLeadersResponse, 0, 2, refuse=refuse, audit=audit)
 async def handle(context: RequestContext, request: ElectLeadersRequest) -> ElectLeadersResponse:
     """Decide for each partition and commit the elections."""
     require_cluster(context, AclOperation.ALTER)

@@ -3,6 +3,7 @@
 Errors: INCONSISTENT_CLUSTER_ID, INVALID_REQUEST (no voter), VOTER_NOT_FOUND, CLUSTER_AUTHORIZATION_FAILED.
 """
 
+from barnabas.api.audit import cluster_result
 from barnabas.api.authorization import require_cluster
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
@@ -17,7 +18,7 @@ def refuse(request: RemoveRaftVoterRequest, error: KafkaError) -> RemoveRaftVote
     return RemoveRaftVoterResponse(error_code=error.code, error_message=error.message or None)
 
 
-@serves(RemoveRaftVoterRequest, RemoveRaftVoterResponse, 0, 0, refuse=refuse)
+@serves(RemoveRaftVoterRequest, RemoveRaftVoterResponse, 0, 0, refuse=refuse, audit=cluster_result)
 async def handle(context: RequestContext, request: RemoveRaftVoterRequest) -> RemoveRaftVoterResponse:
     """Check the request, and refuse it in the end."""
     require_cluster(context, AclOperation.ALTER)

@@ -3,6 +3,7 @@
 Errors: BROKER_ID_NOT_REGISTERED, INVALID_REQUEST (a broker that is up), CLUSTER_AUTHORIZATION_FAILED.
 """
 
+from barnabas.api.audit import cluster_result
 from barnabas.api.authorization import require_cluster
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
@@ -17,7 +18,7 @@ def refuse(request: UnregisterBrokerRequest, error: KafkaError) -> UnregisterBro
     return UnregisterBrokerResponse(error_code=error.code, error_message=error.message or None)
 
 
-@serves(UnregisterBrokerRequest, UnregisterBrokerResponse, 0, 0, refuse=refuse)
+@serves(UnregisterBrokerRequest, UnregisterBrokerResponse, 0, 0, refuse=refuse, audit=cluster_result)
 async def handle(context: RequestContext, request: UnregisterBrokerRequest) -> UnregisterBrokerResponse:
     """Decide and commit."""
     require_cluster(context, AclOperation.ALTER)

@@ -6,6 +6,7 @@ As in Apache Kafka, version 0 has no way to ask for a downgrade, and the timeout
 Errors: INVALID_UPDATE_VERSION, CLUSTER_AUTHORIZATION_FAILED.
 """
 
+from barnabas.api.audit import cluster_result
 from barnabas.api.authorization import require_cluster
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
@@ -24,7 +25,7 @@ def refuse(request: UpdateFeaturesRequest, error: KafkaError) -> UpdateFeaturesR
     return UpdateFeaturesResponse(error_code=error.code, error_message=error.message or None)
 
 
-@serves(UpdateFeaturesRequest, UpdateFeaturesResponse, 0, 2, refuse=refuse)
+@serves(UpdateFeaturesRequest, UpdateFeaturesResponse, 0, 2, refuse=refuse, audit=cluster_result)
 async def handle(context: RequestContext, request: UpdateFeaturesRequest) -> UpdateFeaturesResponse:
     """Decide for all features at once and commit."""
     require_cluster(context, AclOperation.ALTER)

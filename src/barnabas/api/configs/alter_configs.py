@@ -4,7 +4,7 @@ Loggers have IncrementalAlterConfigs only.
 Errors, per resource: those of IncrementalAlterConfigs.
 """
 
-from barnabas.api.configs.alteration import Outcome, RequestedAlteration, RequestedEdit, alter
+from barnabas.api.configs.alteration import Outcome, RequestedAlteration, RequestedEdit, alter, config_results
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
 from barnabas.config.alter_op import OpType
@@ -22,7 +22,7 @@ def refuse(request: AlterConfigsRequest, error: KafkaError) -> AlterConfigsRespo
     return AlterConfigsResponse(responses=[_answer(resource, error) for resource in request.resources])
 
 
-@serves(AlterConfigsRequest, AlterConfigsResponse, 0, 2, refuse=refuse)
+@serves(AlterConfigsRequest, AlterConfigsResponse, 0, 2, refuse=refuse, audit=config_results)
 async def handle(context: RequestContext, request: AlterConfigsRequest) -> AlterConfigsResponse:
     """Replace the configs of each resource for itself."""
     requested = await context.compute(_requested, request)

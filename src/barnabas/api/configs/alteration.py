@@ -3,8 +3,9 @@
 import contextlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from barnabas.api.audit import Results
 from barnabas.api.configs.loggers import alter_levels
 from barnabas.api.configs.resources import kind_of, require_for, resource_of
 from barnabas.api.configs.rules import alteration_rules
@@ -19,6 +20,8 @@ from barnabas.policy import AlterConfigPolicy, ConfigResource, ConfigResourceTyp
 from barnabas.policy.policies import Policies
 from barnabas.wire.acls import AclOperation
 from barnabas.wire.errors import ErrorCode, KafkaError
+
+_KINDS = frozenset(ResourceKind)
 
 
 class RequestedEdit(NamedTuple):
@@ -164,3 +167,11 @@ async def _write(
 
     altered = await context.write(decide)
     return dict(zip(alterations, altered, strict=True))
+
+
+def config_results(_request: Any, response: Any) -> Results:
+    """Read the results for the audit. Other types of resources do not exist, so they are not refused."""
+    for result in response.responses:
+        if result.resource_type in _KINDS:
+            resource = config_resource(ResourceKind(result.resource_type), result.resource_name)
+            yield resource, result.error_code, result.error_message

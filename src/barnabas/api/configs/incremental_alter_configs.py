@@ -6,7 +6,7 @@ group or logger may not have; UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTIO
 CLUSTER_AUTHORIZATION_FAILED.
 """
 
-from barnabas.api.configs.alteration import Outcome, RequestedAlteration, RequestedEdit, alter
+from barnabas.api.configs.alteration import Outcome, RequestedAlteration, RequestedEdit, alter, config_results
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -24,7 +24,9 @@ def refuse(request: IncrementalAlterConfigsRequest, error: KafkaError) -> Increm
     return IncrementalAlterConfigsResponse(responses=answers)
 
 
-@serves(IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse, 0, 1, refuse=refuse)
+@serves(
+    IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse, 0, 1, refuse=refuse, audit=config_results
+)
 async def handle(
     context: RequestContext, request: IncrementalAlterConfigsRequest
 ) -> IncrementalAlterConfigsResponse:

@@ -5,6 +5,7 @@ OFFSET_OUT_OF_RANGE, POLICY_VIOLATION for topics that are only compacted, INVALI
 own.
 """
 
+from barnabas.api.audit import Results
 from barnabas.api.authorization import require
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
@@ -34,7 +35,13 @@ def refuse(request: DeleteRecordsRequest, error: KafkaError) -> DeleteRecordsRes
     )
 
 
-@serves(DeleteRecordsRequest, DeleteRecordsResponse, 0, 2, refuse=refuse)
+def audit(_request: DeleteRecordsRequest, response: DeleteRecordsResponse) -> Results:
+    for topic in response.topics:
+        for partition in topic.partitions:
+            yield f"topic/{topic.name}", partition.error_code, None
+
+
+@serves(DeleteRecordsRequest, DeleteRecordsResponse, 0, 2, refuse=refuse, audit=audit)
 async def handle(context: RequestContext, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
     """Move the start of each log; the files go with the next look at retention."""
     wanted = await context.compute(_offsets, request)

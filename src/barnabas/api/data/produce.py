@@ -99,7 +99,20 @@ def fast_path(context: RequestContext, frame: memoryview, position: int) -> Answ
     return _produce(context, read_request(frame, position, context.api_version, ELEMENTS_MAX))
 
 
-@serves(ProduceRequest, ProduceResponse, 3, 13, refuse=refuse, fast_path=fast_path)
+def _is_unanswered(request: ProduceRequest) -> bool:
+    return request.acks == 0
+
+
+@serves(
+    ProduceRequest,
+    ProduceResponse,
+    3,
+    13,
+    refuse=refuse,
+    fast_path=fast_path,
+    is_unanswered=_is_unanswered,
+    carries_records=True,
+)
 async def handle(context: RequestContext, request: ProduceRequest) -> Answer:
     """Do the same for a request that was decoded, as interceptors get it."""
     by_id = context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS

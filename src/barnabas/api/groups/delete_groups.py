@@ -6,6 +6,7 @@ coordinator is.
 
 from typing import Any
 
+from barnabas.api.audit import Results
 from barnabas.api.authorization import require
 from barnabas.api.context import RequestContext
 from barnabas.api.groups.pieces import PIECE_PARTITIONS_MAX
@@ -26,7 +27,11 @@ def refuse(request: DeleteGroupsRequest, error: KafkaError) -> DeleteGroupsRespo
     return DeleteGroupsResponse(results=[_refused(group_id, error) for group_id in request.groups_names])
 
 
-@serves(DeleteGroupsRequest, DeleteGroupsResponse, 0, 2, refuse=refuse)
+def audit(_request: DeleteGroupsRequest, response: DeleteGroupsResponse) -> Results:
+    return ((f"group/{group.group_id}", group.error_code, None) for group in response.results)
+
+
+@serves(DeleteGroupsRequest, DeleteGroupsResponse, 0, 2, refuse=refuse, audit=audit)
 async def handle(context: RequestContext, request: DeleteGroupsRequest) -> DeleteGroupsResponse:
     """Tell the coordinator of each group, once."""
     names = await context.compute(dict.fromkeys, request.groups_names)

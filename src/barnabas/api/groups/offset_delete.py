@@ -7,6 +7,7 @@ UNKNOWN_TOPIC_OR_PARTITION, GROUP_SUBSCRIBED_TO_TOPIC.
 
 from collections.abc import Mapping
 
+from barnabas.api.audit import Results
 from barnabas.api.authorization import require
 from barnabas.api.context import RequestContext
 from barnabas.api.groups.partition_checks import RejectedPartitions, merge, split_known_partitions
@@ -30,7 +31,14 @@ def refuse(request: OffsetDeleteRequest, error: KafkaError) -> OffsetDeleteRespo
     return OffsetDeleteResponse(error_code=error.code)
 
 
-@serves(OffsetDeleteRequest, OffsetDeleteResponse, 0, 0, refuse=refuse)
+def audit(request: OffsetDeleteRequest, response: OffsetDeleteResponse) -> Results:
+    yield f"group/{request.group_id}", response.error_code, None
+    for topic in response.topics:
+        for partition in topic.partitions:
+            yield f"topic/{topic.name}", partition.error_code, None
+
+
+@serves(OffsetDeleteRequest, OffsetDeleteResponse, 0, 0, refuse=refuse, audit=audit)
 async def handle(context: RequestContext, request: OffsetDeleteRequest) -> OffsetDeleteResponse:
     """Leave out what is not there or not allowed; the group's coordinator decides on the rest."""
     require(context, AclOperation.DELETE, ResourceType.GROUP, request.group_id)

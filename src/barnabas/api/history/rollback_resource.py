@@ -12,6 +12,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+from barnabas.api.audit import Results
 from barnabas.api.authorization import require, require_cluster
 from barnabas.api.configs.alteration import alteration_error
 from barnabas.api.configs.resources import resource_of
@@ -42,7 +43,11 @@ def refuse(request: RollbackResourceRequest, error: KafkaError) -> RollbackResou
     )
 
 
-@serves(RollbackResourceRequest, RollbackResourceResponse, 0, 0, refuse=refuse)
+def audit(request: RollbackResourceRequest, response: RollbackResourceResponse) -> Results:
+    return [(request.resource, response.error_code, response.error_message)]
+
+
+@serves(RollbackResourceRequest, RollbackResourceResponse, 0, 0, refuse=refuse, audit=audit)
 async def handle(context: RequestContext, request: RollbackResourceRequest) -> RollbackResourceResponse:
     """Decide, ask the policies, commit all of it or nothing."""
     _require_for(context, request.resource)

@@ -11,6 +11,7 @@ UNKNOWN_TOPIC_OR_PARTITION, REPLICA_NOT_AVAILABLE where other APIs say NOT_LEADE
 CORRUPT_MESSAGE for files that cannot be taken in.
 """
 
+from barnabas.api.audit import CLUSTER, Results
 from barnabas.api.authorization import require_cluster
 from barnabas.api.context import Node, RequestContext
 from barnabas.api.registry import serves
@@ -31,7 +32,13 @@ def refuse(request: AlterReplicaLogDirsRequest, error: KafkaError) -> AlterRepli
     return _response(dict.fromkeys(_wishes(request), error.code))
 
 
-@serves(AlterReplicaLogDirsRequest, AlterReplicaLogDirsResponse, 0, 2, refuse=refuse)
+def audit(_request: AlterReplicaLogDirsRequest, response: AlterReplicaLogDirsResponse) -> Results:
+    for topic in response.results:
+        for partition in topic.partitions:
+            yield CLUSTER, partition.error_code, None
+
+
+@serves(AlterReplicaLogDirsRequest, AlterReplicaLogDirsResponse, 0, 2, refuse=refuse, audit=audit)
 async def handle(context: RequestContext, request: AlterReplicaLogDirsRequest) -> AlterReplicaLogDirsResponse:
     """Begin each move, one after the other."""
     require_cluster(context, AclOperation.ALTER)

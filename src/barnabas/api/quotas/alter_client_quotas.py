@@ -3,9 +3,11 @@
 Errors, per entity: INVALID_REQUEST, CLUSTER_AUTHORIZATION_FAILED.
 """
 
+from barnabas.api.audit import Results
 from barnabas.api.authorization import require_cluster
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
+from barnabas.base.resource_names import quota_resource
 from barnabas.metadata.quotas import QuotaAlteration, QuotaAlterationResult, decide_alter, entity_of
 from barnabas.wire.acls import AclOperation
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -24,7 +26,13 @@ def refuse(request: AlterClientQuotasRequest, error: KafkaError) -> AlterClientQ
     return AlterClientQuotasResponse(entries=entries)
 
 
-@serves(AlterClientQuotasRequest, AlterClientQuotasResponse, 0, 1, refuse=refuse)
+def audit(_request: AlterClientQuotasRequest, response: AlterClientQuotasResponse) -> Results:
+    for entry in response.entries:
+        entity = entity_of({part.entity_type: part.entity_name for part in entry.entity})
+        yield quota_resource(entity), entry.error_code, entry.error_message
+
+
+@serves(AlterClientQuotasRequest, AlterClientQuotasResponse, 0, 1, refuse=refuse, audit=audit)
 async def handle(context: RequestContext, request: AlterClientQuotasRequest) -> AlterClientQuotasResponse:
     """Decide for each entity and commit those that pass."""
     require_cluster(context, AclOperation.ALTER_CONFIGS)

@@ -1,6 +1,7 @@
 """What the three ACL APIs share: ACLs and filters as messages carry them, and the broker that has none."""
 
 from barnabas.api.context import RequestContext
+from barnabas.metadata.audit.changes import acl_resource
 from barnabas.security.authorizer import Authorizer
 from barnabas.wire.acls import (
     AclBinding,
@@ -64,3 +65,8 @@ def says_unknown(message: AclCreation | DescribeAclsRequest | DeleteAclsFilter) 
     else:
         kinds = (message.resource_type_filter, message.pattern_type_filter)
     return 0 in (*kinds, message.operation, message.permission_type)
+
+
+def audited_acl(resource_type: int, name: str, pattern: int) -> str:
+    """Return the resource name of an ACL in the audit, from the codes of the protocol."""
+    return acl_resource(from_code(ResourceType, resource_type), name, from_code(PatternType, pattern))

@@ -4,6 +4,7 @@ Errors, per user: UNACCEPTABLE_CREDENTIAL, UNSUPPORTED_SASL_MECHANISM, RESOURCE_
 CLUSTER_AUTHORIZATION_FAILED.
 """
 
+from barnabas.api.audit import Results
 from barnabas.api.authorization import require_cluster
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
@@ -29,7 +30,11 @@ def refuse(request: AlterUserScramCredentialsRequest, error: KafkaError) -> Alte
     return AlterUserScramCredentialsResponse(results=[_result(AlteredUser(user, error)) for user in users])
 
 
-@serves(AlterUserScramCredentialsRequest, AlterUserScramCredentialsResponse, 0, 0, refuse=refuse)
+def audit(_request: AlterUserScramCredentialsRequest, response: AlterUserScramCredentialsResponse) -> Results:
+    return ((f"user/{user.user}", user.error_code, user.error_message) for user in response.results)
+
+
+@serves(AlterUserScramCredentialsRequest, AlterUserScramCredentialsResponse, 0, 0, refuse=refuse, audit=audit)
 async def handle(
     context: RequestContext, request: AlterUserScramCredentialsRequest
 ) -> AlterUserScramCredentialsResponse:

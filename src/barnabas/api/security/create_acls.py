@@ -7,10 +7,11 @@ without an authorizer. The number of UNKNOWN closes the connection.
 
 import functools
 
+from barnabas.api.audit import Results
 from barnabas.api.authorization import require_cluster
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
-from barnabas.api.security.acls import binding_of, require_authorizer, says_unknown
+from barnabas.api.security.acls import audited_acl, binding_of, require_authorizer, says_unknown
 from barnabas.metadata.acls import decide_create_acls
 from barnabas.policy.rules import AclAction
 from barnabas.wire.acls import AclOperation
@@ -23,7 +24,13 @@ def refuse(request: CreateAclsRequest, error: KafkaError) -> CreateAclsResponse:
     return CreateAclsResponse(results=[_result(error) for _ in request.creations])
 
 
-@serves(CreateAclsRequest, CreateAclsResponse, 0, 3, refuse=refuse)
+def audit(request: CreateAclsRequest, response: CreateAclsResponse) -> Results:
+    for creation, result in zip(request.creations, response.results, strict=True):
+        resource = audited_acl(creation.resource_type, creation.resource_name, creation.resource_pattern_type)
+        yield resource, result.error_code, result.error_message
+
+
+@serves(CreateAclsRequest, CreateAclsResponse, 0, 3, refuse=refuse, audit=audit)
 async def handle(context: RequestContext, request: CreateAclsRequest) -> CreateAclsResponse | None:
     """Decide for each ACL and commit those that pass; they count when this is answered."""
     if any([says_unknown(creation) async for creation in context.each(request.creations)]):

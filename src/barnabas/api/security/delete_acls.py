@@ -8,10 +8,11 @@ UNKNOWN closes the connection.
 
 import functools
 
+from barnabas.api.audit import CLUSTER, Results
 from barnabas.api.authorization import require_cluster
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
-from barnabas.api.security.acls import filter_of, require_authorizer, says_unknown
+from barnabas.api.security.acls import audited_acl, filter_of, require_authorizer, says_unknown
 from barnabas.metadata.acls import Removed, decide_delete_acls
 from barnabas.policy.rules import AclAction
 from barnabas.wire.acls import AclFilter, AclOperation
@@ -30,7 +31,15 @@ def refuse(request: DeleteAclsRequest, error: KafkaError) -> DeleteAclsResponse:
     return DeleteAclsResponse(filter_results=[result for _ in request.filters])
 
 
-@serves(DeleteAclsRequest, DeleteAclsResponse, 0, 3, refuse=refuse)
+def audit(_request: DeleteAclsRequest, response: DeleteAclsResponse) -> Results:
+    for result in response.filter_results:
+        yield CLUSTER, result.error_code, result.error_message
+        for acl in result.matching_acls:
+            resource = audited_acl(acl.resource_type, acl.resource_name, acl.pattern_type)
+            yield resource, acl.error_code, acl.error_message
+
+
+@serves(DeleteAclsRequest, DeleteAclsResponse, 0, 3, refuse=refuse, audit=audit)
 async def handle(context: RequestContext, request: DeleteAclsRequest) -> DeleteAclsResponse | None:
     """Find, commit the removal, and show what is gone."""
     if any([says_unknown(each) async for each in context.each(request.filters)]):

@@ -15,7 +15,7 @@ def refuse(request: SaslAuthenticateRequest, error: KafkaError) -> SaslAuthentic
     return SaslAuthenticateResponse(error_code=error.code, error_message=error.message or None)
 
 
-@serves(SaslAuthenticateRequest, SaslAuthenticateResponse, 0, 2, refuse=refuse)
+@serves(SaslAuthenticateRequest, SaslAuthenticateResponse, 0, 2, refuse=refuse, authenticates=True)
 async def handle(context: RequestContext, request: SaslAuthenticateRequest) -> SaslAuthenticateResponse:
     """Pass the token to the mechanism."""
     authenticator = context.connection.authenticator

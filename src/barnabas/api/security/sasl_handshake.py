@@ -16,7 +16,7 @@ def refuse(request: SaslHandshakeRequest, error: KafkaError) -> SaslHandshakeRes
     return SaslHandshakeResponse(error_code=error.code)
 
 
-@serves(SaslHandshakeRequest, SaslHandshakeResponse, 0, 1, refuse=refuse)
+@serves(SaslHandshakeRequest, SaslHandshakeResponse, 0, 1, refuse=refuse, authenticates=True)
 async def handle(context: RequestContext, request: SaslHandshakeRequest) -> SaslHandshakeResponse:
     """Begin an exchange by that mechanism."""
     authenticator = context.connection.authenticator

@@ -8,6 +8,7 @@ REQUEST_TIMED_OUT, THROTTLING_QUOTA_EXCEEDED (before v3 the client only waits).
 
 from collections import Counter
 
+from barnabas.api.audit import Results
 from barnabas.api.authorization import refused_names
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
@@ -29,7 +30,11 @@ def refuse(request: CreatePartitionsRequest, error: KafkaError) -> CreatePartiti
     return CreatePartitionsResponse(results=[_result(Grown(name, error)) for name in names])
 
 
-@serves(CreatePartitionsRequest, CreatePartitionsResponse, 0, 3, refuse=refuse)
+def audit(_request: CreatePartitionsRequest, response: CreatePartitionsResponse) -> Results:
+    return ((f"topic/{topic.name}", topic.error_code, topic.error_message) for topic in response.results)
+
+
+@serves(CreatePartitionsRequest, CreatePartitionsResponse, 0, 3, refuse=refuse, audit=audit)
 async def handle(context: RequestContext, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
     """Decide for each topic and commit those that pass."""
     node = context.node

@@ -10,6 +10,7 @@ REQUEST_TIMED_OUT, THROTTLING_QUOTA_EXCEEDED (before v6 the client only waits).
 from collections import Counter
 from collections.abc import Mapping
 
+from barnabas.api.audit import Results
 from barnabas.api.authorization import allowed, refused_topics
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
@@ -35,7 +36,11 @@ def refuse(request: CreateTopicsRequest, error: KafkaError) -> CreateTopicsRespo
     return CreateTopicsResponse(topics=[_refused(topic.name, error) for topic in request.topics])
 
 
-@serves(CreateTopicsRequest, CreateTopicsResponse, 2, 7, refuse=refuse)
+def audit(_request: CreateTopicsRequest, response: CreateTopicsResponse) -> Results:
+    return ((f"topic/{topic.name}", topic.error_code, topic.error_message) for topic in response.topics)
+
+
+@serves(CreateTopicsRequest, CreateTopicsResponse, 2, 7, refuse=refuse, audit=audit)
 async def handle(context: RequestContext, request: CreateTopicsRequest) -> CreateTopicsResponse:
     """Decide for each topic, commit those that pass, and show what they have become."""
     node = context.node

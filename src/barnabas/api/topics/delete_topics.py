@@ -10,6 +10,7 @@ import itertools
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
+from barnabas.api.audit import Results
 from barnabas.api.authorization import allowed, allowed_cluster, denied, topic_refusals
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
@@ -53,7 +54,13 @@ def refuse(request: DeleteTopicsRequest, error: KafkaError) -> DeleteTopicsRespo
     return DeleteTopicsResponse(responses=[_result(outcome) for outcome in outcomes])
 
 
-@serves(DeleteTopicsRequest, DeleteTopicsResponse, 1, 6, refuse=refuse)
+def audit(_request: DeleteTopicsRequest, response: DeleteTopicsResponse) -> Results:
+    for topic in response.responses:
+        name = topic.topic_id.hex() if topic.name is None else topic.name
+        yield f"topic/{name}", topic.error_code, topic.error_message
+
+
+@serves(DeleteTopicsRequest, DeleteTopicsResponse, 1, 6, refuse=refuse, audit=audit)
 async def handle(context: RequestContext, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
     """Decide for each topic and commit; the logs follow when the commit comes back."""
     node = context.node

@@ -6,6 +6,7 @@ Errors, per topic: UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, INVALID_REQUEST
 TOPIC_AUTHORIZATION_FAILED.
 """
 
+from barnabas.api.audit import Results
 from barnabas.api.authorization import refused_topics
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
@@ -24,7 +25,11 @@ def refuse(request: PurgeTopicsRequest, error: KafkaError) -> PurgeTopicsRespons
     return PurgeTopicsResponse(results=[_result(Purged(wish, error=error)) for wish in _wishes(request)])
 
 
-@serves(PurgeTopicsRequest, PurgeTopicsResponse, 0, 0, refuse=refuse)
+def audit(_request: PurgeTopicsRequest, response: PurgeTopicsResponse) -> Results:
+    return ((f"topic/{topic.name}", topic.error_code, topic.error_message) for topic in response.results)
+
+
+@serves(PurgeTopicsRequest, PurgeTopicsResponse, 0, 0, refuse=refuse, audit=audit)
 async def handle(context: RequestContext, request: PurgeTopicsRequest) -> PurgeTopicsResponse:
     """Decide for each topic and commit; the logs follow when the commit comes back."""
     if not context.node.config.boolean("delete.topic.enable"):

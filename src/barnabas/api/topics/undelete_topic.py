@@ -10,6 +10,7 @@ POLICY_VIOLATION, REQUEST_TIMED_OUT, THROTTLING_QUOTA_EXCEEDED, TOPIC_AUTHORIZAT
 
 from collections.abc import Mapping
 
+from barnabas.api.audit import Results
 from barnabas.api.authorization import require, topic_refusals
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
@@ -36,7 +37,11 @@ def refuse(request: UndeleteTopicRequest, error: KafkaError) -> UndeleteTopicRes
     )
 
 
-@serves(UndeleteTopicRequest, UndeleteTopicResponse, 0, 0, refuse=refuse)
+def audit(request: UndeleteTopicRequest, response: UndeleteTopicResponse) -> Results:
+    return [(f"topic/{request.name}", response.error_code, response.error_message)]
+
+
+@serves(UndeleteTopicRequest, UndeleteTopicResponse, 0, 0, refuse=refuse, audit=audit)
 async def handle(context: RequestContext, request: UndeleteTopicRequest) -> UndeleteTopicResponse:
     """Ask the policies as for a new topic, decide and commit; answered when the logs are open."""
     wish = TrashedTopicRequest(request.name, request.topic_id)

@@ -6,6 +6,7 @@ NOT_LEADER_OR_FOLLOWER, INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED, 
 REQUEST_TIMED_OUT, KAFKA_STORAGE_ERROR.
 """
 
+from barnabas.api.audit import CLUSTER, Results
 from barnabas.api.authorization import allowed_cluster, require_cluster
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
@@ -38,7 +39,14 @@ def refuse(request: WriteTxnMarkersRequest, error: KafkaError) -> WriteTxnMarker
     return _response(outcomes)
 
 
-@serves(WriteTxnMarkersRequest, WriteTxnMarkersResponse, 0, 2, refuse=refuse)
+def audit(_request: WriteTxnMarkersRequest, response: WriteTxnMarkersResponse) -> Results:
+    for producer in response.markers:
+        for topic in producer.topics:
+            for partition in topic.partitions:
+                yield CLUSTER, partition.error_code, None
+
+
+@serves(WriteTxnMarkersRequest, WriteTxnMarkersResponse, 0, 2, refuse=refuse, audit=audit)
 async def handle(context: RequestContext, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
     """Write one marker after the other; answered is by producer, whose later marker counts."""
     if not allowed_cluster(context, AclOperation.ALTER):

@@ -1,0 +1,64 @@
+"""Audit records of requests, beside those of what they change in the store.
+
+An API that changes the cluster declares how the results of its response are read (`@serves(..., audit=...)`). Results
+with an authorization error or a policy violation are recorded, whichever part of the broker refused the change. Other
+errors are mistakes of the client and are not recorded.
+"""
+
+from collections.abc import Iterable
+from typing import Any, TypeAlias
+
+from barnabas.api.context import RequestContext
+from barnabas.metadata.audit.records import Refusal
+from barnabas.telemetry.logs import get_logger
+from barnabas.wire.errors import ErrorCode, KafkaError
+
+_log = get_logger("barnabas.audit")
+
+_REFUSALS = frozenset(
+    {
+        ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+        ErrorCode.GROUP_AUTHORIZATION_FAILED,
+        ErrorCode.POLICY_VIOLATION,
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    }
+)
+
+CLUSTER = "cluster/kafka-cluster"
+
+#: (resource, error code, message) of each result in a response.
+Results: TypeAlias = Iterable[tuple[str, int, str | None]]
+
+
+async def record_refusals(context: RequestContext, request: Any, response: object) -> None:
+    """Record what the response refuses, and what the context has collected.
+
+    The context has warnings of policies in mode `warn`, and changes outside the store.
+    """
+    if response is None:
+        return
+    refusals = await context.compute(refusals_of, context, request, response)
+    warnings, differences = context.warnings, context.differences
+    if not refusals and not warnings and not differences:
+        return
+    try:
+        await context.node.metadata.remark(context.actor, refusals, warnings, differences)
+    except KafkaError as error:  # the response is correct all the same
+        _log.error("cannot write an audit record", api=context.api.name, why=error.message)
+
+
+def refusals_of(context: RequestContext, request: Any, response: object) -> list[Refusal]:
+    """Return the requested changes that the response refuses; none if the request only validates."""
+    if getattr(request, "validate_only", False):
+        return []
+    assert context.api.audit is not None
+    return [
+        Refusal(resource, ErrorCode(code).name, message or "")
+        for resource, code, message in context.api.audit(request, response)
+        if code in _REFUSALS
+    ]
+
+
+def cluster_result(_request: Any, response: Any) -> Results:
+    """Read the response of an API that changes the cluster as a whole."""
+    return [(CLUSTER, response.error_code, response.error_message)]
