@@ -342,7 +342,7 @@ class ProducerStateManager:
             self._verifications.pop(header.producer_id, None)
 
     def end_transaction(self, marker: EndTransactionMarker, offset: int) -> AbortedTransaction | None:
-        """Update the state with the marker appended at `offset`; returns the aborted transaction if it has records here."""
+        """Update the state with the marker appended at `offset`; returns the transaction it aborted, if any."""
         entry = self._entry(marker.producer_id)
         entry.move_to_epoch(marker.producer_epoch)
         entry.coordinator_epoch = marker.coordinator_epoch
