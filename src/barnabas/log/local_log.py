@@ -247,7 +247,7 @@ class LocalLog:
             )  # a log without a topic id would become a stray
             sync_path(
                 offset_file(self.directory, self._snapshot_offset, SNAPSHOT_SUFFIX)
-            )  # written by `take_over`
+            )  # written by `copy_state_from`
             sync_path(self.directory)
             sync_path(self.directory.parent)
         self.epochs.flush()
@@ -316,7 +316,7 @@ class LocalLog:
 
         :raises KafkaError: KAFKA_STORAGE_ERROR when the disk fails.
         """
-        assert self._segments.hold(old), "the segments to replace must still belong to the log"
+        assert self._segments.contains_run(old), "the segments to replace must still belong to the log"
         self._unsynced_directory = True
         try:
             new.rename(SWAP_SUFFIX)
@@ -326,7 +326,7 @@ class LocalLog:
         except OSError as error:
             raise self.take_offline(error) from error
         new.on_failure = self.take_offline
-        new.hand_over(self._open_files)
+        new.use_open_files(self._open_files)
         self._segments.replace(old, new)
         return removed
 
@@ -393,7 +393,7 @@ class LocalLog:
     def producer_states(self) -> ProducerStateManager:
         return self._producers
 
-    def take_over(self, source: "LocalLog") -> None:
+    def copy_state_from(self, source: "LocalLog") -> None:
         """Copy the bounds, leader epochs and producer state of `source`, of which this log has every batch.
 
         :raises KafkaError: KAFKA_STORAGE_ERROR when the disk fails; `source` is unchanged then.
@@ -420,11 +420,11 @@ class LocalLog:
         for segment in self._segments:
             segment.relocate(path)
 
-    def count_files_in(self, open_files: OpenFiles) -> None:
+    def use_open_files(self, open_files: OpenFiles) -> None:
         """Use `open_files` from now on to limit the open segments."""
         self._open_files = open_files
         for segment in self._segments:
-            segment.hand_over(open_files)
+            segment.use_open_files(open_files)
 
     # Closing
 
@@ -464,7 +464,7 @@ class LocalLog:
         is_flushed = self.recovery_point == self.log_end_offset and self.epochs.is_synced
         return is_flushed and not self._unsynced_close and not self._unsynced_directory
 
-    def note_synced(self) -> None:
+    def mark_synced(self) -> None:
         """Replaces `sync_closed` when the whole file system has been flushed."""
         self.recovery_point = self.log_end_offset
 

@@ -215,7 +215,7 @@ class LogDirectory:
         with self._checkpointing:
             self._write_checkpoints()
 
-    def forget_checkpoints(self, name: TopicPartition) -> None:
+    def remove_from_checkpoints(self, name: TopicPartition) -> None:
         """Remove a deleted partition's offsets from the checkpoints before its name is used again. May block.
 
         Otherwise, after a crash, the new log would begin at the old one's start offset and lose its records.

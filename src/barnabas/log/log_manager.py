@@ -26,7 +26,7 @@ from barnabas.log.partition_log import PartitionLog
 from barnabas.log.segments.open_files import OPEN_SEGMENTS_MAX, OpenFiles
 from barnabas.log.startup.log_loader import ConfigFor, Opened, open_logs, select_replicas
 from barnabas.log.startup.replica_selection import Role
-from barnabas.log.trash.state import keep_state, remove_state, trash_directory
+from barnabas.log.trash.state import remove_state, save_state, trash_directory
 from barnabas.telemetry.logs import get_logger
 from barnabas.wire.errors import ErrorCode, KafkaError
 
@@ -187,7 +187,7 @@ class LogManager:
                 log.rename_directory(directory.path / str(log.topic_partition))
             if is_marked and not self.any_offline:
                 remove_move_mark(log.directory)
-            self.adopt(directory, log.topic_partition, log)
+            self.register_log(directory, log.topic_partition, log)
         elif role is Role.FUTURE:
             write_move_mark(log.directory)
             self._hold_future(directory, log)
@@ -206,7 +206,7 @@ class LogManager:
             except OSError as error:
                 self.fail(directory, error)
 
-    def adopt(self, directory: LogDirectory, name: TopicPartition, log: PartitionLog) -> None:
+    def register_log(self, directory: LogDirectory, name: TopicPartition, log: PartitionLog) -> None:
         """Register a log that is in `directory` as the partition's log."""
         self._logs[name] = directory.logs[name] = log
         self._homes[name] = directory
@@ -247,7 +247,7 @@ class LogManager:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message)
         directory = self._choose_directory(name, online)
         try:
-            directory.forget_checkpoints(name)
+            directory.remove_from_checkpoints(name)
             log = PartitionLog.create(
                 directory.path / str(name),
                 name,
@@ -261,7 +261,7 @@ class LogManager:
             self.fail(directory, error)
             message = f"cannot create {name}: {error}"
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message) from error
-        self.adopt(directory, name, log)
+        self.register_log(directory, name, log)
         return log
 
     def _choose_directory(self, name: TopicPartition, online: Sequence[LogDirectory]) -> LogDirectory:
@@ -285,7 +285,7 @@ class LogManager:
         """
         self._remove_log(name, TRASH if keep else DELETE_SUFFIX)
         if name in self._retired:
-            self.finish_promotion(name)
+            self.finish_replacement(name)
         if name in self._futures:
             self.drop_future(name)
 
@@ -308,7 +308,7 @@ class LogManager:
         try:
             if suffix == TRASH:
                 name = trash_directory(log.topic_partition, log.topic_id or ZERO_UUID)
-                keep_state(log)
+                save_state(log)
             path = log.directory.rename(directory.path / name)
         except OSError as error:
             self.fail(directory, error)
@@ -321,7 +321,7 @@ class LogManager:
         """Schedule the removal of a directory that is already renamed for deletion."""
         self._deletions.append((self.clock.monotonic_ms(), path))
 
-    def set_aside(self, name: TopicPartition, path: Path) -> Path:
+    def rename_for_removal(self, name: TopicPartition, path: Path) -> Path:
         """Rename a directory next to a partition's log so that a restart removes it; returns the new path.
 
         :raises OSError: When the disk fails.
@@ -330,7 +330,7 @@ class LogManager:
         return path.rename(self._homes[name].path / target)
 
     def replace(self, name: TopicPartition, log: PartitionLog) -> None:
-        """Make a log that was `set_aside` the partition's log, and delete the current one.
+        """Make a log that was `rename_for_removal` the partition's log, and delete the current one.
 
         :raises KafkaError: KAFKA_STORAGE_ERROR when the disk fails, which takes the directory offline.
         """
@@ -341,8 +341,8 @@ class LogManager:
         except OSError as error:
             self.fail(directory, error)
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"cannot replace {name}: {error}") from error
-        log.count_files_in(self.open_files)
-        self.adopt(directory, name, log)
+        log.use_open_files(self.open_files)
+        self.register_log(directory, name, log)
 
     # Moving to another directory
 
@@ -365,7 +365,7 @@ class LogManager:
         assert directory is not self._homes[name], directory.path
         assert name not in self._futures, name
         try:
-            directory.forget_checkpoints(name)
+            directory.remove_from_checkpoints(name)
             log = PartitionLog.open(
                 directory.path / future_directory(name, self.random),
                 name,
@@ -386,7 +386,7 @@ class LogManager:
 
     def _hold_future(self, directory: LogDirectory, log: PartitionLog) -> None:
         """Register a future replica. It has no `on_failure`, because the copying thread uses it."""
-        log.count_files_in(OpenFiles(_FUTURE_OPEN_SEGMENTS_MAX))
+        log.use_open_files(OpenFiles(_FUTURE_OPEN_SEGMENTS_MAX))
         directory.futures[log.topic_partition] = log
         self._futures[log.topic_partition] = directory, log
 
@@ -396,20 +396,20 @@ class LogManager:
         Returns the log; the copying thread must `abandon` it when it is done with it.
         """
         directory = self._futures[name][0]
-        log = self.leave_future(name)
+        log = self.detach_future(name)
         self._rename_away(directory, log, DELETE_SUFFIX)
         return log
 
-    def leave_future(self, name: TopicPartition) -> PartitionLog:
+    def detach_future(self, name: TopicPartition) -> PartitionLog:
         """Stop a move whose source is offline; the copy stays on disk for the next start."""
         directory, log = self._futures.pop(name)
         del directory.futures[name]
         return log
 
-    def promote_future(self, name: TopicPartition) -> PartitionLog:
+    def replace_current_with_future(self, name: TopicPartition) -> PartitionLog:
         """Replace the current log with the future replica, which has caught up; returns the new current log.
 
-        The old one stays in place until `finish_promotion`, because the new one may not be flushed yet.
+        The old one stays in place until `finish_replacement`, because the new one may not be flushed yet.
 
         :raises KafkaError: KAFKA_STORAGE_ERROR when the disk fails; the old log stays in use then.
         """
@@ -418,22 +418,22 @@ class LogManager:
         try:
             log.rename_directory(directory.path / str(name))
         except OSError as error:
-            self.fail_future(name, error)
+            self.fail_future_directory(name, error)
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"cannot move {name}: {error}") from error
-        log.count_files_in(self.open_files)
+        log.use_open_files(self.open_files)
         del self._futures[name], directory.futures[name]
         old, home = self._logs[name], self._homes[name]
         self._retired[name] = home, old
         del home.logs[name]
-        self.adopt(directory, name, log)
+        self.register_log(directory, name, log)
         return log
 
     def is_retired(self, log: PartitionLog) -> bool:
-        """Whether the log has been replaced by its future replica, and `finish_promotion` has not run yet."""
+        """Whether the log has been replaced by its future replica, and `finish_replacement` has not run yet."""
         retired = self._retired.get(log.topic_partition)
         return retired is not None and retired[1] is log
 
-    def finish_promotion(self, name: TopicPartition) -> None:
+    def finish_replacement(self, name: TopicPartition) -> None:
         """Delete the replaced log; before, flush the new one and checkpoint its offsets."""
         home, old = self._retired.pop(name)
         old.abandon()
@@ -445,7 +445,7 @@ class LogManager:
             except OSError as error:
                 self.fail(directory, error)
 
-    def fail_future(self, name: TopicPartition, error: OSError) -> None:
+    def fail_future_directory(self, name: TopicPartition, error: OSError) -> None:
         """Take the directory that a partition is being moved to offline, because its disk failed."""
         self.fail(self._futures[name][0], error)
 
@@ -494,7 +494,7 @@ class LogManager:
         unsynced_count = sum(not log.is_synced for log in logs)
         if unsynced_count > _SYNCED_ALONE_COUNT_MAX and sync_file_system(directory.path):
             for log in logs:
-                log.note_synced()
+                log.mark_synced()
         else:
             with ThreadPoolExecutor(_SYNC_THREADS_COUNT) as pool:
                 for _ in pool.map(PartitionLog.sync_closed, logs):

@@ -26,7 +26,7 @@ from barnabas.log.transactional_log import TransactionalLog
 from barnabas.log.validation import (
     AppendOrigin,
     ValidatedBatch,
-    prepare_own,
+    prepare_coordinator_batch,
     validate,
     validate_inline,
 )
@@ -51,7 +51,7 @@ _EMPTY = memoryview(b"")
 def _register_open_files(segments: Segments, files: OpenFiles) -> OpenFiles:
     """Use `files` from now on to limit the open segments."""
     for segment in segments:
-        segment.hand_over(files)
+        segment.use_open_files(files)
     return files
 
 
@@ -191,7 +191,7 @@ class PartitionLog(TransactionalLog):
         config, now_ms = self.config, self._clock.wall_ms()
         if isinstance(batch, memoryview):
             if origin is AppendOrigin.COORDINATOR:
-                batch = prepare_own(batch, config, now_ms)
+                batch = prepare_coordinator_batch(batch, config, now_ms)
             else:
                 batch = validate_inline(batch, config, now_ms) or validate(batch, config, now_ms)
         header, records = batch
@@ -207,13 +207,13 @@ class PartitionLog(TransactionalLog):
                 verifies=config.verifies_transactions,
             )
             if duplicate is not None:
-                return self._repeat(duplicate)
+                return self._duplicate_info(duplicate)
         base_offset = self.log_end_offset
         last_offset = base_offset + last_offset_delta
         assign(records, base_offset, batch_length, leader_epoch)
         self._write(records, base_offset, last_offset, leader_epoch, max_timestamp, now_ms)
         if producer_id >= 0:
-            self._remember_producer(records, placed(header, base_offset, leader_epoch))
+            self._update_producer(records, placed(header, base_offset, leader_epoch))
         append_time_ms = max_timestamp if config.stamps_append_time else NO_TIMESTAMP
         return AppendInfo(base_offset, last_offset, append_time_ms, self.log_start_offset, False, size_bytes)
 
@@ -243,7 +243,7 @@ class PartitionLog(TransactionalLog):
             stamp_append_time(records, 0, read_header(records), now_ms)
         assign(records, offset, len(records) - BATCH_OVERHEAD_BYTES, leader_epoch)
         self._write(records, offset, offset, leader_epoch, marker.timestamp_ms, now_ms)
-        self._note_aborted(self._producers.end_transaction(marker, offset))
+        self._add_aborted(self._producers.end_transaction(marker, offset))
         append_time_ms = now_ms if config.stamps_append_time else NO_TIMESTAMP
         return AppendInfo(offset, offset, append_time_ms, self.log_start_offset, False, len(records))
 
@@ -274,7 +274,7 @@ class PartitionLog(TransactionalLog):
                 self._clock.wall_ms(),
             )
             if header.producer_id >= 0:
-                self._remember_producer(records[position:], header)
+                self._update_producer(records[position:], header)
             size_bytes += header.size_bytes
         return AppendInfo(
             first_offset, self.log_end_offset - 1, NO_TIMESTAMP, self.log_start_offset, False, size_bytes
@@ -306,7 +306,7 @@ class PartitionLog(TransactionalLog):
         message = f"batch of {size_bytes} bytes: segment.bytes allows {self.config.segment_bytes}"
         return KafkaError(ErrorCode.RECORD_LIST_TOO_LARGE, message)
 
-    def _repeat(self, batch: BatchMetadata) -> AppendInfo:
+    def _duplicate_info(self, batch: BatchMetadata) -> AppendInfo:
         return AppendInfo(
             batch.first_offset, batch.last_offset, batch.timestamp_ms, self.log_start_offset, True, 0
         )

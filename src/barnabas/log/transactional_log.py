@@ -84,17 +84,17 @@ class TransactionalLog(LocalLog):
         except OSError as error:
             raise self.take_offline(error) from error
 
-    def _remember_producer(self, records: memoryview, header: BatchHeader) -> None:
+    def _update_producer(self, records: memoryview, header: BatchHeader) -> None:
         """Update the producer state with an appended batch, which is the first in `records`.
 
         :raises KafkaError: KAFKA_STORAGE_ERROR.
         """
         if header.is_control:
-            self._note_aborted(end_transaction(self._producers, records, header))
+            self._add_aborted(end_transaction(self._producers, records, header))
         else:
             self._producers.record(header)
 
-    def _note_aborted(self, aborted: AbortedTransaction | None) -> None:
+    def _add_aborted(self, aborted: AbortedTransaction | None) -> None:
         """Add the transaction that the last marker aborted, if any, to the transaction index.
 
         :raises KafkaError: KAFKA_STORAGE_ERROR.

@@ -87,7 +87,7 @@ class ValidatedBatch(NamedTuple):
     records: memoryview
 
 
-def plain_header(records: memoryview, config: LogConfig, now_ms: int) -> HeaderFields | None:
+def header_if_valid(records: memoryview, config: LogConfig, now_ms: int) -> HeaderFields | None:
     """Return the header of the one batch in `records` if it `is_valid_by_header`, else None."""
     if len(records) < BATCH_HEADER_BYTES:
         return None
@@ -157,7 +157,7 @@ def _unpack_inline(codec: int, records: memoryview) -> memoryview | None:
     return _SCRATCH[:size_bytes]
 
 
-def own_header(records: memoryview, config: LogConfig) -> HeaderFields | None:
+def coordinator_header(records: memoryview, config: LogConfig) -> HeaderFields | None:
     """Return the header of a batch from a coordinator of this broker; None if the topic's configs require changes.
 
     The records are not validated, because this broker wrote them.
@@ -258,9 +258,9 @@ def validate_inline(records: memoryview, config: LogConfig, now_ms: int) -> Vali
         because their buffer is reused.
     :raises KafkaError: As `validate`.
     """
-    plain = plain_header(records, config, now_ms)
-    if plain is not None:
-        return ValidatedBatch(plain, records)
+    unchanged_header = header_if_valid(records, config, now_ms)
+    if unchanged_header is not None:
+        return ValidatedBatch(unchanged_header, records)
     if is_costly(records, config):
         return None
     records, header = check_batch(records, config, AppendOrigin.CLIENT)
@@ -341,14 +341,14 @@ def _recompressed(header: BatchHeader, body: Buffer, config: LogConfig) -> Valid
 # Batches of this broker's coordinators
 
 
-def prepare_own(records: memoryview, config: LogConfig, now_ms: int) -> ValidatedBatch:
+def prepare_coordinator_batch(records: memoryview, config: LogConfig, now_ms: int) -> ValidatedBatch:
     """Convert a batch from a coordinator of this broker as the topic's configs require, without validating its records.
 
     :raises KafkaError: MESSAGE_TOO_LARGE.
     """
-    plain = own_header(records, config)
-    if plain is not None:
-        return ValidatedBatch(plain, records)
+    unchanged_header = coordinator_header(records, config)
+    if unchanged_header is not None:
+        return ValidatedBatch(unchanged_header, records)
     records, header = check_batch(records, config, AppendOrigin.COORDINATOR)
     if config.stamps_append_time:
         header = stamp_append_time(records, 0, header, now_ms)

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Protocol
 
 
-class Growing(Protocol):
+class FetchSource(Protocol):
     """A partition that informs delayed fetches about new readable bytes."""
 
     def add_waiting_fetch(self, waiting: "DelayedFetch") -> None:
@@ -37,7 +37,7 @@ class DelayedFetch:
         if not self._future.done():
             self._future.set_result(None)
 
-    async def wait(self, sources: Iterable[Growing], max_wait_ms: int) -> None:
+    async def wait(self, sources: Iterable[FetchSource], max_wait_ms: int) -> None:
         """Wait until `sources` have enough new bytes, at most `max_wait_ms`."""
         sources = tuple(sources)
         for source in sources:

@@ -154,7 +154,7 @@ class ReplicaMove:
 
         :raises KafkaError: KAFKA_STORAGE_ERROR when its disk fails; the log stays in use then.
         """
-        self.future.take_over(self.source)
+        self.future.copy_state_from(self.source)
         self.partition.replace_log(promote())
         self.transition(MoveState.PROMOTED, f"at offset {self.future.log_end_offset}")
 

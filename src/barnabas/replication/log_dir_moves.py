@@ -227,7 +227,7 @@ class LogDirMoves:
         except OSError as error:
             raise move.source.take_offline(error) from error
         if move.future.log_end_offset == move.source.log_end_offset:
-            move.replace(lambda: self._directories.promote_future(move.name))
+            move.replace(lambda: self._directories.replace_current_with_future(move.name))
             self.moved_count += 1
 
     async def _finish(self, move: ReplicaMove) -> None:
@@ -249,7 +249,7 @@ class LogDirMoves:
             old.abandon()
         else:
             if self._directories.is_retired(old):
-                self._directories.finish_promotion(move.name)
+                self._directories.finish_replacement(move.name)
             move.transition(MoveState.DONE, f"in {new.directory.parent}")
             _log.info("moved a replica", partition=str(move.name), to=str(new.directory.parent))
 
@@ -262,9 +262,9 @@ class LogDirMoves:
             move.transition(MoveState.CANCELLED, "the topic was deleted")
             return
         if move.future.failure is not None:
-            directories.fail_future(move.name, OSError(move.future.failure))
+            directories.fail_future_directory(move.name, OSError(move.future.failure))
         if move.source.failure is not None or move.future.failure is not None:
-            directories.leave_future(move.name)
+            directories.detach_future(move.name)
         else:
             directories.drop_future(move.name)
         move.transition(MoveState.FAILED, error.message)

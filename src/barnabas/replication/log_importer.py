@@ -62,7 +62,7 @@ class Handovers:
     async def _import(self, partition: Partition, path: Path) -> None:
         log, name = partition.log, TopicPartition(partition.topic, partition.index)
         try:
-            claimed = self._directories.set_aside(name, path)
+            claimed = self._directories.rename_for_removal(name, path)
         except OSError as error:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{path}: {error}") from error
         try:

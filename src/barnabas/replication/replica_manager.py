@@ -29,10 +29,10 @@ from barnabas.wire.records.control import EndTransactionMarker
 LogConfigs = Callable[[str, Mapping[str, str]], LogConfig]
 
 #: Replicas to open, close or change before yielding to the event loop; opening one takes 0.5 to 4 ms.
-OPENED_AT_ONCE_COUNT = 2
+OPENED_PER_YIELD_COUNT = 2
 
 #: Topics to reconfigure before yielding to the event loop; one with its own configs takes 0.1 ms.
-RECONFIGURED_AT_ONCE_COUNT = 20
+RECONFIGURED_PER_YIELD_COUNT = 20
 
 _log = get_logger("barnabas.replication")
 
@@ -187,13 +187,13 @@ class ReplicaManager:
                 )
                 self._offline.add((topic.topic_id, index))
                 continue
-            self.trash.adopt(directory, log)
+            self.trash.register_log(directory, log)
             restored.append((directory, log))
-        await asyncio.to_thread(self.trash.settled, restored)
+        await asyncio.to_thread(self.trash.finish_restoring, restored)
 
     async def _open_in_slices(self, topic: TopicImage) -> None:
-        for first in range(0, topic.partition_count, OPENED_AT_ONCE_COUNT):
-            self._open(topic, range(first, min(first + OPENED_AT_ONCE_COUNT, topic.partition_count)))
+        for first in range(0, topic.partition_count, OPENED_PER_YIELD_COUNT):
+            self._open(topic, range(first, min(first + OPENED_PER_YIELD_COUNT, topic.partition_count)))
             await asyncio.sleep(0)
 
     def _open(self, topic: TopicImage, indexes: range) -> None:
@@ -247,7 +247,7 @@ class ReplicaManager:
     async def _delete_topic(self, topic: TopicImage, *, keep: bool) -> None:
         for index in range(topic.partition_count):
             self._delete_replica(topic, index, keep=keep)
-            if (index + 1) % OPENED_AT_ONCE_COUNT == 0:
+            if (index + 1) % OPENED_PER_YIELD_COUNT == 0:
                 await asyncio.sleep(0)
         await asyncio.sleep(0)
 
@@ -267,7 +267,7 @@ class ReplicaManager:
         """Apply changed broker-wide defaults to all logs, yielding to the event loop regularly."""
         defaults: LogConfig | None = None
         for number, topic in enumerate(list(self._image.topics), 1):
-            if number % RECONFIGURED_AT_ONCE_COUNT == 0:
+            if number % RECONFIGURED_PER_YIELD_COUNT == 0:
                 await asyncio.sleep(0)
             if topic in self._image.topic_configs:
                 self._reconfigure(topic, self._log_config(topic))

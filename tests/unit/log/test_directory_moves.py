@@ -64,8 +64,8 @@ def promote(directories: LogManager) -> PartitionLog:
     source = directories.logs[T0]
     future = directories.futures[T0]
     future.append_as_follower(source.read(2, 1 << 20, 3).data)
-    future.take_over(source)
-    return directories.promote_future(T0)
+    future.copy_state_from(source)
+    return directories.replace_current_with_future(T0)
 
 
 def test_names_are_kafkas_and_tell_the_partition() -> None:
@@ -86,7 +86,7 @@ def test_a_future_replica_is_promoted_and_then_the_old_log_goes(
     assert moving.is_retired(old)
     assert not moving.is_retired(new)
     assert kinds(tmp_path) == {"a": ["log"], "b": ["log"]}
-    moving.finish_promotion(T0)
+    moving.finish_replacement(T0)
     moving.delete_due(clock.monotonic_ms())
     assert kinds(tmp_path) == {"a": [], "b": ["log"]}
     assert moving.directories[1].logs == {T0: new}
@@ -166,7 +166,7 @@ def test_another_topics_future_replica_is_set_aside(moving: LogManager, opened: 
 
 
 def test_a_failing_disk_takes_what_moves_there_with_it(moving: LogManager) -> None:
-    moving.fail_future(T0, OSError(5, "Input/output error"))
+    moving.fail_future_directory(T0, OSError(5, "Input/output error"))
     assert moving.futures[T0].failure is not None
     assert moving.logs[T0].failure is None
     assert moving.directories[1].failure is not None

@@ -93,7 +93,7 @@ class LogWorker:
 
         :raises Interrupted: When some do not exist any more; `cleaned` is removed then.
         """
-        if not self.should_continue(work) or not work.log.segments.hold(old):
+        if not self.should_continue(work) or not work.log.segments.contains_run(old):
             discard(cleaned)
             raise Interrupted
         return work.log.replace_segments(old, cleaned)

@@ -19,10 +19,10 @@ from barnabas.log.imports.manifest import (
     ImportedSegment,
     ImportManifest,
     ImportResult,
-    conclude,
     digest_of,
     read_manifest,
     remove_abandoned,
+    write_result,
 )
 from barnabas.log.imports.validation import Adoptable, Adoption, ImportRejectedError
 from barnabas.log.log_manager import LogManager
@@ -79,7 +79,7 @@ class Replacements:
     async def _run(self) -> None:
         while not self._worker.stopping.is_set():
             try:
-                await self.adopt_all()
+                await self.import_all()
             except Exception:  # the next check may succeed
                 _log.exception("cannot check for segments to import")
             rest_ms = max(self._settings().backoff_ms, _REST_MS_MIN)
@@ -88,7 +88,7 @@ class Replacements:
             except TimeoutError:
                 continue
 
-    async def adopt_all(self) -> None:
+    async def import_all(self) -> None:
         """Check all logs once, and import pending segments into those that are not in use by another worker."""
         logs = [log for log in self._directories.logs.values() if log not in self._irremovable]
         pending = await self._worker.in_thread(_find_pending, logs)
@@ -101,23 +101,23 @@ class Replacements:
                 continue
             self._worker.busy.add(log)
             try:
-                await self._adopt_if_possible(log)
+                await self._import_if_possible(log)
             finally:
                 self._worker.busy.discard(log)
             claimed.discard(log)
         self._worker.claimed = frozenset(claimed)
 
-    async def _adopt_if_possible(self, log: PartitionLog) -> None:
+    async def _import_if_possible(self, log: PartitionLog) -> None:
         path, work = log.directory / REPLACEMENT_DIRECTORY, LogWork(log, log.truncations_count)
         try:
             manifest = await self._worker.in_thread(read_manifest, path)
-            await self._adopt(work, path, manifest)
+            await self._import(work, path, manifest)
         except Interrupted:
             if self._worker.should_continue(work._replace(truncations_count=log.truncations_count)):
-                await self._refuse(log, path, "the log has changed since the segments were read")
+                await self._reject(log, path, "the log has changed since the segments were read")
             return
         except Exception as error:  # the same import would fail again
-            await self._refuse(log, path, str(error) or repr(error))
+            await self._reject(log, path, str(error) or repr(error))
             return
         self.adopted_count += 1
         _log.info(
@@ -126,21 +126,21 @@ class Replacements:
             parts=len(manifest.parts),
             end_offset=manifest.parts[-1].end_offset,
         )
-        await self._conclude(log, path, ImportResult(adopted=True))
+        await self._finish(log, path, ImportResult(adopted=True))
 
-    async def _conclude(self, log: PartitionLog, path: Path, result: ImportResult) -> None:
+    async def _finish(self, log: PartitionLog, path: Path, result: ImportResult) -> None:
         try:
-            await self._worker.in_thread(conclude, path, result)
+            await self._worker.in_thread(write_result, path, result)
         except OSError as error:
             self._irremovable.add(log)
             _log.error("cannot remove the files of a segment import", path=str(path), why=str(error))
 
-    async def _refuse(self, log: PartitionLog, path: Path, why: str) -> None:
+    async def _reject(self, log: PartitionLog, path: Path, why: str) -> None:
         self.refused_count += 1
         _log.warning("segment import rejected", partition=str(log.topic_partition), why=why)
-        await self._conclude(log, path, ImportResult(adopted=False, why=why))
+        await self._finish(log, path, ImportResult(adopted=False, why=why))
 
-    async def _adopt(self, work: LogWork, path: Path, manifest: ImportManifest) -> None:
+    async def _import(self, work: LogWork, path: Path, manifest: ImportManifest) -> None:
         log = work.log
         if manifest.topic_id != log.topic_id:
             raise ImportRejectedError("the segments are for a topic with another id")
@@ -150,8 +150,8 @@ class Replacements:
             if part.end_offset <= log.first_segment_offset or await self._has(work, part):
                 continue  # deleted by retention, or swapped before a crash
             old = _segments_of(log, part)
-            adoption = Adoption(self._adoptable(log, path, part, old, end_offset))
-            cleaned = await self._worker.drive(work, adoption.steps())
+            segment_import = Adoption(self._importable_segment(log, path, part, old, end_offset))
+            cleaned = await self._worker.drive(work, segment_import.steps())
             files = self._worker.swap(work, old, cleaned)
             await self._worker.in_thread(sync_path, log.directory)
             self.on_replaced(log, files)
@@ -184,7 +184,7 @@ class Replacements:
         digest = await self._worker.in_thread(digest_of, segment.path, part.size_bytes)
         return digest == part.digest and _end_of(log, segment) == part.end_offset
 
-    def _adoptable(
+    def _importable_segment(
         self, log: PartitionLog, path: Path, part: ImportedSegment, old: Sequence[Segment], end_offset: int
     ) -> Adoptable:
         settings = self._settings()

@@ -236,7 +236,7 @@ def remove_abandoned(directory: Path) -> bool:
         os.close(fd)
 
 
-def conclude(path: Path, result: ImportResult) -> None:
+def write_result(path: Path, result: ImportResult) -> None:
     """Write the result and remove all other files; the manifest last, because it keeps other processes out. Blocks."""
     with suppress(FileNotFoundError):  # the log has been deleted meanwhile
         _remove(path, {MANIFEST_FILE})

@@ -22,7 +22,7 @@ from barnabas.wire.records.batch import DELETE_HORIZON_BIT, BatchHeader, iterate
 from barnabas.wire.records.filtering import EMPTY_ATTRIBUTES
 
 #: Headers to skip per step after the last batch of the imported segment.
-_SKIPPED_AT_ONCE_COUNT = 10_000
+_SKIPPED_PER_STEP_COUNT = 10_000
 
 
 class ImportRejectedError(Exception):
@@ -87,7 +87,7 @@ class Adoption:
             for chunk in checked_chunks(path, part.size_bytes, to_import.step_bytes):
                 yield len(chunk) + self._copy(cleaned, chunk)
             for count, _ in enumerate(self._source.skip_remaining()):
-                if count % _SKIPPED_AT_ONCE_COUNT == 0:
+                if count % _SKIPPED_PER_STEP_COUNT == 0:
                     yield 0
             if self._digest.text != part.digest:
                 raise ImportRejectedError(f"{part.file} does not match its digest in the manifest")

@@ -17,7 +17,7 @@ BATCHES_TO_RETAIN = 5
 #: A removed producer may start with any sequence, as after `producer.id.expiration.ms`.
 PRODUCER_IDS_MAX = 10_000
 #: Number of producers removed at a time, because finding them takes a scan of all.
-EVICTED_TOGETHER = 500
+EVICTION_COUNT = 500
 NO_EPOCH = -1
 NO_OFFSET = -1
 EPOCH_MAX = (1 << 15) - 1
@@ -372,7 +372,7 @@ class ProducerStateManager:
         entry = self._entries.get(producer_id)
         if entry is None:
             if len(self._entries) >= PRODUCER_IDS_MAX:
-                self.evict(PRODUCER_IDS_MAX - EVICTED_TOGETHER)
+                self.evict(PRODUCER_IDS_MAX - EVICTION_COUNT)
             entry = self._entries[producer_id] = ProducerStateEntry(producer_id)
         return entry
 

@@ -102,7 +102,7 @@ class Segment:
         for kind in SEGMENT_SUFFIXES:
             offset_file(directory, base_offset, kind + suffix).unlink(missing_ok=True)
         segment = cls(directory, base_offset, open_files, size_bytes=0, created_ms=now_ms, suffix=suffix)
-        segment.forget_indexes()
+        segment.clear_indexes()
         fd = segment._descriptor()
         if preallocate_bytes:
             os.posix_fallocate(fd, 0, preallocate_bytes)
@@ -337,7 +337,7 @@ class Segment:
         os.ftruncate(self._descriptor(), size_bytes)
         self.size_bytes = size_bytes
 
-    def hand_over(self, open_files: OpenFiles) -> None:
+    def use_open_files(self, open_files: OpenFiles) -> None:
         """Close the files and use another `OpenFiles` from now on, for example when a thread has loaded the segment."""
         self.close_files()
         self._open_files = open_files
@@ -361,7 +361,7 @@ class Segment:
         self.suffix = suffix
         self.relocate(self.directory)
 
-    def forget_indexes(self) -> None:
+    def clear_indexes(self) -> None:
         """Clear the indexes before `index` fills them again."""
         self.offset_index.clear()
         self.time_index.clear()

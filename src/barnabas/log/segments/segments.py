@@ -46,7 +46,7 @@ class Segments:
     def __getitem__(self, index: int) -> Segment:
         return self._segments[index]
 
-    def holds(self, segment: Segment) -> bool:
+    def contains(self, segment: Segment) -> bool:
         """Whether the segment still belongs to the log."""
         return any(own is segment for own in self._segments)
 
@@ -98,15 +98,15 @@ class Segments:
         """All segments except the active one."""
         return self._segments[:-1]
 
-    def hold(self, run: Sequence[Segment]) -> bool:
+    def contains_run(self, run: Sequence[Segment]) -> bool:
         """Whether the segments in `run` are neighbours in this log and do not include the active one."""
         rolled = self.rolled
         first = rolled.index(run[0]) if run[0] in rolled else len(rolled)
         return rolled[first : first + len(run)] == list(run)
 
     def replace(self, run: Sequence[Segment], segment: Segment) -> None:
-        """Replace neighbouring segments (see `hold`) by `segment`."""
-        assert self.hold(run)
+        """Replace neighbouring segments (see `contains_run`) by `segment`."""
+        assert self.contains_run(run)
         first = self._segments.index(run[0])
         self._segments[first : first + len(run)] = [segment]
 

@@ -57,7 +57,7 @@ def run_search(search: Search) -> TimestampOffset | None:
 def first_at_or_after(segments: Segments, timestamp_ms: int, log_start_offset: int) -> Search:
     """Search the first record with `timestamp_ms` or later, from `log_start_offset` on."""
     for segment in segments:
-        if not segments.holds(segment):  # retention or the cleaner has removed it meanwhile
+        if not segments.contains(segment):  # retention or the cleaner has removed it meanwhile
             return (yield from first_at_or_after(segments, timestamp_ms, log_start_offset))
         if segment.size_bytes and segment.largest_timestamp_ms() >= timestamp_ms:
             match = yield from _search_segment(segment, timestamp_ms, log_start_offset)

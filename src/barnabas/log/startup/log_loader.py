@@ -19,7 +19,7 @@ from barnabas.log.startup.checkpoints import (
     RECOVERY_POINT_FILE,
     MalformedFile,
 )
-from barnabas.log.startup.replica_selection import Ambiguous, FoundReplica, Role, decide_roles
+from barnabas.log.startup.replica_selection import AmbiguousReplicasError, FoundReplica, Role, decide_roles
 from barnabas.log.trash.state import read_state
 from barnabas.telemetry.logs import get_logger
 from barnabas.wire.errors import KafkaError
@@ -121,7 +121,7 @@ def select_replicas(
         found = [replica.to_found_replica(directories.index(replica.directory)) for replica in replicas]
         try:
             roles = decide_roles(found, any_offline=any_offline)
-        except Ambiguous as error:
+        except AmbiguousReplicasError as error:
             first, second, *_ = (replica.directory.path for replica in replicas)
             message = f"{name} exists in {first} and in {second}: remove one of the two directories"
             raise LogDirectoryError(message) from error

@@ -188,7 +188,7 @@ def rebuild(
     `states` must be the producer state at the start of the segment, and is updated to its end. Returns the number of
     truncated bytes.
     """
-    segment.forget_indexes()
+    segment.clear_indexes()
     valid_bytes, next_offset = 0, segment.base_offset
     try:
         for position, header in segment.headers():

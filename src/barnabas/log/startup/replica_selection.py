@@ -39,14 +39,14 @@ class FoundReplica(NamedTuple):
     log_end_offset: int
 
 
-class Ambiguous(Exception):
+class AmbiguousReplicasError(Exception):
     """Raised if two directories are named like the partition, and no move explains it."""
 
 
 def decide_roles(found: Sequence[FoundReplica], *, any_offline: bool) -> list[Role]:
     """Return the role of each directory of one partition; with `any_offline` there may be more directories.
 
-    :raises Ambiguous: When the operator must decide which of two logs to keep.
+    :raises AmbiguousReplicasError: When the operator must decide which of two logs to keep.
     """
     current = _current([replica for replica in found if not replica.is_future])
     futures = sorted((replica for replica in found if replica.is_future), key=_reach)
@@ -76,7 +76,7 @@ def _current(found: Sequence[FoundReplica]) -> FoundReplica | None:
     if len(found) > 1:
         marked_count = sum(replica.is_marked for replica in found)
         if len(found) > 2 or marked_count != 1 or found[0].topic_id != found[1].topic_id:
-            raise Ambiguous
+            raise AmbiguousReplicasError
     return max(found, key=lambda replica: (*_reach(replica), replica.is_marked), default=None)
 
 

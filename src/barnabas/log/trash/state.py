@@ -35,7 +35,7 @@ def state_of(log: PartitionLog) -> TrashState:
     )
 
 
-def keep_state(log: PartitionLog) -> None:
+def save_state(log: PartitionLog) -> None:
     """Write the state of a log, unless it is empty; the log start offset survives a power failure. Blocks.
 
     :raises OSError: When the disk fails.

@@ -156,7 +156,7 @@ class TrashedLogs:
         path = directory.path / str(name)
         try:
             state = read_state(trashed.path) or TrashState()
-            directory.forget_checkpoints(name)
+            directory.remove_from_checkpoints(name)
             remove_move_mark(trashed.path)
             write_state(trashed.path, state)  # a restart then knows that the log is from the trash
             trashed.path.rename(path)
@@ -176,12 +176,12 @@ class TrashedLogs:
         log.cleaner_offset = state.cleaner_offset
         return log
 
-    def adopt(self, directory: LogDirectory, log: PartitionLog) -> None:
+    def register_log(self, directory: LogDirectory, log: PartitionLog) -> None:
         """Register a restored log as its partition's log."""
-        log.count_files_in(self._directories.open_files)
-        self._directories.adopt(directory, log.topic_partition, log)
+        log.use_open_files(self._directories.open_files)
+        self._directories.register_log(directory, log.topic_partition, log)
 
-    def settled(self, restored: Sequence[tuple[LogDirectory, PartitionLog]]) -> None:
+    def finish_restoring(self, restored: Sequence[tuple[LogDirectory, PartitionLog]]) -> None:
         """Write the offsets of restored logs to the checkpoints, then remove their trash state. Blocks."""
         for directory in {directory for directory, _ in restored}:
             with self._directories.offline_on_error(directory):
