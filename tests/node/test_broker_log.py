@@ -27,7 +27,7 @@ def test_start_and_end_are_logged_with_who_the_broker_is(tmp_path: Path) -> None
     assert "the broker starts" in starts
     assert "version=" in starts
     assert "node_id=7" in starts
-    assert "opened the logs of a directory" in opened
+    assert "opened the logs of a log directory" in opened
     assert "cluster_id=" in serves
     assert f"PLAINTEXT://{broker.bootstrap}" in serves
     assert "received SIGTERM: the broker stops" in received
@@ -44,8 +44,8 @@ def test_recovery_after_a_crash_says_what_it_did(tmp_path: Path) -> None:
         file.write(b"torn")
     with BrokerProcess(tmp_path) as broker:
         broker.terminate()
-    assert "a log directory was not stopped cleanly: its logs are recovered" in broker.stderr
-    assert "cut off an incomplete or damaged end of a log" in broker.stderr
+    assert "log directory was not shut down cleanly; recovering its logs" in broker.stderr
+    assert "truncated the incomplete or damaged end of a log" in broker.stderr
     assert "partition=t-0 discarded_bytes=4 log_end_offset=1" in broker.stderr
     assert "recovered=True took_ms=" in broker.stderr
 

@@ -115,7 +115,7 @@ def test_what_waits_for_a_broker_is_taken_over_when_it_comes_back(tmp_path: Path
         [done] = compact_without_spark(broker.bootstrap, str(tmp_path / "logs"), 0.0)
         assert (done.state, done.is_failed) == (WAITING, True)
         [busy] = compact_without_spark(broker.bootstrap, str(tmp_path / "logs"), 0.0)
-        assert busy == Compacted("t", 0, BUSY, why="segments wait for the broker to adopt them")
+        assert busy == Compacted("t", 0, BUSY, why="an import is waiting for the broker")
         before = broker.records("t")
         broker.restart(kill=True)
         until(lambda: broker.server.replacements.adopted_count == 1)

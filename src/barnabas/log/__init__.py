@@ -1,1 +1,1 @@
-"""Partitions on disk, in Apache Kafka's own formats. Synchronous; who calls decides on which thread."""
+"""Partitions on disk, in Apache Kafka's own formats. Synchronous: the caller chooses the thread."""

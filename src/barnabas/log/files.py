@@ -1,4 +1,4 @@
-"""Names of the files in a log directory, and writing them so that a crash leaves the old or the new."""
+"""Names of the files in a log directory, and helpers that write, flush and remove files."""
 
 import errno
 import os
@@ -13,36 +13,39 @@ DELETED_SUFFIX = ".deleted"
 CLEANED_SUFFIX = ".cleaned"
 SWAP_SUFFIX = ".swap"
 
-#: How long what could not be removed is left alone before it is tried again.
+#: How long to wait before trying again to remove a file or directory that could not be removed.
 REMOVAL_RETRY_MS = 60_000
 
-#: Errors of a volume, or of a user's share of it, that is full.
+#: Errors that mean that the volume is full, or that the user's quota on it is used up.
 NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
 
-#: The files of one segment, data first.
+#: The files of one segment; the data file comes first.
 SEGMENT_SUFFIXES = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
 
 
 def space_advice(error: OSError) -> dict[str, str]:
-    """Return a field for the log that says what to do, if the volume is full."""
+    """Return a log event field with advice if the volume is full, else no field."""
     if error.errno not in NO_SPACE:
         return {}
     return {"to_do": "free space on the volume as docs/operations.md says, then start the broker again"}
 
 
 def offset_file(directory: Path, offset: int, suffix: str) -> Path:
-    """The file of `directory` that is named after an offset: twenty digits and a suffix."""
+    """Return the path of the file in `directory` that is named after an offset: twenty digits and a suffix."""
     return directory / f"{offset:020d}{suffix}"
 
 
 def offset_of(name: str) -> int | None:
-    """The offset in a file's name, or None when the name has none."""
+    """Return the offset in a file's name, or None if the name does not begin with one."""
     digits = name.partition(".")[0]
     return int(digits) if digits.isascii() and digits.isdigit() else None
 
 
 def write_atomically(path: Path, data: bytes, *, sync: bool = True) -> None:
-    """Replace the file in one step; with `sync` it is on the disk before its name is. Blocks."""
+    """Replace the file atomically: after a crash it has either its old or its new content. Blocks.
+
+    With `sync` the content is flushed to the disk before the rename.
+    """
     temporary = path.with_name(path.name + ".tmp")
     with temporary.open("wb") as file:
         file.write(data)
@@ -55,7 +58,7 @@ def write_atomically(path: Path, data: bytes, *, sync: bool = True) -> None:
 
 
 def sync_path(path: Path) -> None:
-    """Flush a file or a directory to the disk; one that is gone needs none. Blocks."""
+    """Flush a file or a directory to the disk; do nothing if it does not exist. Blocks."""
     try:
         fd = os.open(path, os.O_RDONLY)
     except FileNotFoundError:
@@ -67,13 +70,14 @@ def sync_path(path: Path) -> None:
 
 
 def sync_file_system(path: Path) -> bool:
-    """Flush all of the file system that `path` is on; False where the operating system cannot do that. Blocks.
+    """Flush the whole file system that contains `path`. Blocks.
 
-    Of thousands of files this costs a small part of what `sync_path` does one by one.
+    For thousands of files this takes a small part of the time of one `sync_path` per file.
 
-    :raises OSError: When something of it could not be written.
+    :return: False if the operating system does not support it.
+    :raises OSError: When some data could not be written.
     """
-    import ctypes  # loads slowly, and is needed for many files alone
+    import ctypes  # slow to import, and only needed for many files
 
     flush = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
     if flush is None:
@@ -89,13 +93,13 @@ def sync_file_system(path: Path) -> bool:
 
 
 def unlink_files(paths: list[Path]) -> None:
-    """Remove files, those that are gone already included. Blocks: run it in a thread."""
+    """Remove files; those that do not exist are ignored. Blocks: run it in a thread."""
     for path in paths:
         path.unlink(missing_ok=True)
 
 
 def unlink_what_can_be(paths: list[Path]) -> dict[Path, OSError]:
-    """Remove files as `unlink_files` does; gives back those that stay, and why. Blocks: run it in a thread."""
+    """Remove files like `unlink_files`, but return those that could not be removed, with the error. Blocks."""
     failed = {}
     for path in paths:
         try:

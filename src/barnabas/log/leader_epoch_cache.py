@@ -1,4 +1,4 @@
-"""Which leader wrote which offsets (KIP-101): the cache behind truncation and OffsetForLeaderEpoch."""
+"""Cache of leader epochs and their start offsets (KIP-101), for truncation and OffsetForLeaderEpoch."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
@@ -13,10 +13,10 @@ UNDEFINED_OFFSET = -1
 
 
 class LeaderEpochs:
-    """(epoch, first offset) in ascending order of both, kept in `leader-epoch-checkpoint`.
+    """(epoch, start offset) pairs in ascending order of both, stored in `leader-epoch-checkpoint`.
 
-    The file is replaced on every change, but flushed to the disk only by `flush`: what a crash of the
-    machine loses is above the recovery point and found again in the batches.
+    The file is replaced on every change, but only `flush` flushes it to the disk: what a machine crash loses is
+    above the recovery point, and recovery restores it from the batches.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -28,16 +28,16 @@ class LeaderEpochs:
 
     @property
     def entries(self) -> tuple[tuple[int, int], ...]:
-        """All (epoch, first offset)."""
+        """All (epoch, start offset) pairs."""
         return tuple(self._entries)
 
     @property
     def latest(self) -> int | None:
-        """The epoch of the last leader that wrote, or None in an empty log."""
+        """The epoch of the last leader that wrote, or None for an empty log."""
         return self._entries[-1][0] if self._entries else None
 
     def assign(self, epoch: int, start_offset: int) -> None:
-        """Note that the leader of `epoch` writes from `start_offset` on; known epochs change nothing."""
+        """Record that the leader of `epoch` writes from `start_offset` on; does nothing if `epoch` is the latest."""
         assert epoch >= 0, epoch
         assert start_offset >= 0, start_offset
         if self._insert(epoch, start_offset):
@@ -52,7 +52,7 @@ class LeaderEpochs:
         return True
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
-        """The largest known epoch up to `epoch` and where it ended; (-1, -1) when that is unknown."""
+        """Return the largest known epoch up to `epoch` and its end offset; (-1, -1) if unknown."""
         if epoch == UNDEFINED_EPOCH or not self._entries:
             return UNDEFINED_EPOCH, UNDEFINED_OFFSET
         if epoch == self._entries[-1][0]:
@@ -64,19 +64,19 @@ class LeaderEpochs:
         return (self._entries[following - 1][0] if following else epoch), end_offset
 
     def epoch_at(self, offset: int) -> int | None:
-        """The epoch of the leader that wrote `offset`."""
+        """Return the epoch of the leader that wrote `offset`."""
         following = bisect_right(self._entries, offset, key=_start_offset)
         return self._entries[following - 1][0] if following else None
 
     def truncate_from_end(self, end_offset: int) -> None:
-        """Forget the epochs that begin at or after `end_offset`."""
+        """Remove the epochs that begin at or after `end_offset`."""
         keep = bisect_left(self._entries, end_offset, key=_start_offset)
         if keep < len(self._entries):
             del self._entries[keep:]
             self._write()
 
     def truncate_from_start(self, start_offset: int) -> None:
-        """Forget the epochs that ended at or before `start_offset`; the one that holds it begins there."""
+        """Remove the epochs that ended at or before `start_offset`; the epoch that contains it now begins there."""
         covered = bisect_right(self._entries, start_offset, key=_start_offset)
         if not covered:
             return
@@ -86,16 +86,16 @@ class LeaderEpochs:
             self._write()
 
     def replace(self, entries: Iterable[tuple[int, int]]) -> None:
-        """Know what another replica's log knows, and nothing else."""
+        """Replace all entries by those of another replica's log."""
         self._entries = list(entries)
         self._write()
 
     def relocate(self, directory: Path) -> None:
-        """Follow the log's directory, which has been renamed."""
+        """Use the new path of the log's directory after a rename."""
         self._path = directory / LEADER_EPOCH_FILE
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Remove all entries."""
         self._entries.clear()
         self._write()
 
@@ -105,11 +105,11 @@ class LeaderEpochs:
 
     @property
     def is_synced(self) -> bool:
-        """Whether the file is on the disk as it is."""
+        """Whether the file is flushed to the disk."""
         return not self._unsynced
 
     def flush(self) -> None:
-        """Put the file on the disk. Blocks; may run in a thread."""
+        """Flush the file to the disk. Blocks; may run in a thread."""
         if self._unsynced:
             self._unsynced = False
             sync_path(self._path)
@@ -125,9 +125,9 @@ def _start_offset(entry: tuple[int, int]) -> int:
 
 
 def open_epochs(directory: Path) -> LeaderEpochs | None:
-    """The leader epochs of a log; None, and the file removed, when it is damaged.
+    """Open the leader epochs of a log; if the file is damaged, remove it and return None.
 
-    Every batch names its epoch: recovering the whole log finds them all again.
+    Every batch contains its epoch, so recovering the whole log restores them all.
     """
     try:
         return LeaderEpochs(directory)

@@ -1,4 +1,4 @@
-"""The files of one replica and what is done to them as a whole: roll, flush, retain, truncate, close."""
+"""The files of one replica and the operations on all of them: roll, flush, retain, truncate, close."""
 
 import errno
 from collections.abc import Callable, Sequence
@@ -31,10 +31,10 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 
 
 class LocalLog:
-    """Segments, epochs and producers of a partition, and the offsets that bound them.
+    """Segments, leader epochs and producer state of one replica, and the offsets that bound them.
 
-    One thread calls it, but for `flush`. Errors of the disk become KAFKA_STORAGE_ERROR, take the log
-    offline and are told to `on_failure`.
+    Not thread-safe, except for `flush`. Disk errors become KAFKA_STORAGE_ERROR, take the log offline and are
+    reported to `on_failure`.
     """
 
     def __init__(
@@ -64,13 +64,13 @@ class LocalLog:
         self.log_end_offset = log_end_offset
         #: Between `log_start_offset` and `log_end_offset`; moved by `update_high_watermark` alone.
         self.high_watermark = log_start_offset
-        #: Everything before is on the disk for sure; at most `log_end_offset`.
+        #: Everything before this offset is flushed to the disk; at most `log_end_offset`.
         self.recovery_point = log_start_offset
-        #: Everything before was compacted once; may lie outside a log that was cut since.
+        #: Everything before this offset has been compacted; may be outside the log after a truncation.
         self.cleaner_offset = 0
-        #: So often something was cut off the end: who works on a copy of the log sees whether it still holds.
+        #: Number of truncations so far; tells a reader of a copy of the log whether the copy is still valid.
         self.truncations_count = 0
-        #: Why the log is offline, or None.
+        #: Why the log is offline, or None if it is online.
         self.failure: str | None = None
         self.on_failure: Callable[[OSError], None] | None = None
         self._clock = clock
@@ -79,7 +79,7 @@ class LocalLog:
         self._producers, self._snapshot_offset = producers
         self._open_files = open_files
         self._flushed_ms = clock.monotonic_ms()
-        #: Files were created or renamed since the directory was last flushed.
+        #: Whether files were created or renamed since the directory was last flushed.
         self._unsynced_directory = True
         self._unsynced_close = False
         self._jitter_ms = self._draw_jitter()
@@ -93,9 +93,9 @@ class LocalLog:
         return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message)
 
     def take_offline(self, error: OSError) -> KafkaError:
-        """Let nobody read or write any more, after an error of the disk; gives back what callers are told.
+        """Stop all reads and writes after a disk error; returns the error to raise.
 
-        A log that is offline already, deleted for one, stays as it is.
+        Does nothing if the log is offline already, for example because it was deleted.
         """
         if self.failure is not None:
             return self._offline()
@@ -108,16 +108,16 @@ class LocalLog:
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of all batches."""
+        """Size of all batches."""
         return self._segments.size_bytes
 
     @property
     def first_segment_offset(self) -> int:
-        """Base offset of the oldest segment; the log may begin within it."""
+        """Base offset of the oldest segment; the log start offset may be within that segment."""
         return self._segments[0].base_offset
 
     def update_high_watermark(self, offset: int) -> int:
-        """Move the high watermark, kept within the log; gives back where it is now."""
+        """Set the high watermark, clamped to the log; returns the new value."""
         if offset > self.log_end_offset:
             offset = self.log_end_offset
         elif offset < self.log_start_offset:
@@ -127,7 +127,7 @@ class LocalLog:
         return offset
 
     def increment_log_start_offset(self, offset: int) -> bool:
-        """Let the log begin at `offset` (DeleteRecords); False when it does so already.
+        """Raise the log start offset (DeleteRecords); returns False if it is already at or after `offset`.
 
         :raises KafkaError: OFFSET_OUT_OF_RANGE above the high watermark, KAFKA_STORAGE_ERROR when the disk fails.
         """
@@ -146,9 +146,9 @@ class LocalLog:
         return True
 
     def begin_epoch(self, leader_epoch: int) -> None:
-        """Note that the leader of `leader_epoch` writes from here on.
+        """Record that the leader of `leader_epoch` writes from the log end offset on.
 
-        A disk that fails takes the log offline and nothing else: who leads is decided whether our disks work or not.
+        A disk error takes the log offline but is not raised, because the leader is elected regardless of this disk.
         """
         if self.failure is not None:
             return
@@ -158,7 +158,7 @@ class LocalLog:
             self.take_offline(error)
 
     def set_topic_id(self, topic_id: bytes) -> None:
-        """Write down the topic's id; a log never changes it."""
+        """Store the topic id in the directory; it never changes."""
         assert self.topic_id in (None, topic_id), (self.topic_id, topic_id)
         write_partition_metadata(self.directory, topic_id)
         self.topic_id = topic_id
@@ -166,7 +166,7 @@ class LocalLog:
     # Rolling
 
     def roll(self) -> None:
-        """Begin a new segment at the end of the log, unless the active one is still empty."""
+        """Start a new segment at the log end offset, unless the active one is empty."""
         if self._segments.active.size_bytes:
             try:
                 self._roll(self.log_end_offset)
@@ -197,7 +197,7 @@ class LocalLog:
         return segment
 
     def _draw_jitter(self) -> int:
-        """So that segments of many partitions do not all roll at once."""
+        """Return a random delay, so that segments of many partitions do not all roll at the same time."""
         jitter_ms = min(self.config.segment_jitter_ms, self.config.segment_ms)
         return self._random.randrange(jitter_ms) if jitter_ms else 0
 
@@ -216,9 +216,9 @@ class LocalLog:
         return self.log_end_offset - self.recovery_point >= self.config.flush_messages
 
     def flush_due(self, now_ms: int) -> bool:
-        """Whether `flush.ms` has passed (on the monotonic clock) or a segment was rolled, and is not flushed.
+        """Whether `flush.ms` has passed (on the monotonic clock), or a segment was rolled and is not flushed yet.
 
-        As in Apache Kafka, what lies behind the active segment so needs no recovery after a crash.
+        Flushing rolled segments means, as in Apache Kafka, that only the active one needs recovery after a crash.
         """
         if self.failure is not None or self.log_end_offset == self.recovery_point:
             return False
@@ -226,12 +226,12 @@ class LocalLog:
         return rolled or now_ms - self._flushed_ms >= self.config.flush_ms
 
     def flush(self) -> int:
-        """Put everything appended so far on the disk; gives back the new recovery point. Blocks.
+        """Flush everything appended so far to the disk; returns the new recovery point. Blocks.
 
-        May run in a thread while the loop appends: it opens the files for itself and looks only at
-        what was there when it began.
+        May run in a thread while the event loop appends: it opens its own file descriptors and flushes only what
+        existed when it began.
 
-        :raises OSError: When the disk fails, or has failed: a flush that succeeds then would prove nothing.
+        :raises OSError: When the disk fails, or failed before: a later flush that succeeds would prove nothing.
         """
         if self.failure is not None:
             raise OSError(errno.EIO, self.failure)
@@ -242,10 +242,12 @@ class LocalLog:
                 self._sync_segment(segment)
         if self._unsynced_directory:
             self._unsynced_directory = False
-            sync_path(self.directory / PARTITION_METADATA_FILE)  # a log without its topic's id is set aside
+            sync_path(
+                self.directory / PARTITION_METADATA_FILE
+            )  # a log without a topic id would become a stray
             sync_path(
                 offset_file(self.directory, self._snapshot_offset, SNAPSHOT_SUFFIX)
-            )  # of one taken over
+            )  # written by `copy_state_from`
             sync_path(self.directory)
             sync_path(self.directory.parent)
         self.epochs.flush()
@@ -261,10 +263,10 @@ class LocalLog:
     # Retention
 
     def delete_old_segments(self, now_ms: int) -> list[Path]:
-        """Let go of segments by size, age and the log's start, none of it above the high watermark.
+        """Delete segments by size, age and log start offset, none of them above the high watermark.
 
-        They can no longer be read. Gives back the renamed files, for `files.unlink_files` to remove in a
-        thread once `file.delete.delay.ms` has passed.
+        They can no longer be read. Returns the renamed files, which `files.unlink_files` removes in a thread after
+        `file.delete.delay.ms`.
         """
         if self.failure is not None:
             return []
@@ -305,17 +307,16 @@ class LocalLog:
 
     @property
     def segments(self) -> Segments:
-        """The segments, for who looks at them."""
         return self._segments
 
     def replace_segments(self, old: Sequence[Segment], new: Segment) -> list[Path]:
-        """Put `new`, whose files end in `.cleaned`, in the place of neighbours; gives back files to remove later.
+        """Replace neighbouring segments by `new`, whose files end in `.cleaned`; returns the files to remove later.
 
-        After a crash at any step the next start finds either all of `old` or finishes with `new`.
+        After a crash at any point the next start either finds all of `old` or completes the replacement.
 
         :raises KafkaError: KAFKA_STORAGE_ERROR when the disk fails.
         """
-        assert self._segments.hold(old), "segments that are to be replaced are still the log's"
+        assert self._segments.contains_run(old), "the segments to replace must still belong to the log"
         self._unsynced_directory = True
         try:
             new.rename(SWAP_SUFFIX)
@@ -325,16 +326,16 @@ class LocalLog:
         except OSError as error:
             raise self.take_offline(error) from error
         new.on_failure = self.take_offline
-        new.hand_over(self._open_files)
+        new.use_open_files(self._open_files)
         self._segments.replace(old, new)
         return removed
 
     # Truncation
 
     def truncate_to(self, offset: int) -> list[Path]:
-        """Drop everything from `offset` on; gives back files to remove later.
+        """Remove all batches from `offset` on; returns the files to remove later.
 
-        Slices that were read beyond `offset` and are still held must not be used any more.
+        Slices that were read beyond `offset` must not be used any more.
         """
         if offset >= self.log_end_offset:
             return []
@@ -363,7 +364,7 @@ class LocalLog:
         return removed
 
     def truncate_fully_and_start_at(self, offset: int) -> list[Path]:
-        """Drop everything and begin again, empty, at `offset`; gives back files to remove later."""
+        """Remove all batches and start again with an empty log at `offset`; returns the files to remove later."""
         self.truncations_count += 1
         try:
             removed = self._mark_deleted(list(self._segments))
@@ -383,20 +384,19 @@ class LocalLog:
 
     @property
     def last_producer_id(self) -> int:
-        """The largest id of a producer that the log remembers; -1 when there is none."""
+        """The largest producer id in the producer state; -1 if there is none."""
         return max((entry.producer_id for entry in self._producers.entries), default=-1)
 
     # Moving to another directory
 
     @property
     def producer_states(self) -> ProducerStateManager:
-        """What the log remembers of producers."""
         return self._producers
 
-    def take_over(self, source: "LocalLog") -> None:
-        """Go on where `source` ends, whose every batch is here: its bounds, epochs and producers are ours now.
+    def copy_state_from(self, source: "LocalLog") -> None:
+        """Copy the bounds, leader epochs and producer state of `source`, of which this log has every batch.
 
-        :raises KafkaError: KAFKA_STORAGE_ERROR when the disk fails; `source` is as it was then.
+        :raises KafkaError: KAFKA_STORAGE_ERROR when the disk fails; `source` is unchanged then.
         """
         assert self.log_end_offset == source.log_end_offset, (self.log_end_offset, source.log_end_offset)
         try:
@@ -410,7 +410,7 @@ class LocalLog:
         self.update_high_watermark(source.high_watermark)
 
     def rename_directory(self, path: Path) -> None:
-        """Give the directory another name on the same disk; open files stay open.
+        """Rename the directory within the same disk; open files stay open.
 
         :raises OSError: When the disk fails.
         """
@@ -420,16 +420,16 @@ class LocalLog:
         for segment in self._segments:
             segment.relocate(path)
 
-    def count_files_in(self, open_files: OpenFiles) -> None:
-        """Let `open_files` decide from now on which segments are kept open."""
+    def use_open_files(self, open_files: OpenFiles) -> None:
+        """Use `open_files` from now on to limit the open segments."""
         self._open_files = open_files
         for segment in self._segments:
-            segment.hand_over(open_files)
+            segment.use_open_files(open_files)
 
     # Closing
 
     def close(self) -> None:
-        """Flush and close, so that the next start can trust the files. Blocks.
+        """Flush and close, so that the next start needs no recovery. Blocks.
 
         :raises OSError: When the disk fails.
         """
@@ -437,7 +437,7 @@ class LocalLog:
         self.sync_closed()
 
     def close_files(self) -> None:
-        """The first half of `close`: write what is in memory and close the files.
+        """First half of `close`: write the producer snapshot and close the files.
 
         :raises OSError: When the disk fails.
         """
@@ -448,7 +448,7 @@ class LocalLog:
         active.close()
 
     def sync_closed(self) -> None:
-        """The second half of `close`: put it all on the disk. Blocks; may run in a thread.
+        """Second half of `close`: flush everything to the disk. Blocks; may run in a thread.
 
         :raises OSError: When the disk fails.
         """
@@ -464,11 +464,11 @@ class LocalLog:
         is_flushed = self.recovery_point == self.log_end_offset and self.epochs.is_synced
         return is_flushed and not self._unsynced_close and not self._unsynced_directory
 
-    def note_synced(self) -> None:
-        """In the place of `sync_closed`: everything has been put on the disk together with much else."""
+    def mark_synced(self) -> None:
+        """Replaces `sync_closed` when the whole file system has been flushed."""
         self.recovery_point = self.log_end_offset
 
     def abandon(self) -> None:
-        """Close the files without writing anything more, before the directory is deleted."""
+        """Close the files without writing anything, before the directory is deleted."""
         for segment in self._segments:
             segment.abandon()

@@ -1,11 +1,11 @@
-"""What a topic's configuration means for its logs."""
+"""The topic configs that apply to a log."""
 
 from dataclasses import dataclass
 from functools import cached_property
 
 from barnabas.wire.records.compression import Compression
 
-#: Kafka's "never" and "without bound" (`Long.MAX_VALUE`).
+#: Kafka's value for "never" and "no limit" (`Long.MAX_VALUE`).
 FOREVER = (1 << 63) - 1
 CREATE_TIME = "CreateTime"
 LOG_APPEND_TIME = "LogAppendTime"
@@ -22,7 +22,7 @@ _CODECS = {
 
 @dataclass(frozen=True, kw_only=True)
 class LogConfig:
-    """The topic configs that a log obeys, with Kafka's defaults; replaced as a whole when one changes."""
+    """The topic configs of a log, with Kafka's defaults; replaced as a whole when one changes."""
 
     segment_bytes: int = 1 << 30
     segment_ms: int = 7 * DAY_MS
@@ -49,7 +49,7 @@ class LogConfig:
     preallocate: bool = False
     min_insync_replicas: int = 1
     verifies_transactions: bool = True
-    #: The most that the records of a produced batch may unpack to: what a request can have uncompressed.
+    #: Largest size of a produced batch's records after decompression: what an uncompressed request could contain.
     unpacked_bytes_max: int = 100 << 20
 
     def __post_init__(self) -> None:
@@ -59,7 +59,7 @@ class LogConfig:
 
     @cached_property
     def is_compacted(self) -> bool:
-        """Whether every record needs a key."""
+        """Whether the log is compacted; then every record needs a key."""
         return "compact" in self.cleanup_policy
 
     @cached_property
@@ -69,12 +69,12 @@ class LogConfig:
 
     @cached_property
     def stamps_append_time(self) -> bool:
-        """Whether the broker's clock replaces the producers'."""
+        """Whether the broker sets the timestamps of records, instead of the producers."""
         return self.message_timestamp_type == LOG_APPEND_TIME
 
     @cached_property
     def target_codec(self) -> Compression | None:
-        """The codec that batches are kept in; None keeps each as its producer packed it."""
+        """The codec that batches are stored with; None stores each as the producer compressed it."""
         return _CODECS.get(self.compression_type)
 
     @cached_property
@@ -88,17 +88,17 @@ class LogConfig:
 
     @cached_property
     def preallocate_bytes(self) -> int:
-        """Size that the file of a new segment is given at once."""
+        """Size to preallocate for the file of a new segment, or 0."""
         return self.segment_bytes if self.preallocate else 0
 
     @cached_property
     def keeps_batches(self) -> bool:
-        """Whether a batch whose header is right is kept just as its producer sent it."""
+        """Whether a batch with a valid header is stored exactly as its producer sent it."""
         return not self.stamps_append_time and not self.inspects_records and self.target_codec is None
 
     @cached_property
     def inspects_records(self) -> bool:
-        """Whether a batch's header is not enough to accept it."""
+        """Whether validation must read the records, because the batch's header is not enough."""
         return self.is_compacted or (
             not self.stamps_append_time and self.message_timestamp_before_max_ms != FOREVER
         )

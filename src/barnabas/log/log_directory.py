@@ -1,4 +1,4 @@
-"""One entry of `log.dirs`: its lock, its identity, the names of the directories in it."""
+"""One directory of `log.dirs`: its lock, its identity, its checkpoints, and the names of its subdirectories."""
 
 import fcntl
 import os
@@ -30,21 +30,21 @@ FUTURE_SUFFIX = "-future"
 _NAME_LENGTH_MAX = 255
 _PARTITION_DIRECTORY = re.compile(r"([a-zA-Z0-9._-]+)-([0-9]+)")
 _FUTURE_DIRECTORY = re.compile(r"([a-zA-Z0-9._-]+)-([0-9]+)\.[^.]+" + FUTURE_SUFFIX)
-#: In a directory that a move made, until what it replaces is given up; Kafka passes over it.
+#: File that marks a directory created by a move, until the directory that it replaces is deleted; Kafka ignores it.
 _MOVE_MARK = "replica-move"
-#: Apache Kafka's own metadata log; it is not a topic's.
+#: The directory of Apache Kafka's metadata log, which does not belong to a topic.
 _METADATA_TOPIC = "__cluster_metadata"
 
-#: A POSIX lock does not keep out its own process, so this does.
+#: Directories locked by this process: a POSIX lock does not keep out the process that holds it.
 _locked_here: set[Path] = set()
 
 
 class LogDirectoryError(Exception):
-    """A log directory that cannot be used; the message is for whoever configured it."""
+    """Raised for a log directory that cannot be used; the message is for the operator."""
 
 
 def parse_partition(name: str) -> TopicPartition | None:
-    """The partition whose directory has this name, or None for a directory of anything else."""
+    """Return the partition whose log directory has this name, or None for any other directory."""
     match = _PARTITION_DIRECTORY.fullmatch(name)
     if match is None or match[1] == _METADATA_TOPIC or name.endswith((DELETE_SUFFIX, STRAY_SUFFIX)):
         return None
@@ -52,44 +52,44 @@ def parse_partition(name: str) -> TopicPartition | None:
 
 
 def renamed_directory(topic_partition: TopicPartition, random: Random, suffix: str) -> str:
-    """`<topic>-<partition>.<32 hex digits><suffix>`, the topic cut so that a file system takes it."""
+    """Return `<topic>-<partition>.<32 hex digits><suffix>`, with the topic cut to the length limit of file names."""
     end = f"-{topic_partition.partition}.{random.getrandbits(128):032x}{suffix}"
     return topic_partition.topic[: _NAME_LENGTH_MAX - len(end)] + end
 
 
 def future_directory(topic_partition: TopicPartition, random: Random) -> str:
-    """`<topic>-<partition>.<32 hex digits>-future`, whole: the name must tell the partition again."""
+    """Return `<topic>-<partition>.<32 hex digits>-future`, uncut because the partition is parsed from the name."""
     return f"{topic_partition}.{random.getrandbits(128):032x}{FUTURE_SUFFIX}"
 
 
 def fits_future_directory(topic_partition: TopicPartition) -> bool:
-    """Whether a file system takes the name of the partition's future directory."""
+    """Whether the name of the partition's future directory is within the length limit of file names."""
     return len(f"{topic_partition}.{'0' * 32}{FUTURE_SUFFIX}") <= _NAME_LENGTH_MAX
 
 
 def parse_future(name: str) -> TopicPartition | None:
-    """The partition whose future directory has this name, or None."""
+    """Return the partition whose future directory has this name, or None."""
     match = _FUTURE_DIRECTORY.fullmatch(name)
     return None if match is None else TopicPartition(match[1], int(match[2]))
 
 
 def write_move_mark(directory: Path) -> None:
-    """Say that a move made the directory; on the disk with the next flush of its log."""
+    """Mark a directory as created by a move; the mark is flushed with the next flush of its log."""
     (directory / _MOVE_MARK).touch()
 
 
 def has_move_mark(directory: Path) -> bool:
-    """Whether a move made the directory, and may not have given up what it replaces."""
+    """Whether the directory was created by a move and the directory that it replaces may still exist."""
     return (directory / _MOVE_MARK).exists()
 
 
 def remove_move_mark(directory: Path) -> None:
-    """Say that the directory is a log like any other."""
+    """Remove the mark of a move, so that the directory is an ordinary log directory."""
     (directory / _MOVE_MARK).unlink(missing_ok=True)
 
 
 def random_directory_id(random: Random) -> bytes:
-    """A new id, whose printed form does not begin with a dash, as Kafka's never do."""
+    """Return a new random id whose text form does not begin with a dash, as in Kafka."""
     while True:
         directory_id = random.randbytes(16)
         if not uuid_to_text(directory_id).startswith("-"):
@@ -97,10 +97,10 @@ def random_directory_id(random: Random) -> bytes:
 
 
 class Volume(NamedTuple):
-    """The file system that a directory lies on."""
+    """The file system that contains a directory."""
 
     total_bytes: int
-    #: What is left for who is not root.
+    #: Free space for users other than root.
     usable_bytes: int
 
 
@@ -110,18 +110,18 @@ class LogDirectory:
     def __init__(self, path: Path) -> None:
         self.path = path.absolute()
         self.logs: dict[TopicPartition, PartitionLog] = {}
-        #: Replicas that are being moved here from another directory.
+        #: Future replicas: logs that are being moved to this directory.
         self.futures: dict[TopicPartition, PartitionLog] = {}
-        #: Why the directory is offline, or None.
+        #: Why the directory is offline, or None if it is online.
         self.failure: str | None = None
         self.directory_id = b""
         self._lock_fd = -1
-        #: Partitions of which the checkpoint files may have offsets, those of deleted topics included.
+        #: Partitions that may have offsets in the checkpoint files, including those of deleted topics.
         self._checkpointed: set[TopicPartition] = set()
         self._checkpointing = Lock()
 
     def lock(self) -> None:
-        """Create the directory and keep every other broker out.
+        """Create the directory and lock it against other brokers.
 
         :raises LogDirectoryError: When it is in use or cannot be written to.
         """
@@ -143,14 +143,14 @@ class LogDirectory:
         _locked_here.add(self.path)
 
     def unlock(self) -> None:
-        """Let other brokers in."""
+        """Release the lock."""
         if self._lock_fd >= 0:
             os.close(self._lock_fd)
             self._lock_fd = -1
             _locked_here.discard(self.path)
 
     def identify(self, cluster_id: str, node_id: int, random: Random) -> None:
-        """Check whose directory it is, or make it this node's.
+        """Check that the directory belongs to this node; assign it to this node if it is new.
 
         :raises LogDirectoryError: When it belongs to another cluster or node, or cannot be written to.
         """
@@ -179,30 +179,30 @@ class LogDirectory:
             raise LogDirectoryError(message)
 
     def volume(self) -> Volume:
-        """How large the volume is, and how much of it is free.
+        """Return the total and the free size of the file system.
 
-        :raises OSError: When the directory is gone or the disk fails.
+        :raises OSError: When the directory does not exist or the disk fails.
         """
-        found = os.statvfs(self.path)
-        return Volume(found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize)
+        stats = os.statvfs(self.path)
+        return Volume(stats.f_blocks * stats.f_frsize, stats.f_bavail * stats.f_frsize)
 
     @property
     def has_clean_shutdown_marker(self) -> bool:
-        """Whether the last stop was clean, and nothing was appended since."""
+        """Whether the last shutdown was clean and nothing was appended since."""
         return (self.path / CLEAN_SHUTDOWN_FILE).exists()
 
     def remove_clean_shutdown_marker(self) -> None:
-        """Say that a crash from now on is none that the files can be trusted after. Blocks."""
+        """Remove the marker before the first append: after a crash the logs must then be recovered. Blocks."""
         if self.has_clean_shutdown_marker:
             (self.path / CLEAN_SHUTDOWN_FILE).unlink()
-            sync_path(self.path)  # a power cut must not bring it back
+            sync_path(self.path)  # so that a power failure does not restore it
 
     def write_clean_shutdown_marker(self) -> None:
-        """Say that every file can be trusted. Blocks; nothing may be written afterwards."""
+        """Mark the directory as cleanly shut down. Blocks; nothing may be written afterwards."""
         write_atomically(self.path / CLEAN_SHUTDOWN_FILE, b'{"version":0,"brokerEpoch":-1}')
 
     def read_checkpoint(self, name: str) -> dict[TopicPartition, int]:
-        """Offsets by partition; a damaged file counts as none, which costs time but no data."""
+        """Return offsets by partition; none for a damaged file, which costs recovery time but no data."""
         try:
             offsets = read_offsets(self.path / name)
         except MalformedFile:
@@ -211,43 +211,46 @@ class LogDirectory:
         return offsets
 
     def checkpoint(self) -> None:
-        """Write all offsets that a start goes by. Blocks; may run in a thread."""
+        """Write all checkpoint files. Blocks; may run in a thread."""
         with self._checkpointing:
             self._write_checkpoints()
 
-    def forget_checkpoints(self, name: TopicPartition) -> None:
-        """Take a deleted partition's offsets out of the files before a new one gets its name. May block.
+    def remove_from_checkpoints(self, name: TopicPartition) -> None:
+        """Remove a deleted partition's offsets from the checkpoints before its name is used again. May block.
 
-        After a crash the new log would else begin at the start of the old one, and so lose its records.
+        Otherwise, after a crash, the new log would begin at the old one's start offset and lose its records.
         """
         with self._checkpointing:
             if name in self._checkpointed:
                 self._write_checkpoints()
 
     def _write_checkpoints(self) -> None:
-        logs = [*self.logs.copy().items(), *self.futures.copy().items()]  # the loop may add and remove some
+        logs = [
+            *self.logs.copy().items(),
+            *self.futures.copy().items(),
+        ]  # copies: the event loop may add and remove logs
         self._checkpointed.update(name for name, _ in logs)
         write_offsets(self.path / RECOVERY_POINT_FILE, {name: log.recovery_point for name, log in logs})
-        starts = {
+        start_offsets = {
             name: log.log_start_offset
             for name, log in logs
             if log.log_start_offset > log.first_segment_offset
         }
-        write_offsets(self.path / LOG_START_OFFSET_FILE, starts)
+        write_offsets(self.path / LOG_START_OFFSET_FILE, start_offsets)
         write_offsets(self.path / HIGH_WATERMARK_FILE, {name: log.high_watermark for name, log in logs})
-        cleaned = {name: log.cleaner_offset for name, log in logs if log.cleaner_offset}
-        write_offsets(self.path / CLEANER_OFFSET_FILE, cleaned)
+        cleaner_offsets = {name: log.cleaner_offset for name, log in logs if log.cleaner_offset}
+        write_offsets(self.path / CLEANER_OFFSET_FILE, cleaner_offsets)
         self._checkpointed = {name for name, _ in logs}
 
     def partitions_on_disk(self) -> list[tuple[TopicPartition, Path]]:
-        """The partitions that have a directory here, and which one; of futures, too."""
-        found = []
+        """Return the partitions that have a directory here, with its path; includes future replicas."""
+        partitions = []
         for entry in os.scandir(self.path):
             name = parse_partition(entry.name) or parse_future(entry.name)
             if name is not None and entry.is_dir():
-                found.append((name, self.path / entry.name))
-        return sorted(found)
+                partitions.append((name, self.path / entry.name))
+        return sorted(partitions)
 
     def leftovers(self) -> list[Path]:
-        """Directories whose deletion a crash interrupted."""
+        """Return the directories whose deletion was interrupted by a crash."""
         return [entry for entry in self.path.glob(f"*{DELETE_SUFFIX}") if entry.is_dir()]

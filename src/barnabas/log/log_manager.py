@@ -1,4 +1,4 @@
-"""All of `log.dirs`: opening, creating, deleting and checkpointing the logs of a node."""
+"""Manages all logs of a node in `log.dirs`: opens, creates, deletes, checkpoints and closes them."""
 
 import contextlib
 import shutil
@@ -26,30 +26,31 @@ from barnabas.log.partition_log import PartitionLog
 from barnabas.log.segments.open_files import OPEN_SEGMENTS_MAX, OpenFiles
 from barnabas.log.startup.log_loader import ConfigFor, Opened, open_logs, select_replicas
 from barnabas.log.startup.replica_selection import Role
-from barnabas.log.trash.state import keep_state, remove_state, trash_directory
+from barnabas.log.trash.state import remove_state, save_state, trash_directory
 from barnabas.telemetry.logs import get_logger
 from barnabas.wire.errors import ErrorCode, KafkaError
 
-#: Flushing waits for the disk, which serves several at once.
+#: Number of threads that flush logs at shutdown: a disk serves several flushes at once.
 _SYNC_THREADS_COUNT = 8
 
-#: From more logs on the whole file system is flushed instead. Measured with 10,000: 0.4 s instead of 5.
+#: With more unflushed logs than this the whole file system is flushed instead: 0.4 s instead of 5 for 10,000 logs.
 _SYNCED_ALONE_COUNT_MAX = 256
 
-#: A future replica is written at its end alone.
+#: Open segments of a future replica, which is only written at its end.
 _FUTURE_OPEN_SEGMENTS_MAX = 4
 
-#: Wishes for logs that there are not yet; beyond, the oldest is forgotten: names can be made up without end.
+#: Largest number of preferred directories for logs that do not exist yet; the oldest is dropped, because clients can
+#: name any number of partitions.
 _PREFERRED_COUNT_MAX = 10_000
 
-#: Stands for the name of a log that is deleted and may come back.
+#: Stands for the directory suffix of a log that is deleted but can be restored.
 TRASH = "-trash"
 
 _log = get_logger("barnabas.log")
 
 
 class LogManager:
-    """The logs of a node, spread over its directories. One thread calls it unless a method says otherwise."""
+    """The logs of a node, spread over its log directories. Not thread-safe, unless a method says otherwise."""
 
     def __init__(
         self, directories: Sequence[LogDirectory], clock: Clock, random: Random, open_segments_max: int
@@ -60,15 +61,15 @@ class LogManager:
         self.open_files = OpenFiles(open_segments_max)
         self._logs: dict[TopicPartition, PartitionLog] = {}
         self._homes: dict[TopicPartition, LogDirectory] = {}
-        #: Being moved: where to, and what is there of it.
+        #: Future replicas and their directories, by partition.
         self._futures: dict[TopicPartition, tuple[LogDirectory, PartitionLog]] = {}
-        #: Replaced by their futures, and where they lie until those are on the disk.
+        #: Logs replaced by their future replicas, and their directories, until the replacements are flushed.
         self._retired: dict[TopicPartition, tuple[LogDirectory, PartitionLog]] = {}
-        #: Where somebody wants logs that there are not yet.
+        #: Preferred directories of logs that do not exist yet (AlterReplicaLogDirs).
         self._preferred: dict[TopicPartition, LogDirectory] = {}
-        #: (monotonic milliseconds from which it may go, path)
+        #: (monotonic milliseconds from which the path may be removed, path)
         self._deletions: list[tuple[int, Path]] = []
-        #: Told when a directory goes offline.
+        #: Called when a directory goes offline.
         self.on_directory_failure: Callable[[LogDirectory], None] | None = None
         #: Whether a path may receive no new logs (`cordoned.log.dirs`).
         self.cordons: Callable[[Path], bool] = lambda path: False
@@ -84,12 +85,12 @@ class LogManager:
         random: Random,
         open_segments_max: int = OPEN_SEGMENTS_MAX,
     ) -> "LogManager":
-        """Lock the directories and check whose they are; `load` opens the logs. Blocks.
+        """Lock the directories and check that they belong to this node; `load` opens the logs. Blocks.
 
-        :raises LogDirectoryError: When one is in use, cannot be written to or is another node's.
+        :raises LogDirectoryError: When one is in use, cannot be written to or belongs to another node.
         """
         directories = [LogDirectory(path) for path in paths]
-        assert directories, "log.dirs names at least one directory"
+        assert directories, "log.dirs must contain at least one directory"
         try:
             for directory in directories:
                 directory.lock()
@@ -100,43 +101,43 @@ class LogManager:
             raise
         return cls(directories, clock, random, open_segments_max)
 
-    # Looking
+    # Lookup
 
     @property
     def logs(self) -> Mapping[TopicPartition, PartitionLog]:
-        """Every log by its partition."""
+        """All logs by partition."""
         return MappingProxyType(self._logs)
 
     @property
     def directories(self) -> Sequence[LogDirectory]:
-        """Every directory, those offline included."""
+        """All directories, including those that are offline."""
         return self._directories
 
     @property
     def any_offline(self) -> bool:
-        """Whether a directory failed: a partition that `get` does not find may lie there."""
+        """Whether a directory failed: a partition that `get` does not find may be in it."""
         return any(directory.failure is not None for directory in self._directories)
 
     def is_cordoned(self, directory: LogDirectory) -> bool:
-        """Whether a directory keeps what it holds but receives no new logs (KIP-1066)."""
+        """Whether a directory keeps its logs but receives no new ones (KIP-1066)."""
         return self.cordons(directory.path)
 
     def get(self, topic_partition: TopicPartition) -> PartitionLog | None:
-        """The log of a partition, or None when this node has none."""
+        """Return the log of a partition, or None if this node has none."""
         return self._logs.get(topic_partition)
 
     def at(self, path: str) -> LogDirectory | None:
-        """The directory of that absolute path, as `log.dirs` has it."""
-        return next((each for each in self._directories if str(each.path) == path), None)
+        """Return the directory with that absolute path, as configured in `log.dirs`."""
+        return next((directory for directory in self._directories if str(directory.path) == path), None)
 
     def directory_of(self, topic_partition: TopicPartition) -> LogDirectory | None:
-        """Where the log of a partition lies."""
+        """Return the directory that contains the log of a partition."""
         return self._homes.get(topic_partition)
 
     # Loading
 
     def load(self, config_for: ConfigFor, threads_count: int = 2) -> None:
-        """Open every log on disk, recovering those of directories that were not stopped cleanly. Blocks.
+        """Open every log on disk, recovering those in directories that were not shut down cleanly. Blocks.
 
         A directory that fails goes offline; the others load.
 
@@ -159,41 +160,44 @@ class LogManager:
                 except OSError as error:
                     self.fail(directory, error)
         if all(directory.failure is not None for directory in self._directories):
-            failures = "; ".join(f"{each.path}: {each.failure}" for each in self._directories)
-            raise LogDirectoryError(f"no log directory can be used: {failures}")
-        for each, role in select_replicas(self._directories, opened, any_offline=self.any_offline):
-            with self.offline_on_error(each.directory):
-                self._assume(role, each)
-        self._settle_restored([each for each in opened if each.is_restored])
+            failures = "; ".join(f"{directory.path}: {directory.failure}" for directory in self._directories)
+            raise LogDirectoryError(f"all log directories failed: {failures}")
+        for replica, role in select_replicas(self._directories, opened, any_offline=self.any_offline):
+            with self.offline_on_error(replica.directory):
+                self._use_replica(role, replica)
+        self._finish_restoring([replica for replica in opened if replica.is_restored])
 
-    def _settle_restored(self, restored: Sequence[Opened]) -> None:
-        """Let the checkpoints know what only the directories of logs from the trash did."""
+    def _finish_restoring(self, restored: Sequence[Opened]) -> None:
+        """Write the offsets of logs from the trash to the checkpoints, then remove the files that contained them."""
         if restored:
             self.checkpoint()
-        for each in restored:
-            with self.offline_on_error(each.directory):
-                if each.directory.failure is None:
-                    remove_state(each.log.directory)
+        for replica in restored:
+            with self.offline_on_error(replica.directory):
+                if replica.directory.failure is None:
+                    remove_state(replica.log.directory)
 
-    def _assume(self, role: Role, opened: Opened) -> None:
+    def _use_replica(self, role: Role, opened: Opened) -> None:
         directory, log, is_marked, _ = opened
         if role is Role.CURRENT:
             if log.directory.name != str(log.topic_partition):
-                _log.warning("only the future replica of a partition is left", path=str(log.directory))
+                _log.warning(
+                    "only the future replica of a partition exists; using it as the log",
+                    path=str(log.directory),
+                )
                 log.rename_directory(directory.path / str(log.topic_partition))
             if is_marked and not self.any_offline:
                 remove_move_mark(log.directory)
-            self.adopt(directory, log.topic_partition, log)
+            self.register_log(directory, log.topic_partition, log)
         elif role is Role.FUTURE:
             write_move_mark(log.directory)
             self._hold_future(directory, log)
         elif role is not Role.LEFT:
-            self._give_up(directory, log, DELETE_SUFFIX if role is Role.COPY else STRAY_SUFFIX)
+            self._rename_away(directory, log, DELETE_SUFFIX if role is Role.COPY else STRAY_SUFFIX)
 
     def begin_service(self) -> None:
-        """Say that records will be appended: to be called after `load` and before the first of them. Blocks.
+        """Remove the clean shutdown markers, after `load` and before the first append. Blocks.
 
-        Until then what was stopped cleanly stays so, even if the process is killed.
+        Until then a killed process still leaves the logs marked as cleanly shut down.
         """
         for directory in self._directories:
             try:
@@ -202,19 +206,19 @@ class LogManager:
             except OSError as error:
                 self.fail(directory, error)
 
-    def adopt(self, directory: LogDirectory, name: TopicPartition, log: PartitionLog) -> None:
-        """Let a log that lies in `directory` be the partition's."""
+    def register_log(self, directory: LogDirectory, name: TopicPartition, log: PartitionLog) -> None:
+        """Register a log that is in `directory` as the partition's log."""
         self._logs[name] = directory.logs[name] = log
         self._homes[name] = directory
         log.on_failure = lambda error: self.fail(directory, error)
 
     def fail(self, directory: LogDirectory, error: OSError) -> None:
-        """Take a directory offline, with every log in it."""
+        """Take a directory offline, with all logs in it."""
         if directory.failure is not None:
             return
         directory.failure = str(error)
         fields = {"path": str(directory.path), "why": str(error), **space_advice(error)}
-        _log.error("a log directory is offline, and every log in it", **fields)
+        _log.error("log directory failed; it and its logs are offline", **fields)
         for log in (*directory.logs.values(), *directory.futures.values()):
             log.failure = log.failure or f"the disk of {directory.path} failed: {error}"
         if self.on_directory_failure is not None:
@@ -222,7 +226,7 @@ class LogManager:
 
     @contextlib.contextmanager
     def offline_on_error(self, directory: LogDirectory) -> Iterator[None]:
-        """What is done to a directory: it goes offline where its disk fails, and what is left is not done."""
+        """Take the directory offline if the body raises an OSError; the rest of the body is skipped."""
         try:
             yield
         except OSError as error:
@@ -231,7 +235,7 @@ class LogManager:
     # Creating and deleting
 
     def create(self, topic: str, partition: int, topic_id: bytes, config: LogConfig) -> PartitionLog:
-        """A new, empty log in the directory that has the fewest; one that is cordoned is the last resort.
+        """Create an empty log in the directory with the fewest logs; a cordoned one is only used if there is no other.
 
         :raises KafkaError: KAFKA_STORAGE_ERROR when no directory is online or the disk fails.
         """
@@ -239,11 +243,11 @@ class LogManager:
         assert name not in self._logs, name
         online = [directory for directory in self._directories if directory.failure is None]
         if not online:
-            message = f"{name} cannot be created: every log directory is offline"
+            message = f"cannot create {name}: all log directories are offline"
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message)
-        directory = self._place(name, online)
+        directory = self._choose_directory(name, online)
         try:
-            directory.forget_checkpoints(name)
+            directory.remove_from_checkpoints(name)
             log = PartitionLog.create(
                 directory.path / str(name),
                 name,
@@ -255,56 +259,56 @@ class LogManager:
             )
         except OSError as error:
             self.fail(directory, error)
-            message = f"{name} cannot be created: {error}"
+            message = f"cannot create {name}: {error}"
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message) from error
-        self.adopt(directory, name, log)
+        self.register_log(directory, name, log)
         return log
 
-    def _place(self, name: TopicPartition, online: Sequence[LogDirectory]) -> LogDirectory:
-        """Where a new log goes: as somebody wished, else where there are fewest."""
+    def _choose_directory(self, name: TopicPartition, online: Sequence[LogDirectory]) -> LogDirectory:
+        """Return the directory for a new log: the preferred one, else the one with the fewest logs."""
         preferred = self._preferred.pop(name, None)
         if preferred is not None and preferred in online:
             return preferred
-        open_ones = [directory for directory in online if not self.is_cordoned(directory)]
-        return min(open_ones or online, key=lambda directory: len(directory.logs))
+        uncordoned = [directory for directory in online if not self.is_cordoned(directory)]
+        return min(uncordoned or online, key=lambda directory: len(directory.logs))
 
     def prefer(self, name: TopicPartition, directory: LogDirectory) -> None:
-        """Create the log of a partition in `directory`, should it be created while this process lives."""
+        """If the partition's log is created while this process runs, create it in `directory`."""
         self._preferred[name] = directory
         if len(self._preferred) > _PREFERRED_COUNT_MAX:
             del self._preferred[next(iter(self._preferred))]
 
     def delete_async(self, name: TopicPartition, *, keep: bool = False) -> None:
-        """Rename the log's directory at once; `delete_due` removes it after `file.delete.delay.ms`.
+        """Rename the log's directory now; `delete_due` removes it after `file.delete.delay.ms`.
 
-        With `keep` it stays, in the trash. What a move has of it goes in any case.
+        With `keep` it goes to the trash instead. The future replica of a move is deleted in any case.
         """
-        self._give_up_log(name, TRASH if keep else DELETE_SUFFIX)
+        self._remove_log(name, TRASH if keep else DELETE_SUFFIX)
         if name in self._retired:
-            self.finish_promotion(name)
+            self.finish_replacement(name)
         if name in self._futures:
             self.drop_future(name)
 
     def rename_stray(self, name: TopicPartition) -> None:
-        """Set aside the log of a partition that the cluster does not know; nobody deletes it."""
-        self._give_up_log(name, STRAY_SUFFIX)
+        """Rename the directory of a log whose partition is unknown to the cluster; strays are never deleted."""
+        self._remove_log(name, STRAY_SUFFIX)
         if name in self._futures:
             self.drop_future(name)
 
-    def _give_up_log(self, name: TopicPartition, suffix: str) -> None:
+    def _remove_log(self, name: TopicPartition, suffix: str) -> None:
         log, directory = self._logs.pop(name), self._homes.pop(name)
         del directory.logs[name]
         log.abandon()
-        self._give_up(directory, log, suffix)
+        self._rename_away(directory, log, suffix)
 
-    def _give_up(self, directory: LogDirectory, log: PartitionLog, suffix: str) -> None:
-        """Let nobody use the log any more and rename its directory."""
+    def _rename_away(self, directory: LogDirectory, log: PartitionLog, suffix: str) -> None:
+        """Fail all further use of the log and rename its directory."""
         log.failure = log.failure or f"{log.topic_partition} is deleted"
         name = renamed_directory(log.topic_partition, self.random, suffix)
         try:
             if suffix == TRASH:
                 name = trash_directory(log.topic_partition, log.topic_id or ZERO_UUID)
-                keep_state(log)
+                save_state(log)
             path = log.directory.rename(directory.path / name)
         except OSError as error:
             self.fail(directory, error)
@@ -314,11 +318,11 @@ class LogManager:
             self._deletions.append((due_ms, path))
 
     def remove_soon(self, path: Path) -> None:
-        """Have `delete_due` remove a directory whose name says that it is deleted."""
+        """Schedule the removal of a directory that is already renamed for deletion."""
         self._deletions.append((self.clock.monotonic_ms(), path))
 
-    def set_aside(self, name: TopicPartition, path: Path) -> Path:
-        """Rename a directory on the disk of a partition's log to one that a start removes; gives back which.
+    def rename_for_removal(self, name: TopicPartition, path: Path) -> Path:
+        """Rename a directory next to a partition's log so that a restart removes it; returns the new path.
 
         :raises OSError: When the disk fails.
         """
@@ -326,34 +330,34 @@ class LogManager:
         return path.rename(self._homes[name].path / target)
 
     def replace(self, name: TopicPartition, log: PartitionLog) -> None:
-        """Let a log that was `set_aside` be the partition's, and give up the one that was.
+        """Make a log that was `rename_for_removal` the partition's log, and delete the current one.
 
         :raises KafkaError: KAFKA_STORAGE_ERROR when the disk fails, which takes the directory offline.
         """
         directory = self._homes[name]
-        self._give_up_log(name, DELETE_SUFFIX)
+        self._remove_log(name, DELETE_SUFFIX)
         try:
             log.rename_directory(directory.path / str(name))
         except OSError as error:
             self.fail(directory, error)
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{name} cannot be replaced: {error}") from error
-        log.count_files_in(self.open_files)
-        self.adopt(directory, name, log)
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"cannot replace {name}: {error}") from error
+        log.use_open_files(self.open_files)
+        self.register_log(directory, name, log)
 
     # Moving to another directory
 
     @property
     def futures(self) -> Mapping[TopicPartition, PartitionLog]:
-        """The replicas that are being moved, as far as they are in their new directories."""
+        """Future replicas: logs that are being moved, as far as they are copied to their new directories."""
         return MappingProxyType({name: log for name, (_, log) in self._futures.items()})
 
     def future_directory_of(self, name: TopicPartition) -> LogDirectory | None:
-        """Where a partition is being moved to."""
-        found = self._futures.get(name)
-        return None if found is None else found[0]
+        """Return the directory that a partition is being moved to."""
+        future = self._futures.get(name)
+        return None if future is None else future[0]
 
     def create_future(self, name: TopicPartition, directory: LogDirectory) -> PartitionLog:
-        """An empty log in `directory` that can take the place of a partition's log once it has everything.
+        """Create a future replica: an empty log in `directory` that replaces the partition's log once it has caught up.
 
         :raises KafkaError: KAFKA_STORAGE_ERROR when the disk fails.
         """
@@ -361,7 +365,7 @@ class LogManager:
         assert directory is not self._homes[name], directory.path
         assert name not in self._futures, name
         try:
-            directory.forget_checkpoints(name)
+            directory.remove_from_checkpoints(name)
             log = PartitionLog.open(
                 directory.path / future_directory(name, self.random),
                 name,
@@ -375,65 +379,65 @@ class LogManager:
             write_move_mark(log.directory)
         except OSError as error:
             self.fail(directory, error)
-            message = f"{name} cannot be moved to {directory.path}: {error}"
+            message = f"cannot move {name} to {directory.path}: {error}"
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message) from error
         self._hold_future(directory, log)
         return log
 
     def _hold_future(self, directory: LogDirectory, log: PartitionLog) -> None:
-        """Keep a future replica; it belongs to the thread that copies, so it must not call us when it fails."""
-        log.count_files_in(OpenFiles(_FUTURE_OPEN_SEGMENTS_MAX))
+        """Register a future replica. It has no `on_failure`, because the copying thread uses it."""
+        log.use_open_files(OpenFiles(_FUTURE_OPEN_SEGMENTS_MAX))
         directory.futures[log.topic_partition] = log
         self._futures[log.topic_partition] = directory, log
 
     def drop_future(self, name: TopicPartition) -> PartitionLog:
-        """Give up a move: rename the new directory, to be removed like a deleted log's.
+        """Cancel a move: rename the new directory for deletion.
 
-        Gives back the log, for whoever copies into it to `abandon` once the thread is done with it.
+        Returns the log; the copying thread must `abandon` it when it is done with it.
         """
         directory = self._futures[name][0]
-        log = self.leave_future(name)
-        self._give_up(directory, log, DELETE_SUFFIX)
+        log = self.detach_future(name)
+        self._rename_away(directory, log, DELETE_SUFFIX)
         return log
 
-    def leave_future(self, name: TopicPartition) -> PartitionLog:
-        """Stop a move whose source is offline: what has been copied stays, for the next start to look at."""
+    def detach_future(self, name: TopicPartition) -> PartitionLog:
+        """Stop a move whose source is offline; the copy stays on disk for the next start."""
         directory, log = self._futures.pop(name)
         del directory.futures[name]
         return log
 
-    def promote_future(self, name: TopicPartition) -> PartitionLog:
-        """Let the future replica, which has everything, be the partition's log; gives it back.
+    def replace_current_with_future(self, name: TopicPartition) -> PartitionLog:
+        """Replace the current log with the future replica, which has caught up; returns the new current log.
 
-        The old one stays where it is until `finish_promotion`: the new one may not be on the disk yet.
+        The old one stays in place until `finish_replacement`, because the new one may not be flushed yet.
 
-        :raises KafkaError: KAFKA_STORAGE_ERROR when the disk fails; the old one stays in use then.
+        :raises KafkaError: KAFKA_STORAGE_ERROR when the disk fails; the old log stays in use then.
         """
         directory, log = self._futures[name]
         assert name not in self._retired, name
         try:
             log.rename_directory(directory.path / str(name))
         except OSError as error:
-            self.fail_future(name, error)
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{name} cannot be moved: {error}") from error
-        log.count_files_in(self.open_files)
+            self.fail_future_directory(name, error)
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"cannot move {name}: {error}") from error
+        log.use_open_files(self.open_files)
         del self._futures[name], directory.futures[name]
         old, home = self._logs[name], self._homes[name]
         self._retired[name] = home, old
         del home.logs[name]
-        self.adopt(directory, name, log)
+        self.register_log(directory, name, log)
         return log
 
     def is_retired(self, log: PartitionLog) -> bool:
-        """Whether the log has been replaced, and `finish_promotion` is still to come."""
-        found = self._retired.get(log.topic_partition)
-        return found is not None and found[1] is log
+        """Whether the log has been replaced by its future replica, and `finish_replacement` has not run yet."""
+        retired = self._retired.get(log.topic_partition)
+        return retired is not None and retired[1] is log
 
-    def finish_promotion(self, name: TopicPartition) -> None:
-        """Give up the log that was replaced; what replaces it must be flushed, its offsets checkpointed."""
+    def finish_replacement(self, name: TopicPartition) -> None:
+        """Delete the replaced log; before, flush the new one and checkpoint its offsets."""
         home, old = self._retired.pop(name)
         old.abandon()
-        self._give_up(home, old, DELETE_SUFFIX)
+        self._rename_away(home, old, DELETE_SUFFIX)
         directory = self._homes.get(name)
         if directory is not None and directory.failure is None:
             try:
@@ -441,14 +445,14 @@ class LogManager:
             except OSError as error:
                 self.fail(directory, error)
 
-    def fail_future(self, name: TopicPartition, error: OSError) -> None:
-        """Take the directory that a partition is being moved to offline: its disk fails."""
+    def fail_future_directory(self, name: TopicPartition, error: OSError) -> None:
+        """Take the directory that a partition is being moved to offline, because its disk failed."""
         self.fail(self._futures[name][0], error)
 
     def delete_due(self, now_ms: int) -> int:
-        """Remove what `delete_async` renamed long enough ago, on the monotonic clock; gives back how many.
+        """Remove the directories whose deletion is due on the monotonic clock; returns how many were removed.
 
-        What cannot be removed is due again after a while. Blocks; may run in a thread.
+        Those that cannot be removed are retried later. Blocks; may run in a thread.
         """
         removed_count = 0
         for entry in [entry for entry in tuple(self._deletions) if entry[0] <= now_ms]:
@@ -461,10 +465,10 @@ class LogManager:
                 removed_count += 1
         return removed_count
 
-    # Stopping
+    # Shutdown
 
     def checkpoint(self, only: LogDirectory | None = None) -> None:
-        """Write the checkpoints of every directory, or of one. Blocks; may run in a thread."""
+        """Write the checkpoints of all directories, or of one. Blocks; may run in a thread."""
         for directory in self._directories if only is None else (only,):
             if directory.failure is None:
                 try:
@@ -473,7 +477,7 @@ class LogManager:
                     self.fail(directory, error)
 
     def close(self) -> None:
-        """Flush and close every log; what closes without an error is marked as cleanly stopped. Blocks."""
+        """Flush and close all logs; mark directories that closed without error as cleanly shut down. Blocks."""
         for directory in self._directories:
             try:
                 if directory.failure is None:
@@ -490,7 +494,7 @@ class LogManager:
         unsynced_count = sum(not log.is_synced for log in logs)
         if unsynced_count > _SYNCED_ALONE_COUNT_MAX and sync_file_system(directory.path):
             for log in logs:
-                log.note_synced()
+                log.mark_synced()
         else:
             with ThreadPoolExecutor(_SYNC_THREADS_COUNT) as pool:
                 for _ in pool.map(PartitionLog.sync_closed, logs):

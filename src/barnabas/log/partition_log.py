@@ -1,4 +1,4 @@
-"""One replica of a partition: append, read, look up. The files as a whole are `LocalLog`'s."""
+"""One replica of a partition: append, read and search. `LocalLog` handles the files as a whole."""
 
 from pathlib import Path
 from random import Random
@@ -26,7 +26,7 @@ from barnabas.log.transactional_log import TransactionalLog
 from barnabas.log.validation import (
     AppendOrigin,
     ValidatedBatch,
-    prepare_own,
+    prepare_coordinator_batch,
     validate,
     validate_inline,
 )
@@ -49,27 +49,27 @@ _EMPTY = memoryview(b"")
 
 
 def _register_open_files(segments: Segments, files: OpenFiles) -> OpenFiles:
-    """Let `files` decide from now on which segments are kept open."""
+    """Use `files` from now on to limit the open segments."""
     for segment in segments:
-        segment.hand_over(files)
+        segment.use_open_files(files)
     return files
 
 
 class AppendInfo(NamedTuple):
-    """What became of an append."""
+    """The result of an append."""
 
     first_offset: int
     last_offset: int
-    #: -1 unless the topic stamps records with the broker's time.
+    #: -1 unless the topic uses LogAppendTime.
     log_append_time_ms: int
     log_start_offset: int
-    #: The batch was there already: nothing was appended, the offsets are those of the first time.
+    #: Whether the batch repeats an earlier one: nothing was appended, and the offsets are those of the first append.
     duplicate: bool
     size_bytes: int
 
 
 class PartitionLog(TransactionalLog):
-    """A log with its offsets, producers and leader epochs. One thread calls it, but for `flush`."""
+    """A log with its offsets, producers and leader epochs. Not thread-safe, except for `flush`."""
 
     @classmethod
     def create(
@@ -83,7 +83,7 @@ class PartitionLog(TransactionalLog):
         random: Random,
         open_files: OpenFiles,
     ) -> "PartitionLog":
-        """A new, empty log: `open` without looking for what cannot be there.
+        """Create a new, empty log; unlike `open`, it expects no files.
 
         :raises OSError: When the disk fails or the directory exists.
         """
@@ -124,7 +124,7 @@ class PartitionLog(TransactionalLog):
         random: Random | None = None,
         open_files: OpenFiles | None = None,
     ) -> "PartitionLog":
-        """Open or create the log in `directory`; after an unclean stop recover it. Blocks.
+        """Open or create the log in `directory`; after an unclean shutdown recover it. Blocks.
 
         :raises OSError: When the disk fails.
         :raises MalformedFile: When `partition.metadata` is damaged.
@@ -179,9 +179,9 @@ class PartitionLog(TransactionalLog):
         origin: AppendOrigin = AppendOrigin.CLIENT,
         verification: VerificationGuard | None = None,
     ) -> AppendInfo:
-        """Give one batch its offsets in place and append it; mere records are validated first, however long it takes.
+        """Assign offsets to one batch in place and append it; validate records first that are not validated yet.
 
-        The first of a transaction comes with the `verification` that `start_verification` gave for it.
+        The first batch of a transaction needs the `verification` that `start_verification` returned.
 
         :raises KafkaError: What `validate` raises, RECORD_LIST_TOO_LARGE, INVALID_PRODUCER_EPOCH,
             OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_TXN_STATE, KAFKA_STORAGE_ERROR; nothing is appended then.
@@ -191,7 +191,7 @@ class PartitionLog(TransactionalLog):
         config, now_ms = self.config, self._clock.wall_ms()
         if isinstance(batch, memoryview):
             if origin is AppendOrigin.COORDINATOR:
-                batch = prepare_own(batch, config, now_ms)
+                batch = prepare_coordinator_batch(batch, config, now_ms)
             else:
                 batch = validate_inline(batch, config, now_ms) or validate(batch, config, now_ms)
         header, records = batch
@@ -207,28 +207,28 @@ class PartitionLog(TransactionalLog):
                 verifies=config.verifies_transactions,
             )
             if duplicate is not None:
-                return self._repeat(duplicate)
+                return self._duplicate_info(duplicate)
         base_offset = self.log_end_offset
         last_offset = base_offset + last_offset_delta
         assign(records, base_offset, batch_length, leader_epoch)
         self._write(records, base_offset, last_offset, leader_epoch, max_timestamp, now_ms)
         if producer_id >= 0:
-            self._remember_producer(records, placed(header, base_offset, leader_epoch))
+            self._update_producer(records, placed(header, base_offset, leader_epoch))
         append_time_ms = max_timestamp if config.stamps_append_time else NO_TIMESTAMP
         return AppendInfo(base_offset, last_offset, append_time_ms, self.log_start_offset, False, size_bytes)
 
     def validate_inline(self, records: memoryview) -> ValidatedBatch | None:
-        """`validation.validate_inline` as the topic wants it now."""
+        """Call `validation.validate_inline` with the topic's current configs."""
         return validate_inline(records, self.config, self._clock.wall_ms())
 
     def validate(self, records: memoryview) -> ValidatedBatch:
-        """`validation.validate` as the topic wants it now; for any thread."""
+        """Call `validation.validate` with the topic's current configs; may run in any thread."""
         return validate(records, self.config, self._clock.wall_ms())
 
     def append_end_marker(
         self, marker: EndTransactionMarker, leader_epoch: int, transaction_version: int = 0
     ) -> AppendInfo:
-        """Append the marker that ends a producer's transaction here, whether it has records here or not.
+        """Append a transaction marker, whether or not the transaction has records here.
 
         :raises KafkaError: INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED, KAFKA_STORAGE_ERROR.
         """
@@ -243,14 +243,14 @@ class PartitionLog(TransactionalLog):
             stamp_append_time(records, 0, read_header(records), now_ms)
         assign(records, offset, len(records) - BATCH_OVERHEAD_BYTES, leader_epoch)
         self._write(records, offset, offset, leader_epoch, marker.timestamp_ms, now_ms)
-        self._note_aborted(self._producers.end_transaction(marker, offset))
+        self._add_aborted(self._producers.end_transaction(marker, offset))
         append_time_ms = now_ms if config.stamps_append_time else NO_TIMESTAMP
         return AppendInfo(offset, offset, append_time_ms, self.log_start_offset, False, len(records))
 
     def append_as_follower(self, records: memoryview) -> AppendInfo:
-        """Append batches that a leader wrote, with the offsets and epochs that it gave them.
+        """Append batches from the leader, with the offsets and leader epochs that it assigned.
 
-        :raises KafkaError: CORRUPT_MESSAGE, OFFSET_OUT_OF_RANGE when they do not follow the log's end,
+        :raises KafkaError: CORRUPT_MESSAGE, OFFSET_OUT_OF_RANGE if a batch is below the log end offset,
             KAFKA_STORAGE_ERROR. Batches before the bad one are appended.
         """
         if self.failure is not None:
@@ -261,7 +261,9 @@ class PartitionLog(TransactionalLog):
                 message = f"batch at offset {header.base_offset} from the leader does not match its CRC"
                 raise KafkaError(ErrorCode.CORRUPT_MESSAGE, message)
             if header.base_offset < self.log_end_offset:
-                message = f"batch at offset {header.base_offset}: the log ends at {self.log_end_offset}"
+                message = (
+                    f"batch at offset {header.base_offset} is below the log end offset {self.log_end_offset}"
+                )
                 raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, message)
             self._write(
                 records[position : position + header.size_bytes],
@@ -272,7 +274,7 @@ class PartitionLog(TransactionalLog):
                 self._clock.wall_ms(),
             )
             if header.producer_id >= 0:
-                self._remember_producer(records[position:], header)
+                self._update_producer(records[position:], header)
             size_bytes += header.size_bytes
         return AppendInfo(
             first_offset, self.log_end_offset - 1, NO_TIMESTAMP, self.log_start_offset, False, size_bytes
@@ -287,7 +289,7 @@ class PartitionLog(TransactionalLog):
         max_timestamp: int,
         now_ms: int,
     ) -> None:
-        """Put one batch behind the last one: its bytes, its epoch, its index entries."""
+        """Append one batch: its bytes, leader epoch and index entries."""
         segment = self._segments.active
         config = self.config
         try:
@@ -304,7 +306,7 @@ class PartitionLog(TransactionalLog):
         message = f"batch of {size_bytes} bytes: segment.bytes allows {self.config.segment_bytes}"
         return KafkaError(ErrorCode.RECORD_LIST_TOO_LARGE, message)
 
-    def _repeat(self, batch: BatchMetadata) -> AppendInfo:
+    def _duplicate_info(self, batch: BatchMetadata) -> AppendInfo:
         return AppendInfo(
             batch.first_offset, batch.last_offset, batch.timestamp_ms, self.log_start_offset, True, 0
         )
@@ -320,10 +322,10 @@ class PartitionLog(TransactionalLog):
         min_one_batch: bool = False,
         may_copy: bool = True,
     ) -> LogSlice:
-        """Bytes from the batch that holds `start_offset` on, of one segment, below `upper_bound_offset`.
+        """Return bytes of one segment, from the batch that contains `start_offset` on, below `upper_bound_offset`.
 
-        Cut at `max_bytes` even inside a batch; with `min_one_batch` the first batch is whole (KIP-74). Few bytes
-        are copied, which is quicker, unless `may_copy` says that nothing may be.
+        The result is cut at `max_bytes`, even inside a batch; with `min_one_batch` the first batch is whole (KIP-74).
+        Small results are copied, which is faster, unless `may_copy` is False.
 
         :raises KafkaError: OFFSET_OUT_OF_RANGE, KAFKA_STORAGE_ERROR, CORRUPT_MESSAGE for damaged files.
         """
@@ -343,9 +345,9 @@ class PartitionLog(TransactionalLog):
             raise self.take_offline(error) from error
 
     def locate(self, start_offset: int, max_bytes: int) -> FilePart:
-        """Where the batches from `start_offset` on lie, so that a thread can read them: of one segment, at least one.
+        """Return the file range of the batches from `start_offset` on, in one segment, so that a thread can read them.
 
-        Cut at `max_bytes` even inside a batch, but never inside the first. Empty at the end of the log.
+        It is cut at `max_bytes`, even inside a batch, but always contains the first batch. Empty at the log end offset.
 
         :raises KafkaError: KAFKA_STORAGE_ERROR, CORRUPT_MESSAGE for damaged files.
         """
@@ -361,7 +363,7 @@ class PartitionLog(TransactionalLog):
     def _find(
         self, start_offset: int, max_bytes: int, upper_bound_offset: int, whole: bool
     ) -> tuple[Segment, int, int]:
-        """Where a read begins and how much it gets: segment, position, size in bytes."""
+        """Return where a read begins and how much it returns: segment, position, size in bytes."""
         segments = self._segments
         index = segments.floor_index(start_offset)
         segment, position = segments[index], segments[index].position_of(start_offset)
@@ -380,7 +382,7 @@ class PartitionLog(TransactionalLog):
 
     def _out_of_range(self, offset: int) -> KafkaError:
         message = (
-            f"offset {offset} of {self.topic_partition} is outside the log, which has "
+            f"offset {offset} of {self.topic_partition} is outside the log's range "
             f"[{self.log_start_offset}, {self.log_end_offset}]"
         )
         return KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, message)
@@ -388,7 +390,7 @@ class PartitionLog(TransactionalLog):
     # Looking up
 
     def search_timestamp(self, timestamp_ms: int) -> Search:
-        """Search the first record at or after `timestamp_ms`; the log must still be open when the search goes on.
+        """Search the first record at or after `timestamp_ms`; do not continue the search after the log is closed.
 
         :raises KafkaError: KAFKA_STORAGE_ERROR, CORRUPT_MESSAGE for damaged files.
         """
@@ -397,9 +399,9 @@ class PartitionLog(TransactionalLog):
         )
 
     def search_max_timestamp(self) -> Search:
-        """Search the first record with the largest timestamp, deleted ones included that still lie in a segment.
+        """Search the first record with the largest timestamp, including deleted records that are still in a segment.
 
-        It finds None in an empty log.
+        The result is None for an empty log.
 
         :raises KafkaError: As `search_timestamp`.
         """
@@ -414,28 +416,28 @@ class PartitionLog(TransactionalLog):
             raise self.take_offline(error) from error
 
     def earliest_offset(self) -> TimestampOffset:
-        """Where the log begins, with the epoch of the leader that wrote there."""
+        """Return the log start offset, with the epoch of the leader that wrote there."""
         epoch = self.epochs.epoch_at(self.log_start_offset)
         return TimestampOffset(
             NO_TIMESTAMP, self.log_start_offset, NO_LEADER_EPOCH if epoch is None else epoch
         )
 
     def latest_offset(self) -> TimestampOffset:
-        """Where the log ends, with the latest epoch."""
+        """Return the log end offset, with the latest epoch."""
         epoch = self.epochs.latest
         return TimestampOffset(NO_TIMESTAMP, self.log_end_offset, NO_LEADER_EPOCH if epoch is None else epoch)
 
     @property
     def latest_epoch(self) -> int | None:
-        """The epoch of the last leader that wrote, or None in an empty log."""
+        """The epoch of the last leader that wrote, or None for an empty log."""
         return self.epochs.latest
 
     def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
-        """The largest epoch up to `epoch` and its end offset (OffsetForLeaderEpoch); (-1, -1) if unknown."""
+        """Return the largest epoch up to `epoch` and its end offset (OffsetForLeaderEpoch); (-1, -1) if unknown."""
         return self.epochs.end_offset_for(epoch, self.log_end_offset)
 
     def statistics(self) -> dict[str, object]:
-        """The state in numbers, for people and metrics."""
+        """Return the state of the log in numbers, for statistics and metrics."""
         return {
             "directory": str(self.directory),
             "failure": self.failure,

@@ -1,4 +1,4 @@
-"""The records of a produced batch, checked as Kafka's LogValidator checks them; no object is made of a record."""
+"""Validates the records of a produced batch as Kafka's LogValidator does, without creating objects for records."""
 
 from collections.abc import Callable
 from typing import TypeAlias
@@ -13,49 +13,49 @@ from barnabas.wire.records.walk import Problem, WalkResult
 INT64_MAX = (1 << 63) - 1
 INT64_MIN = -1 - INT64_MAX
 
-#: So many records are named at most that were refused.
+#: Largest number of rejected records that one error lists.
 RECORD_ERRORS_COUNT_MAX = 1000
 
-#: Kafka names at most this many bad records in the message; `record_errors` has them all.
+#: Kafka names at most this many bad records in the message; `record_errors` contains them all.
 _ERRORS_SHOWN = 3
 
 #: `walk` or `walk_unlocked`.
 Walk: TypeAlias = Callable[[Buffer, int, int, int, int, int, int, bool, int], WalkResult]
 
-#: Apache Kafka's words.
+#: The message is Apache Kafka's.
 _INVALID_TIMESTAMP = "One or more records have been rejected due to invalid timestamp"
 
 _MALFORMED = {
-    Problem.CUT_OFF: "a field is cut off, or its length is not a number",
-    Problem.BYTES_BEHIND: "bytes follow the last record",
-    Problem.RECORD_SIZE: "its fields end before its length says",
+    Problem.CUT_OFF: "a field is truncated, or its length is not valid",
+    Problem.BYTES_BEHIND: "there are bytes after the last record",
+    Problem.RECORD_SIZE: "its fields are shorter than its length",
     Problem.OFFSET_DELTA: "its offset delta is not its index in the batch",
     Problem.TIMESTAMP: "its timestamp has more than 64 bits",
-    Problem.HEADERS_COUNT: "its headers are fewer than none, or more than its bytes can hold",
+    Problem.HEADERS_COUNT: "its number of headers is negative, or larger than its bytes can hold",
     Problem.HEADER_WITHOUT_KEY: "one of its headers has no key",
     Problem.TOO_MANY_HEADERS: f"the batch has more than {RECORD_HEADERS_COUNT_MAX} record headers",
 }
 
 
 class InvalidRecords(KafkaError):
-    """Single records of a batch are refused; the whole batch with them."""
+    """Some records of a batch are not valid, so the whole batch is rejected."""
 
     def __init__(self, code: ErrorCode, message: str, record_errors: tuple[tuple[int, str], ...]) -> None:
         super().__init__(code, message)
-        #: (index of the record in its batch, what is wrong with it)
+        #: (index of the record in its batch, error message)
         self.record_errors = record_errors
 
 
 def invalid(message: str) -> KafkaError:
-    """The error for a batch that cannot become right by being sent again."""
+    """Return the error for a batch that is not valid, so that sending it again cannot succeed."""
     return KafkaError(ErrorCode.INVALID_RECORD, message)
 
 
 def check_records(body: Buffer, header: BatchHeader, config: LogConfig, now_ms: int, walk: Walk) -> int:
-    """Return the largest timestamp of the records, unpacked in `body`, that the topic takes; at least -1.
+    """Return the largest timestamp of the decompressed records in `body`; at least -1.
 
-    :raises InvalidRecords: INVALID_RECORD or INVALID_TIMESTAMP for records that the topic does not take.
-    :raises KafkaError: INVALID_RECORD for bytes that are not the records of which the header speaks.
+    :raises InvalidRecords: INVALID_RECORD or INVALID_TIMESTAMP for records that the topic does not accept.
+    :raises KafkaError: INVALID_RECORD if the bytes are not the records that the header describes.
     """
     earliest_ms, latest_ms = _timestamp_bounds(config, now_ms)
 
@@ -83,18 +83,18 @@ def check_records(body: Buffer, header: BatchHeader, config: LogConfig, now_ms: 
         if problem < Problem.NO_KEY:
             raise invalid(f"record {index} of {header.records_count}: {_MALFORMED[Problem(problem)]}")
         if problem == Problem.NO_KEY:
-            errors.append((index, "a record without a key: compacted topics need one"))
+            errors.append((index, "the record has no key, which compacted topics require"))
         else:
             code = ErrorCode.INVALID_TIMESTAMP
             errors.append((index, _out_of_range(timestamp_ms, index, earliest_ms, latest_ms)))
         next_index = index + 1
     if errors:
-        raise _refused(code, header, errors)
+        raise _rejected(code, header, errors)
     return largest_ms
 
 
 def check_timestamp_type(header: BatchHeader, config: LogConfig, now_ms: int) -> None:
-    """Refuse a producer's LogAppendTime where Kafka does: wherever the time that it claims is not one for the topic.
+    """Reject a producer's LogAppendTime where Kafka does: if the topic sets it, or if the timestamp is out of range.
 
     :raises InvalidRecords: INVALID_TIMESTAMP.
     """
@@ -103,12 +103,12 @@ def check_timestamp_type(header: BatchHeader, config: LogConfig, now_ms: int) ->
     earliest_ms, latest_ms = _timestamp_bounds(config, now_ms)
     claimed_ms = header.max_timestamp
     if config.stamps_append_time or claimed_ms == NO_TIMESTAMP:
-        what = "the timestamp type LogAppendTime is set by the broker, not by producers"
+        message = "the timestamp type LogAppendTime is set by the broker, not by producers"
     elif not earliest_ms <= claimed_ms <= latest_ms:
-        what = _out_of_range(claimed_ms, 0, earliest_ms, latest_ms)
+        message = _out_of_range(claimed_ms, 0, earliest_ms, latest_ms)
     else:
         return
-    errors = tuple((index, what) for index in range(min(header.records_count, RECORD_ERRORS_COUNT_MAX)))
+    errors = tuple((index, message) for index in range(min(header.records_count, RECORD_ERRORS_COUNT_MAX)))
     raise InvalidRecords(ErrorCode.INVALID_TIMESTAMP, _INVALID_TIMESTAMP, errors)
 
 
@@ -128,10 +128,10 @@ def _timestamp_bounds(config: LogConfig, now_ms: int) -> tuple[int, int]:
     )
 
 
-def _refused(code: ErrorCode, header: BatchHeader, errors: list[tuple[int, str]]) -> InvalidRecords:
+def _rejected(code: ErrorCode, header: BatchHeader, errors: list[tuple[int, str]]) -> InvalidRecords:
     if code is ErrorCode.INVALID_TIMESTAMP:
         return InvalidRecords(code, _INVALID_TIMESTAMP, tuple(errors))
-    shown = "; ".join(f"record {index}: {what}" for index, what in errors[:_ERRORS_SHOWN])
+    details = "; ".join(f"record {index}: {error}" for index, error in errors[:_ERRORS_SHOWN])
     count = f"{len(errors)}" if len(errors) < RECORD_ERRORS_COUNT_MAX else f"At least {len(errors)}"
-    message = f"{count} of {header.records_count} records are refused: {shown}"
+    message = f"{count} of {header.records_count} records are not valid: {details}"
     return InvalidRecords(code, message, tuple(errors))

@@ -1,4 +1,4 @@
-"""What a log knows of transactions: up to where all are decided, which were aborted, which may begin (KIP-98, 890)."""
+"""The transactions of a log: last stable offset, aborted transactions, verification of new ones (KIP-98, KIP-890)."""
 
 from barnabas.log.local_log import LocalLog
 from barnabas.log.producers.producer_recovery import end_transaction
@@ -10,13 +10,13 @@ from barnabas.wire.records.batch import BatchHeader
 
 
 class TransactionalLog(LocalLog):
-    """A log and its producers."""
+    """A log with its producers and transactions."""
 
     @property
     def last_stable_offset(self) -> int:
-        """Up to here every transaction is decided: what `read_committed` may see.
+        """Every transaction below this offset is complete: the limit for `read_committed`.
 
-        It is before the start of a log that starts within an open transaction and within a batch, as in Kafka.
+        If the log start offset is within an open transaction and within a batch, this is below it, as in Kafka.
         """
         unstable = self._producers.first_unstable_offset
         if unstable is None:
@@ -26,22 +26,22 @@ class TransactionalLog(LocalLog):
         return min(unstable, self.high_watermark)
 
     def _first_batch_offset(self) -> int:
-        """Where the batch begins in which the log starts, or the first one after its start."""
+        """Return the base offset of the batch that contains the log start offset, or of the first batch after it."""
         start_offset = self.log_start_offset
         try:
             for segment in self._segments.since(start_offset):
                 for _, header in segment.headers(segment.position_of(start_offset)):
                     return header.base_offset
         except (OSError, KafkaError):
-            return start_offset  # who reads there finds the same, and says so
+            return start_offset  # a read at this offset raises the same error
         return self.log_end_offset
 
     def start_verification(
         self, producer_id: int, producer_epoch: int, sequence: int, *, bumps_epochs: bool
     ) -> VerificationGuard | None:
-        """What to append a transaction's first batch with, once its coordinator has confirmed it.
+        """Return the guard to append a transaction's first batch with, once its coordinator has confirmed it.
 
-        None for a transaction that has records here already: nobody needs to be asked.
+        None for a transaction that has records here already: it needs no verification.
 
         :raises KafkaError: INVALID_PRODUCER_EPOCH.
         """
@@ -50,9 +50,9 @@ class TransactionalLog(LocalLog):
         )
 
     def aborted_transactions(self, start_offset: int, found: LogSlice) -> list[AbortedTransaction]:
-        """The aborted transactions that may have records in `found`, read from `start_offset` on.
+        """Return the aborted transactions that may have records in `found`, read from `start_offset` on.
 
-        Some may begin behind it: how far it reaches is known only as exactly as the offset index tells.
+        Some may begin after the end of `found`, because its end is only known to the precision of the offset index.
 
         :raises KafkaError: CORRUPT_MESSAGE for damaged files, KAFKA_STORAGE_ERROR.
         """
@@ -71,7 +71,7 @@ class TransactionalLog(LocalLog):
         return aborted
 
     def size_between(self, start_offset: int, end_offset: int) -> int | None:
-        """Bytes of the batches between two offsets; None when they lie in different segments.
+        """Return the size of the batches between two offsets; None if these are in different segments.
 
         :raises KafkaError: CORRUPT_MESSAGE for damaged files, KAFKA_STORAGE_ERROR.
         """
@@ -84,18 +84,18 @@ class TransactionalLog(LocalLog):
         except OSError as error:
             raise self.take_offline(error) from error
 
-    def _remember_producer(self, records: memoryview, header: BatchHeader) -> None:
-        """Account for an appended batch of a producer, the first in `records`.
+    def _update_producer(self, records: memoryview, header: BatchHeader) -> None:
+        """Update the producer state with an appended batch, which is the first in `records`.
 
         :raises KafkaError: KAFKA_STORAGE_ERROR.
         """
         if header.is_control:
-            self._note_aborted(end_transaction(self._producers, records, header))
+            self._add_aborted(end_transaction(self._producers, records, header))
         else:
             self._producers.record(header)
 
-    def _note_aborted(self, aborted: AbortedTransaction | None) -> None:
-        """Write down what the marker appended last has aborted, if anything.
+    def _add_aborted(self, aborted: AbortedTransaction | None) -> None:
+        """Add the transaction that the last marker aborted, if any, to the transaction index.
 
         :raises KafkaError: KAFKA_STORAGE_ERROR.
         """
@@ -108,18 +108,18 @@ class TransactionalLog(LocalLog):
 
     @property
     def active_producers(self) -> list[ActiveProducer]:
-        """The producers that the log remembers (DescribeProducers)."""
+        """The producers in the producer state (DescribeProducers)."""
         return self._producers.active
 
     @property
     def producers_count(self) -> int:
-        """How many producers the log remembers."""
+        """Number of producers in the producer state."""
         return len(self._producers)
 
     def evict_producers(self, kept_count: int) -> None:
-        """Forget idle producers until `kept_count` are left (`ProducerStates.evict`)."""
+        """Remove the idle producers with the oldest records until `kept_count` are left."""
         self._producers.evict(kept_count)
 
     def remove_expired_producers(self, now_ms: int, expiration_ms: int) -> None:
-        """Forget producers that were idle for `producer.id.expiration.ms`."""
+        """Remove producers that were idle for `producer.id.expiration.ms`."""
         self._producers.remove_expired(now_ms, expiration_ms)

@@ -1,7 +1,7 @@
-"""What a batch must be before a leader appends it: the checks, their order and codes of Apache Kafka.
+"""Validates batches before a leader appends them, in Apache Kafka's order and with its error codes.
 
-A produced batch is checked by `validate_inline` on the event loop, or, where that gives None, by `validate` in a worker
-thread. Either gives a `ValidatedBatch`, which `PartitionLog.append_validated` appends.
+A produced batch is checked by `validate_inline` on the event loop, or, where that returns None, by `validate` in a
+worker thread. Either returns a `ValidatedBatch`, which `PartitionLog.append_as_leader` appends.
 """
 
 import mmap
@@ -50,45 +50,45 @@ from barnabas.wire.records.record import RECORD_HEADERS_COUNT_MAX, batch_body, r
 from barnabas.wire.records.walk import COMPILED, Problem, walk, walk_unlocked
 
 _unpack_header = BATCH_HEADER.unpack_from
-#: Attributes up to here say nothing but the codec.
+#: Attributes up to this value contain only the codec.
 _CODEC_MAX = int(Compression.ZSTD)
 
-#: A batch of a few kilobytes can hold tens of millions of records. Each becomes an object wherever it is read.
+#: Records per batch: a batch of a few kilobytes can hold tens of millions, and readers create an object for each.
 RECORDS_COUNT_MAX = 1 << 19
 
-# What the event loop checks itself, within about 5 ms whatever the bytes are. Without machine code a walk takes a
-# hundred times as long.
+# Limits of what the event loop validates itself, so that it takes at most about 5 ms for any input. Without compiled
+# code a walk over the records takes a hundred times as long.
 
-#: The largest batch, by its codec. Gzip and snappy take long for members and blocks that hold nothing.
+#: Largest batch by codec. Gzip and snappy are slow for empty members and blocks.
 INLINE_BYTES_MAX = (1 << 20, 1 << 14, 1 << 14, 1 << 18, 1 << 18) if COMPILED else (1 << 14,) * 5
 #: The largest records section after decompression.
 _UNPACKED_INLINE_BYTES_MAX = 1 << 18 if COMPILED else 1 << 14
-#: The largest records section that is compressed with another codec.
+#: The largest records section that is recompressed with another codec.
 _RECOMPRESSED_INLINE_BYTES_MAX = 1 << 14
 
-#: Where the event loop, and no other thread, unpacks what it checks.
+#: Buffer for decompression; used by the event loop only, never by other threads.
 _SCRATCH = memoryview(bytearray(_UNPACKED_INLINE_BYTES_MAX))
 
-#: The low byte of a batch's attributes, which has the codec.
+#: Position of the low byte of a batch's attributes, which contains the codec.
 _ATTRIBUTES_POSITION = 22
 
 
 class AppendOrigin(Enum):
-    """Who wrote a batch, and so how far it is trusted."""
+    """The writer of a batch; only a client's batches are fully validated."""
 
     CLIENT = "client"
     COORDINATOR = "coordinator"
 
 
 class ValidatedBatch(NamedTuple):
-    """One whole batch as it may be appended, and its header, with the largest timestamp and codec that it must have."""
+    """One whole batch that may be appended, and its header with the correct largest timestamp and codec."""
 
     header: HeaderFields
     records: memoryview
 
 
-def plain_header(records: memoryview, config: LogConfig, now_ms: int) -> HeaderFields | None:
-    """The header of the one batch in `records` if it `is_valid_by_header`, else None."""
+def header_if_valid(records: memoryview, config: LogConfig, now_ms: int) -> HeaderFields | None:
+    """Return the header of the one batch in `records` if it `is_valid_by_header`, else None."""
     if len(records) < BATCH_HEADER_BYTES:
         return None
     header: HeaderFields = _unpack_header(records)
@@ -96,9 +96,9 @@ def plain_header(records: memoryview, config: LogConfig, now_ms: int) -> HeaderF
 
 
 def is_valid_by_header(header: HeaderFields, records: memoryview, config: LogConfig, now_ms: int) -> bool:
-    """Whether `records` is a sound batch that is kept as it came, as nearly every producer sends it.
+    """Whether `records` is a valid batch that is stored unchanged, as nearly every producer sends it.
 
-    False for others, good or bad, and for those that take long to check: `validate_inline` knows more.
+    False for other batches, valid or not, and for those that take long to check: `validate_inline` handles them.
     """
     (
         base_offset,
@@ -144,9 +144,9 @@ def is_valid_by_header(header: HeaderFields, records: memoryview, config: LogCon
 
 
 def _unpack_inline(codec: int, records: memoryview) -> memoryview | None:
-    """The records of the compressed batch, to be used before the next ones are unpacked; None if that takes long.
+    """Return the decompressed records of the batch; they are valid until the next call.
 
-    None too if they cannot be unpacked: `validate` finds out why.
+    None if decompression may take long or fails: `validate` then determines the error.
     """
     packed, compression = records[BATCH_HEADER_BYTES:], Compression(codec)
     try:
@@ -157,10 +157,10 @@ def _unpack_inline(codec: int, records: memoryview) -> memoryview | None:
     return _SCRATCH[:size_bytes]
 
 
-def own_header(records: memoryview, config: LogConfig) -> HeaderFields | None:
-    """The header of a batch that a coordinator of this broker has made; None when the topic wants to change it.
+def coordinator_header(records: memoryview, config: LogConfig) -> HeaderFields | None:
+    """Return the header of a batch from a coordinator of this broker; None if the topic's configs require changes.
 
-    Its records are right: nobody else has had them.
+    The records are not validated, because this broker wrote them.
     """
     if (
         config.stamps_append_time
@@ -175,7 +175,7 @@ def own_header(records: memoryview, config: LogConfig) -> HeaderFields | None:
 def check_batch(
     records: memoryview, config: LogConfig, origin: AppendOrigin
 ) -> tuple[memoryview, BatchHeader]:
-    """The one batch in `records` without what is cut off behind it, and its header.
+    """Return the one batch in `records`, without a partial batch after it, and its header.
 
     :raises KafkaError: INVALID_RECORD, MESSAGE_TOO_LARGE or CORRUPT_MESSAGE.
     """
@@ -187,7 +187,7 @@ def check_batch(
         if header.batch_length != size_bytes - BATCH_OVERHEAD_BYTES or header.magic != MAGIC:
             records, header = _find_single_batch(records)
     if header.base_offset != 0 and origin is AppendOrigin.CLIENT:
-        raise invalid(f"base offset {header.base_offset} in a produced batch: 0 is expected")
+        raise invalid(f"base offset {header.base_offset} of a produced batch: it must be 0")
     if header.batch_length > config.max_message_bytes - BATCH_OVERHEAD_BYTES:
         message = f"batch of {header.size_bytes} bytes: max.message.bytes allows {config.max_message_bytes}"
         raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE, message)
@@ -202,7 +202,7 @@ def check_batch(
 
 
 def _find_single_batch(records: memoryview) -> tuple[memoryview, BatchHeader]:
-    """The slow way for what is not exactly one batch: find out why, or cut off the partial rest."""
+    """Handle records that are not exactly one batch: raise the error, or cut off a partial batch at the end."""
     if len(records) > MAGIC_POSITION and records[MAGIC_POSITION] in (0, 1):
         raise invalid(f"message format {records[MAGIC_POSITION]}: batches must have magic {MAGIC}")
     batches = iterate_headers(records)
@@ -222,9 +222,9 @@ def _check_client_header(header: BatchHeader) -> None:
             f"a batch has at least one record and a delta of one less than their number"
         )
     if count > RECORDS_COUNT_MAX:
-        raise invalid(f"{count} records in a batch: {RECORDS_COUNT_MAX} are the most")
+        raise invalid(f"{count} records in a batch: at most {RECORDS_COUNT_MAX} are allowed")
     if header.attributes & CONTROL_BIT:
-        raise invalid("control records are written by brokers only")
+        raise invalid("only brokers may write control records")
     if header.producer_id > NO_PRODUCER_ID and header.base_sequence < 0:
         raise invalid(
             f"sequence {header.base_sequence} of producer {header.producer_id}: it must not be negative"
@@ -235,9 +235,9 @@ def _check_client_header(header: BatchHeader) -> None:
 
 
 def is_costly(records: Buffer, config: LogConfig) -> bool:
-    """Whether to check these records may hold the event loop for long, by their size and codec alone.
+    """Whether validating these records may block the event loop for long, judging by size and codec alone.
 
-    False for a small batch that unpacks to a large one: `validate_inline` stops there.
+    False for a small batch that decompresses to a large one: `validate_inline` detects it and stops.
     """
     size_bytes = len(records)
     codec = records[_ATTRIBUTES_POSITION] & COMPRESSION_MASK if size_bytes > _ATTRIBUTES_POSITION else 0
@@ -250,16 +250,17 @@ def is_costly(records: Buffer, config: LogConfig) -> bool:
 
 
 def validate_inline(records: memoryview, config: LogConfig, now_ms: int) -> ValidatedBatch | None:
-    """Check one produced batch within the time that the event loop has, and patch its header where it is wrong.
+    """Validate one produced batch within the time allowed on the event loop, and correct its header where needed.
 
-    None when it takes longer: `validate` is to check a copy of the records, as their buffer is used again, in a
-    worker thread. To be called on the event loop alone.
+    Call it on the event loop only.
 
+    :return: None if validation would take longer: then run `validate` in a worker thread, on a copy of the records
+        because their buffer is reused.
     :raises KafkaError: As `validate`.
     """
-    plain = plain_header(records, config, now_ms)
-    if plain is not None:
-        return ValidatedBatch(plain, records)
+    unchanged_header = header_if_valid(records, config, now_ms)
+    if unchanged_header is not None:
+        return ValidatedBatch(unchanged_header, records)
     if is_costly(records, config):
         return None
     records, header = check_batch(records, config, AppendOrigin.CLIENT)
@@ -271,13 +272,13 @@ def validate_inline(records: memoryview, config: LogConfig, now_ms: int) -> Vali
 
 
 def validate(records: memoryview, config: LogConfig, now_ms: int) -> ValidatedBatch:
-    """Check one produced batch, however long it takes, and patch its header where it is wrong. For worker threads.
+    """Validate one produced batch, however long it takes, and correct its header where needed. For worker threads.
 
-    The GIL is not held while the records are unpacked, walked through (by machine code) or compressed.
+    The GIL is released while the records are decompressed, walked (by compiled code) or compressed.
 
     :raises InvalidRecords: INVALID_TIMESTAMP or INVALID_RECORD for single records.
-    :raises KafkaError: INVALID_RECORD, MESSAGE_TOO_LARGE (also of records that unpack to more than a request may
-        have, or that the topic's codec makes too large), CORRUPT_MESSAGE.
+    :raises KafkaError: INVALID_RECORD, CORRUPT_MESSAGE, or MESSAGE_TOO_LARGE (also if the records decompress to more
+        than a request may contain, or if the topic's codec makes them too large).
     """
     records, header = check_batch(records, config, AppendOrigin.CLIENT)
     codec = Compression(header.attributes & COMPRESSION_MASK)
@@ -290,16 +291,16 @@ def validate(records: memoryview, config: LogConfig, now_ms: int) -> ValidatedBa
 
 @contextmanager
 def _unpacked(codec: Compression, packed: memoryview, size_max_bytes: int) -> Iterator[memoryview]:
-    # An anonymous map costs only the pages that the records touch, so the bound itself is free.
+    # An anonymous map uses only the pages that are written, so a large limit costs nothing.
     output = mmap.mmap(-1, size_max_bytes)
     try:
         size_bytes = decompress_into(codec, packed, output)
         check_frame(codec, packed)
     except UnpackedTooLarge as error:
-        message = f"{error.message}: no more can be sent uncompressed (socket.request.max.bytes)"
+        message = f"{error.message}: this is the limit for uncompressed records (socket.request.max.bytes)"
         raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE, message) from error
     except KafkaError as error:
-        # The CRC was right, so the bytes came as they were sent: to send them again cannot help.
+        # The CRC was correct, so the bytes arrived as sent: a retry cannot help.
         raise invalid(error.message) from error
     with memoryview(output)[:size_bytes] as body:
         yield body
@@ -340,14 +341,14 @@ def _recompressed(header: BatchHeader, body: Buffer, config: LogConfig) -> Valid
 # Batches of this broker's coordinators
 
 
-def prepare_own(records: memoryview, config: LogConfig, now_ms: int) -> ValidatedBatch:
-    """Bring a batch of this broker's coordinators, whose records are right, into the form that the topic wants.
+def prepare_coordinator_batch(records: memoryview, config: LogConfig, now_ms: int) -> ValidatedBatch:
+    """Convert a batch from a coordinator of this broker as the topic's configs require, without validating its records.
 
     :raises KafkaError: MESSAGE_TOO_LARGE.
     """
-    plain = own_header(records, config)
-    if plain is not None:
-        return ValidatedBatch(plain, records)
+    unchanged_header = coordinator_header(records, config)
+    if unchanged_header is not None:
+        return ValidatedBatch(unchanged_header, records)
     records, header = check_batch(records, config, AppendOrigin.COORDINATOR)
     if config.stamps_append_time:
         header = stamp_append_time(records, 0, header, now_ms)

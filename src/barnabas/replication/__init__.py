@@ -1,1 +1,1 @@
-"""Partitions as replicas of a cluster: leadership, in-sync replicas, high watermark, who waits for what."""
+"""Partitions as replicas of a cluster: leadership, in-sync replicas, high watermark, delayed fetches, moves."""

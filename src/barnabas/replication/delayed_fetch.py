@@ -1,44 +1,44 @@
-"""Fetches that wait for bytes: woken by what becomes readable, or by their time running out."""
+"""Fetches that wait for data: completed by new readable bytes or by a timeout."""
 
 import asyncio
 from collections.abc import Iterable
 from typing import Protocol
 
 
-class Growing(Protocol):
-    """Something that tells waiting fetches when it has more to read."""
+class FetchSource(Protocol):
+    """A partition that informs delayed fetches about new readable bytes."""
 
     def add_waiting_fetch(self, waiting: "DelayedFetch") -> None:
-        """Tell `waiting` of growth from now on."""
+        """Inform `waiting` about new bytes from now on."""
         ...
 
     def remove_waiting_fetch(self, waiting: "DelayedFetch") -> None:
-        """Stop telling it."""
+        """Stop informing `waiting`."""
         ...
 
 
 class DelayedFetch:
-    """One long poll: done when `missing_bytes` more can be read, or when something must be looked at."""
+    """One long poll: completes when `missing_bytes` more can be read, or when the client must read again."""
 
     def __init__(self, missing_bytes: int, *, committed: bool = False) -> None:
-        #: Only what lies before the last stable offset counts.
+        #: Whether only bytes below the last stable offset count (`read_committed`).
         self.committed = committed
         self._missing_bytes = missing_bytes
         self._future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def readable(self, size_bytes: int) -> None:
-        """Count `size_bytes` that have become readable."""
+        """Count `size_bytes` that became readable."""
         self._missing_bytes -= size_bytes
         if self._missing_bytes <= 0:
             self.complete()
 
     def complete(self) -> None:
-        """Stop waiting."""
+        """Complete the fetch now."""
         if not self._future.done():
             self._future.set_result(None)
 
-    async def wait(self, sources: Iterable[Growing], max_wait_ms: int) -> None:
-        """Wait for enough growth of `sources`, `max_wait_ms` at most."""
+    async def wait(self, sources: Iterable[FetchSource], max_wait_ms: int) -> None:
+        """Wait until `sources` have enough new bytes, at most `max_wait_ms`."""
         sources = tuple(sources)
         for source in sources:
             source.add_waiting_fetch(self)
@@ -49,7 +49,7 @@ class DelayedFetch:
                 source.remove_waiting_fetch(self)
 
     async def wait_registered(self, max_wait_ms: int) -> None:
-        """Wait for enough growth of what is registered, that before included, `max_wait_ms` at most."""
+        """Wait like `wait` for sources where this fetch is already added; bytes before the call count, too."""
         timer = asyncio.get_running_loop().call_later(max_wait_ms / 1000, self.complete)
         try:
             await self._future

@@ -1,4 +1,4 @@
-"""What a fetch asks for and what it gets, partition by partition."""
+"""Requested partitions and results of a fetch."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,11 +12,11 @@ NO_OFFSET = -1
 
 _NOTHING_SENT = -1
 
-Key = tuple[str | bytes, int]  #: topic name, or id where the client speaks ids; partition
+Key = tuple[str | bytes, int]  #: topic name, or topic id if the request uses ids; partition index
 
 
 class EndOfEpoch(NamedTuple):
-    """The largest leader epoch that a log has in common with a reader, and where it ends (KIP-595)."""
+    """The largest leader epoch that a log has in common with a reader, and its end offset (KIP-595)."""
 
     epoch: int
     end_offset: int
@@ -24,7 +24,7 @@ class EndOfEpoch(NamedTuple):
 
 @dataclass(slots=True)
 class FetchedPartition:
-    """The result of one partition: records, or an error code; offsets that are not known are `NO_OFFSET`."""
+    """The result of one partition: records, or an error code; unknown offsets are `NO_OFFSET`."""
 
     partition_index: int
     error_code: int = ErrorCode.NONE
@@ -38,7 +38,7 @@ class FetchedPartition:
 
 @dataclass(slots=True)
 class FetchTarget:
-    """One partition as a fetch asks for it, and what was last sent of it within a session."""
+    """One requested partition, and the values last sent for it within a session."""
 
     topic: str
     topic_id: bytes
@@ -52,15 +52,15 @@ class FetchTarget:
     sent_log_start_offset: int = _NOTHING_SENT
 
     def update(self, other: "FetchTarget") -> None:
-        """Ask for what `other` asks for from now on."""
+        """Use the request parameters of `other` from now on."""
         self.fetch_offset = other.fetch_offset
         self.max_bytes = other.max_bytes
         self.leader_epoch = other.leader_epoch
         self.last_fetched_epoch = other.last_fetched_epoch
 
     def record_sent(self, data: FetchedPartition) -> bool:
-        """Remember what is sent to the client; return False if the client knows all of it already."""
-        news = bool(
+        """Store what is sent to the client; return False if the client has all of it already."""
+        has_news = bool(
             data.records
             or data.error_code
             or data.high_watermark != self.sent_high_watermark
@@ -69,11 +69,11 @@ class FetchTarget:
         )
         self.sent_high_watermark = data.high_watermark
         self.sent_log_start_offset = data.log_start_offset
-        return news
+        return has_news
 
 
 class FetchData(NamedTuple):
-    """What a Fetch request says."""
+    """The parameters of a Fetch request."""
 
     max_wait_ms: int
     min_bytes: int

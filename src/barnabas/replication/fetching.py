@@ -1,4 +1,4 @@
-"""Reading many partitions for one fetch: its limits, and what each partition answers (KIP-74)."""
+"""Reads the partitions of one fetch within its limits (KIP-74)."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -9,8 +9,8 @@ from barnabas.replication.replica_manager import ReplicaManager
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.batch import first_is_whole
 
-#: Beyond so many bytes an answer takes nothing but views of the segments, so that the answers that slow clients have
-#: not read yet cost little memory of ours.
+#: After this many bytes a response only uses views of the segments, so that responses which slow clients have not read
+#: yet need little memory.
 COPIED_BYTES_MAX = 256 << 10
 
 _NO_LOG = (
@@ -22,12 +22,12 @@ _NO_LOG = (
 
 @dataclass(slots=True)
 class Reads:
-    """What one round of reading found."""
+    """The results of reading."""
 
     answers: list[tuple[Key, FetchTarget, FetchedPartition]]
     size_bytes: int = 0
-    aborted_count: int = 0  #: aborted transactions in all answers
-    must_answer: bool = False  #: an error or a diverging epoch: the client should not wait for more
+    aborted_count: int = 0  #: aborted transactions of all partitions
+    must_answer: bool = False  #: an error or a diverging epoch, so that the fetch must not wait for more data
 
 
 def read_all(
@@ -39,22 +39,22 @@ def read_all(
     is_incremental: bool = False,
     reads: Reads | None = None,
 ) -> Reads:
-    """Read from each target in turn until `max_bytes` are full; `reads` is what others gave before.
+    """Read from the targets in order until `max_bytes` are reached; `reads` contains earlier results.
 
-    The first batch found is read whole, however large it is: a fetch always makes progress. An incremental fetch leaves
-    out the targets of which its session has nothing new to report (KIP-227).
+    The first batch is read whole, however large it is, so that a fetch always makes progress. An incremental fetch
+    leaves out the targets of which its session has nothing new to report (KIP-227).
     """
     reads = Reads([]) if reads is None else reads
     for key, target in targets:
-        left_bytes = max_bytes - reads.size_bytes
+        remaining_bytes = max_bytes - reads.size_bytes
         try:
             partition = find(replicas, target)
             partition.check_leader(
                 max(NO_EPOCH, target.leader_epoch)
-            )  # as Kafka reads it here, unlike elsewhere
+            )  # any negative epoch means none, as in Kafka's fetch
             if is_incremental and _is_unchanged(partition, target, committed=committed):
                 continue
-            data = _read(partition, target, left_bytes, reads.size_bytes, committed=committed)
+            data = _read(partition, target, remaining_bytes, reads.size_bytes, committed=committed)
         except KafkaError as error:
             data = refusal(target.index, error.code)
         if data.error_code or data.diverging_epoch is not None:
@@ -67,15 +67,15 @@ def read_all(
 
 
 def refusal(index: int, code: ErrorCode) -> FetchedPartition:
-    """What a partition in error answers: nothing known but the error.
+    """Return the result of a partition with an error: only the error code is set.
 
-    Aborted transactions are null where a log was asked, as in Apache Kafka, and empty where there is none.
+    As in Apache Kafka, aborted transactions are null if the error comes from the log, and empty if there is no log.
     """
     return FetchedPartition(index, code, aborted_transactions=[] if code in _NO_LOG else None)
 
 
 def _is_unchanged(partition: Partition, target: FetchTarget, *, committed: bool) -> bool:
-    """Return whether there is nothing to read, and the session knows where the log starts and ends."""
+    """Return whether there is nothing to read, and the session has sent the log start offset and high watermark."""
     log = partition.log
     return (
         target.fetch_offset == (log.last_stable_offset if committed else log.high_watermark)
@@ -87,7 +87,7 @@ def _is_unchanged(partition: Partition, target: FetchTarget, *, committed: bool)
 
 
 def _read(
-    partition: Partition, target: FetchTarget, left_bytes: int, read_bytes: int, *, committed: bool
+    partition: Partition, target: FetchTarget, remaining_bytes: int, read_bytes: int, *, committed: bool
 ) -> FetchedPartition:
     log = partition.log
     data = FetchedPartition(
@@ -102,27 +102,27 @@ def _read(
         data.diverging_epoch = diverging
         data.aborted_transactions = None  # nothing was read
         return data
-    size_bytes = min(target.max_bytes, left_bytes)
-    found = partition.read(
+    size_bytes = min(target.max_bytes, remaining_bytes)
+    log_slice = partition.read(
         target.fetch_offset,
         size_bytes,
         committed=committed,
         min_one_batch=read_bytes == 0,
         may_copy=read_bytes < COPIED_BYTES_MAX,
     )
-    if read_bytes and found.data and not first_is_whole(found.data):
+    if read_bytes and log_slice.data and not first_is_whole(log_slice.data):
         data.aborted_transactions = None  # nothing was read
         return data
-    data.records = found.data
+    data.records = log_slice.data
     if committed and target.fetch_offset < log.last_stable_offset:
-        data.aborted_transactions = log.aborted_transactions(target.fetch_offset, found)
+        data.aborted_transactions = log.aborted_transactions(target.fetch_offset, log_slice)
     return data
 
 
 def find(replicas: ReplicaManager, target: FetchTarget) -> Partition:
-    """The partition of a target, by id where the client speaks ids.
+    """Return the partition of a target, by topic id if the request uses ids.
 
-    :raises KafkaError: When this broker has none such.
+    :raises KafkaError: When this broker does not have the partition.
     """
     if not target.by_id:
         return replicas.partition(target.topic, target.index)
@@ -130,7 +130,7 @@ def find(replicas: ReplicaManager, target: FetchTarget) -> Partition:
 
 
 def _divergence(partition: Partition, target: FetchTarget) -> EndOfEpoch | None:
-    """Where the log parts from what the client read, by the epoch that it read last (KIP-595)."""
+    """Return where the log diverges from what the client has read, by its last fetched epoch (KIP-595)."""
     epoch, end_offset = partition.log.end_offset_for_epoch(target.last_fetched_epoch)
     if epoch < 0 or end_offset < 0:
         message = f"{partition.topic}-{partition.index} has no leader epoch {target.last_fetched_epoch}."

@@ -1,4 +1,4 @@
-"""Group fsync: one fdatasync answers every append that came while the one before it ran."""
+"""Group fsync: one fdatasync completes all appends that arrived while the previous one ran."""
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
@@ -8,39 +8,39 @@ from barnabas.log.partition_log import PartitionLog
 
 
 class Flusher:
-    """Makes logs durable in threads, so that the event loop never waits for a disk.
+    """Flushes logs in threads, so that the event loop never waits for a disk.
 
-    Each log directory has a thread of its own: a slow disk delays only what lies on it.
+    Each log directory has a thread of its own, so that a slow disk delays only its own logs.
     """
 
     def __init__(self) -> None:
         self._lanes: dict[Path, _Lane] = {}
 
     def flushed(self, log: PartitionLog) -> "asyncio.Future[None]":
-        """A future for everything that `log` holds now to be on disk."""
-        place = log.directory.parent
-        lane = self._lanes.get(place)
+        """Return a future that completes when everything that `log` contains now is flushed."""
+        directory = log.directory.parent
+        lane = self._lanes.get(directory)
         if lane is None:
-            lane = self._lanes[place] = _Lane()
+            lane = self._lanes[directory] = _Lane()
         return lane.flushed(log)
 
     @property
     def flushes_count(self) -> int:
-        """How many flushes have succeeded."""
+        """Number of successful flushes."""
         return sum(lane.flushes_count for lane in self._lanes.values())
 
     async def close(self) -> None:
-        """Finish what has been asked for."""
+        """Complete all requested flushes."""
         await asyncio.gather(*(lane.close() for lane in self._lanes.values()))
 
     def statistics(self) -> dict[str, int]:
-        """How many flushes have been, and for how many logs somebody waits."""
+        """Return the number of flushes, and of logs that wait for one."""
         waiting = sum(lane.waiting_logs_count for lane in self._lanes.values())
         return {"flushes_count": self.flushes_count, "waiting_logs_count": waiting}
 
 
 class _Lane:
-    """The logs of one directory, flushed one after the other."""
+    """Flushes the logs of one directory, one after the other."""
 
     def __init__(self) -> None:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="log-flush")
@@ -50,11 +50,10 @@ class _Lane:
 
     @property
     def waiting_logs_count(self) -> int:
-        """Logs whose next flush has not begun."""
+        """Number of logs whose next flush has not begun."""
         return len(self._waiting)
 
     def flushed(self, log: PartitionLog) -> "asyncio.Future[None]":
-        """A future for everything that `log` holds now to be on disk."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[None] = loop.create_future()
         self._waiting.setdefault(log, []).append(future)
@@ -71,11 +70,11 @@ class _Lane:
     async def _flush(self, log: PartitionLog, futures: list[asyncio.Future[None]]) -> None:
         try:
             await asyncio.get_running_loop().run_in_executor(self._thread, log.flush)
-        except Exception as error:  # whoever waits must hear of it, whatever it is
+        except Exception as error:  # every waiting append must get the error
             if isinstance(error, OSError):
                 log.take_offline(
                     error
-                )  # the kernel forgets pages that it could not write: no later flush is true
+                )  # the kernel drops pages that it could not write, so a later flush proves nothing
             for future in futures:
                 if not future.done():
                     future.set_exception(error)
@@ -86,7 +85,6 @@ class _Lane:
                 future.set_result(None)
 
     async def close(self) -> None:
-        """Finish what has been asked for."""
         if self._running is not None:
             await self._running
         self._thread.shutdown()

@@ -1,4 +1,4 @@
-"""From configuration keys to what a log obeys."""
+"""Builds the configs of logs and of the log cleaner from configuration keys."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,18 +8,18 @@ from barnabas.config.topics import effective_topic_config
 from barnabas.log.compaction.cleaner import CleanerSettings
 from barnabas.log.log_config import LogConfig
 
-#: Stands for all log directories in `cordoned.log.dirs`.
+#: Means all log directories in `cordoned.log.dirs`.
 _EVERY_DIRECTORY = "*"
 
 
 def cordons(broker_config: BrokerConfig, directory: Path) -> bool:
     """Whether a log directory receives no new logs (`cordoned.log.dirs`)."""
     cordoned = broker_config.items_or_none("cordoned.log.dirs") or ()
-    return _EVERY_DIRECTORY in cordoned or directory in (Path(each).absolute() for each in cordoned)
+    return _EVERY_DIRECTORY in cordoned or directory in (Path(path).absolute() for path in cordoned)
 
 
 def cleaner_settings(broker_config: BrokerConfig) -> CleanerSettings:
-    """What the log cleaner goes by."""
+    """Return the settings of the log cleaner."""
     return CleanerSettings(
         threads_count=broker_config.integer("log.cleaner.threads"),
         backoff_ms=broker_config.integer("log.cleaner.backoff.ms"),
@@ -31,7 +31,7 @@ def cleaner_settings(broker_config: BrokerConfig) -> CleanerSettings:
 
 
 def log_config(broker_config: BrokerConfig, overrides: Mapping[str, str]) -> LogConfig:
-    """The log configuration of a topic with `overrides` on a broker."""
+    """Return the log configuration of a topic with `overrides` on a broker."""
     topic = effective_topic_config(broker_config, overrides)
     is_compacted = "compact" in topic.cleanup_policy
     return LogConfig(

@@ -1,8 +1,8 @@
-"""A replica on its way to another log directory of its broker (KIP-113).
+"""A move of a replica to another log directory of its broker (KIP-113).
 
-Its future replica copies the log, batch for batch as a follower would, in a thread and in small steps, while the log
-is in use. When hardly anything is missing, the rest is copied in one go on the event loop, where nobody can append
-meanwhile, and the future replica takes the log's place. The log that was replaced stays until the new one is flushed.
+Its future replica copies the log batch for batch, like a follower, in a thread and in small steps, while the log is in
+use. When hardly anything is missing, the rest is copied on the event loop, where no append runs at the same time, and
+the future replica replaces the log. The replaced log stays until the new one is flushed.
 """
 
 import os
@@ -19,17 +19,17 @@ from barnabas.replication.partition import Partition
 
 
 class MoveState(Enum):
-    """How far a move has come."""
+    """The state of a move."""
 
     COPYING = "copying"  #: the log is in use, its future replica grows
     PROMOTED = "promoted"  #: the future replica is in use, and is being flushed
     DONE = "done"
-    CANCELLED = "cancelled"  #: another directory was wished for, or the topic was deleted
+    CANCELLED = "cancelled"  #: another directory was requested, or the topic was deleted
     FAILED = "failed"  #: a disk failed, or the log is damaged
-    STOPPED = "stopped"  #: the broker stops; its next start goes on
+    STOPPED = "stopped"  #: the broker stops; its next start continues the move
 
 
-#: From each state those that may follow.
+#: The valid next states of each state.
 TRANSITIONS: Mapping[MoveState, frozenset[MoveState]] = MappingProxyType(
     {
         MoveState.COPYING: frozenset(set(MoveState) - {MoveState.COPYING, MoveState.DONE}),
@@ -43,7 +43,7 @@ TRANSITIONS: Mapping[MoveState, frozenset[MoveState]] = MappingProxyType(
 
 
 class MoveAction(Enum):
-    """What a wish for a directory asks for."""
+    """What a request for a directory requires."""
 
     NOTHING = "nothing"
     START = "start"
@@ -52,7 +52,7 @@ class MoveAction(Enum):
 
 
 def decide_move(current: LogDirectory, future: LogDirectory | None, destination: LogDirectory) -> MoveAction:
-    """What is to be done so that a replica in `current`, on its way to `future`, comes to `destination`."""
+    """Return what to do with a replica in `current`, on its way to `future`, so that it gets to `destination`."""
     if destination is future or (future is None and destination is current):
         return MoveAction.NOTHING
     if future is None:
@@ -61,7 +61,7 @@ def decide_move(current: LogDirectory, future: LogDirectory | None, destination:
 
 
 class EpochLog(Protocol):
-    """What of a log tells whether another one agrees with it."""
+    """The part of a log that tells how far another log agrees with it."""
 
     log_end_offset: int
 
@@ -71,27 +71,27 @@ class EpochLog(Protocol):
         ...
 
     def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
-        """The largest epoch up to `epoch`, and where it ended; (-1, -1) when that is unknown."""
+        """Return the largest epoch up to `epoch` and its end offset; (-1, -1) if unknown."""
         ...
 
 
 def truncation_offset(copy: EpochLog, source: EpochLog) -> int | None:
-    """Up to where `copy` has what `source` has, by the epochs of their leaders (KIP-101).
+    """Return the offset up to which `copy` has the same records as `source`, by leader epochs (KIP-101).
 
-    None when they have no epoch in common: then nothing is known to be the same.
+    None if they have no epoch in common, so that no common records are known.
     """
     epoch = copy.latest_epoch
     if epoch is None:
         return min(copy.log_end_offset, source.log_end_offset)
-    found, end_offset = source.end_offset_for_epoch(epoch)
-    if found < epoch and found >= 0:
-        found, own_end = copy.end_offset_for_epoch(found)
+    common_epoch, end_offset = source.end_offset_for_epoch(epoch)
+    if common_epoch < epoch and common_epoch >= 0:
+        common_epoch, own_end = copy.end_offset_for_epoch(common_epoch)
         end_offset = min(end_offset, own_end)
-    return None if found < 0 else min(end_offset, copy.log_end_offset)
+    return None if common_epoch < 0 else min(end_offset, copy.log_end_offset)
 
 
 class ReplicaMove:
-    """One move: its two logs and its state. The loop calls it, but for `copy`."""
+    """One move: its two logs and its state. Methods run on the event loop, except `copy`."""
 
     def __init__(self, partition: Partition, source: PartitionLog, future: PartitionLog) -> None:
         self.name = source.topic_partition
@@ -99,20 +99,18 @@ class ReplicaMove:
         self.source = source
         self.future = future
         self.state = MoveState.COPYING
-        #: every change of the state and why, for people
+        #: every transition and its reason, for diagnostics
         self.story: list[str] = []
         self.copied_bytes = 0
 
     def transition(self, target: MoveState, why: str) -> None:
-        """Come to another state."""
+        """Change to another state."""
         assert target in TRANSITIONS[self.state], (self.state, target, self.story)
         self.state = target
         self.story.append(f"{target.value}: {why}")
 
-    def follow(self) -> list[Path]:
-        """Cut from the future replica what the log does not have, or does not have any more.
-
-        Gives back files to remove. Not while `copy` runs.
+    def truncate_future(self) -> list[Path]:
+        """Truncate the future replica to what the log still has; returns the files to remove. Not while `copy` runs.
 
         :raises KafkaError: KAFKA_STORAGE_ERROR when the disk of the future replica fails.
         """
@@ -124,20 +122,20 @@ class ReplicaMove:
         return future.truncate_to(end_offset)
 
     def next_part(self, max_bytes: int) -> FilePart:
-        """What is to be copied next.
+        """Return the next part to copy.
 
         :raises KafkaError: KAFKA_STORAGE_ERROR, CORRUPT_MESSAGE for damage.
         """
         return self.source.locate(self.future.log_end_offset, max_bytes)
 
     def copy(self, part: FilePart) -> int:
-        """Append `part` to the future replica; how many bytes of whole batches it had. Blocks; may run in a thread.
+        """Append `part` to the future replica; returns the size of its whole batches. Blocks; may run in a thread.
 
-        The log may be cut, and lose its oldest files, at any time: a file that is gone counts as empty.
+        The log may be truncated, and lose its oldest files, at any time: a missing file counts as empty.
 
         :raises OSError: When `part` cannot be read.
-        :raises KafkaError: KAFKA_STORAGE_ERROR when it cannot be written, CORRUPT_MESSAGE or OFFSET_OUT_OF_RANGE when
-            it is not what follows.
+        :raises KafkaError: KAFKA_STORAGE_ERROR when it cannot be written, CORRUPT_MESSAGE or OFFSET_OUT_OF_RANGE
+            when it is not the continuation of the copy.
         """
         try:
             fd = os.open(part.path, os.O_RDONLY | os.O_CLOEXEC)
@@ -152,16 +150,16 @@ class ReplicaMove:
         return copied_bytes
 
     def replace(self, promote: Callable[[], PartitionLog]) -> None:
-        """Let the future replica, which has everything, take the log's place; `promote` gives it the log's name.
+        """Replace the log by the future replica, which has caught up; `promote` renames its directory.
 
         :raises KafkaError: KAFKA_STORAGE_ERROR when its disk fails; the log stays in use then.
         """
-        self.future.take_over(self.source)
+        self.future.copy_state_from(self.source)
         self.partition.replace_log(promote())
         self.transition(MoveState.PROMOTED, f"at offset {self.future.log_end_offset}")
 
     def statistics(self) -> dict[str, object]:
-        """How far it has come, for people."""
+        """Return the progress of the move."""
         return {
             "partition": str(self.source.topic_partition),
             "state": self.state.value,

@@ -1,4 +1,4 @@
-"""All moves between the log directories of this broker: begun, throttled, finished, cancelled."""
+"""All moves between the log directories of this broker: starts, throttles, completes and cancels them."""
 
 import asyncio
 from collections.abc import Callable
@@ -22,21 +22,21 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 
 ResultT = TypeVar("ResultT")
 
-#: What one step copies at most, but for a batch that is larger.
+#: Largest number of bytes that a step copies, unless a single batch is larger.
 STEP_BYTES_MAX = 1 << 20
 
-#: What may be missing when the future replica takes over, copied on the event loop; doubled each time that more was
-#: appended than this while the future replica was being flushed.
+#: Largest number of missing bytes to copy on the event loop when the future replica replaces the log; doubled each time
+#: that more was appended while the future replica was being flushed.
 LAST_STEP_BYTES, LAST_STEP_BYTES_MAX = 64 << 10, 4 << 20
 
-#: Steps in a row that bring nothing, after which a log counts as damaged.
-VAIN_STEPS_COUNT_MAX = 5
+#: Number of consecutive steps without progress after which a log is considered damaged.
+EMPTY_STEPS_COUNT_MAX = 5
 
 _log = get_logger("barnabas.log_dirs")
 
 
 class LogDirMoves:
-    """Moves replicas, some at a time. The loop calls it."""
+    """Moves replicas, a limited number at a time. All methods run on the event loop."""
 
     def __init__(
         self,
@@ -60,10 +60,10 @@ class LogDirMoves:
         self._abruptly = False
         self.moved_count = 0
 
-    # Wishes
+    # Requests
 
     def alter(self, partition: Partition, destination: LogDirectory) -> None:
-        """Bring a replica to `destination`, wherever it is or is going now.
+        """Move a replica to `destination`, wherever it is or is being moved to.
 
         :raises KafkaError: KAFKA_STORAGE_ERROR when a directory is offline: the replica might be there already.
         """
@@ -74,16 +74,16 @@ class LogDirMoves:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{name} is offline: {partition.log.failure}")
         action = decide_move(current, future, destination)
         if action in (MoveAction.CANCEL, MoveAction.RESTART):
-            self._cancel(name, f"to be in {destination.path}")
+            self._cancel(name, f"requested in {destination.path}")
         if action in (MoveAction.START, MoveAction.RESTART):
             if directories.any_offline:
-                message = f"{name} cannot be moved while a log directory is offline"
+                message = f"cannot move {name} while a log directory is offline"
                 raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message)
             log = directories.create_future(name, destination)
             self._start(ReplicaMove(partition, partition.log, log))
 
     def resume(self) -> None:
-        """Go on with the moves that the last stop interrupted, before anything is appended."""
+        """Continue the moves that the last shutdown interrupted, before anything is appended."""
         for name, future in list(self._directories.futures.items()):
             partition = self._replicas.find(*name)
             if partition is None:
@@ -91,7 +91,7 @@ class LogDirMoves:
                 continue
             move = ReplicaMove(partition, partition.log, future)
             try:
-                unlink_files(move.follow())
+                unlink_files(move.truncate_future())
             except KafkaError as error:
                 self._fail(move, error)
             except OSError as error:
@@ -101,8 +101,8 @@ class LogDirMoves:
 
     def _start(self, move: ReplicaMove) -> None:
         name = move.name
-        before = self._tasks.get(name)
-        task = asyncio.get_running_loop().create_task(self._run(move, before), name=f"log-dir-move {name}")
+        previous = self._tasks.get(name)
+        task = asyncio.get_running_loop().create_task(self._run(move, previous), name=f"log-dir-move {name}")
         self._moves[name], self._tasks[name] = move, task
         task.add_done_callback(lambda done: self._ended(name, done))
         _log.info("moving a replica", partition=str(name), to=str(move.future.directory.parent))
@@ -120,14 +120,14 @@ class LogDirMoves:
         self._moves[name].transition(MoveState.CANCELLED, why)
 
     async def stop(self, *, abruptly: bool = False) -> None:
-        """Stop copying where it is. What is promoted is finished, unless the broker is to look as if it was killed."""
+        """Stop copying. Complete promoted moves, unless `abruptly` is set to simulate a kill."""
         self._abruptly = abruptly
         self._stopping.set()
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
         self._threads.shutdown()
 
     def statistics(self) -> dict[str, object]:
-        """What is under way, and how many replicas have been moved."""
+        """Return the current moves, and the number of moved replicas."""
         return {
             "moved_count": self.moved_count,
             "moves": [move.statistics() for move in self._moves.values()],
@@ -135,15 +135,15 @@ class LogDirMoves:
 
     # Work
 
-    async def _run(self, move: ReplicaMove, before: "asyncio.Task[None] | None") -> None:
-        if before is not None:
-            await asyncio.wait([before])
+    async def _run(self, move: ReplicaMove, previous: "asyncio.Task[None] | None") -> None:
+        if previous is not None:
+            await asyncio.wait([previous])
         async with self._turns:
             try:
                 await self._copy_all(move)
             except KafkaError as error:
                 self._fail(move, error)
-            except OSError as error:  # of files that were cut off: the disk of the future replica
+            except OSError as error:  # from truncated files on the future replica's disk
                 self._fail(move, move.future.take_offline(error))
         if move.state is MoveState.PROMOTED:
             await self._finish(move)
@@ -151,13 +151,13 @@ class LogDirMoves:
             move.future.abandon()
 
     async def _copy_all(self, move: ReplicaMove) -> None:
-        """Copy until the future replica is promoted, or the move has ended otherwise.
+        """Copy until the future replica is promoted, or until the move ends in another way.
 
         :raises KafkaError: When a disk fails or the log is damaged.
         """
-        last_step_bytes, is_flushed, vain_steps_count = LAST_STEP_BYTES, False, 0
-        while await self._goes_on(move):
-            removed = move.follow()
+        last_step_bytes, is_flushed, empty_steps_count = LAST_STEP_BYTES, False, 0
+        while await self._may_copy(move):
+            removed = move.truncate_future()
             if removed:
                 await self._in_thread(unlink_files, removed)
                 continue
@@ -166,8 +166,8 @@ class LogDirMoves:
                 if is_flushed:
                     last_step_bytes = min(2 * last_step_bytes, LAST_STEP_BYTES_MAX)
                 copied_bytes = await self._step(move, move.next_part(self._step_bytes()))
-                vain_steps_count = 0 if copied_bytes else vain_steps_count + 1
-                if vain_steps_count == VAIN_STEPS_COUNT_MAX:
+                empty_steps_count = 0 if copied_bytes else empty_steps_count + 1
+                if empty_steps_count == EMPTY_STEPS_COUNT_MAX:
                     message = f"{move.name} has no readable batch at offset {move.future.log_end_offset}"
                     raise KafkaError(ErrorCode.CORRUPT_MESSAGE, message)
             elif is_flushed:
@@ -176,8 +176,8 @@ class LogDirMoves:
                 await self._flush(move)
                 is_flushed = True
 
-    async def _goes_on(self, move: ReplicaMove) -> bool:
-        """Wait until the move may copy more; False when it has ended."""
+    async def _may_copy(self, move: ReplicaMove) -> bool:
+        """Wait until the move may copy more; return False if it has ended."""
         while move.state is MoveState.COPYING:
             if self._stopping.is_set():
                 move.transition(MoveState.STOPPED, "the broker stops")
@@ -192,11 +192,11 @@ class LogDirMoves:
         return False
 
     def _step_bytes(self) -> int:
-        """Under a low bound small steps, so that what is used is spread over the second."""
+        """Return the size of a step; small under a low rate limit, to spread the copying over the second."""
         return max(1, min(STEP_BYTES_MAX, self._bytes_per_second()))
 
     async def _step(self, move: ReplicaMove, part: FilePart) -> int:
-        """Copy a part; 0 when it was cut off, or given up, while it was read.
+        """Copy a part; returns 0 if it was truncated or deleted while it was read.
 
         :raises KafkaError: When a disk fails.
         """
@@ -218,7 +218,7 @@ class LogDirMoves:
             raise move.future.take_offline(error) from error
 
     def _promote(self, move: ReplicaMove, last: FilePart) -> None:
-        """Copy what is missing and change the logs, in one go.
+        """Copy the missing rest and replace the log, without yielding to the event loop.
 
         :raises KafkaError: When a disk fails or the log is damaged.
         """
@@ -227,34 +227,34 @@ class LogDirMoves:
         except OSError as error:
             raise move.source.take_offline(error) from error
         if move.future.log_end_offset == move.source.log_end_offset:
-            move.replace(lambda: self._directories.promote_future(move.name))
+            move.replace(lambda: self._directories.replace_current_with_future(move.name))
             self.moved_count += 1
 
     async def _finish(self, move: ReplicaMove) -> None:
-        """Put the new log on the disk, then give up the old one."""
+        """Flush the new log, then delete the old one."""
         old, new = move.source, move.future
         waits = (
             self._flusher.flushed(new),
             self._flusher.flushed(old),
-        )  # the second for who waits for it already
+        )  # the second for requests that already wait for it
         failure, _ = await asyncio.gather(*waits, return_exceptions=True)
         home = self._directories.directory_of(move.name)
         if failure is None and home is not None:
             await self._in_thread(self._directories.checkpoint, home)
         if failure is not None:
-            move.transition(MoveState.FAILED, f"the new log cannot be flushed: {failure}")
+            move.transition(MoveState.FAILED, f"cannot flush the new log: {failure}")
             old.abandon()
         elif self._abruptly:
             move.transition(MoveState.STOPPED, "killed")
             old.abandon()
         else:
             if self._directories.is_retired(old):
-                self._directories.finish_promotion(move.name)
+                self._directories.finish_replacement(move.name)
             move.transition(MoveState.DONE, f"in {new.directory.parent}")
             _log.info("moved a replica", partition=str(move.name), to=str(new.directory.parent))
 
     def _fail(self, move: ReplicaMove, error: KafkaError) -> None:
-        """Leave the log where it is, in use if its disk is sound."""
+        """End the move; the current log stays in use if its disk works."""
         if move.state is not MoveState.COPYING:
             return
         directories = self._directories
@@ -262,13 +262,13 @@ class LogDirMoves:
             move.transition(MoveState.CANCELLED, "the topic was deleted")
             return
         if move.future.failure is not None:
-            directories.fail_future(move.name, OSError(move.future.failure))
+            directories.fail_future_directory(move.name, OSError(move.future.failure))
         if move.source.failure is not None or move.future.failure is not None:
-            directories.leave_future(move.name)
+            directories.detach_future(move.name)
         else:
             directories.drop_future(move.name)
         move.transition(MoveState.FAILED, error.message)
-        _log.error("a replica cannot be moved", partition=str(move.name), why=error.message)
+        _log.error("cannot move a replica", partition=str(move.name), why=error.message)
 
     def _in_thread(self, work: Callable[..., ResultT], *arguments: object) -> "asyncio.Future[ResultT]":
         return asyncio.get_running_loop().run_in_executor(self._threads, work, *arguments)

@@ -1,4 +1,4 @@
-"""One partition on this broker: its log, who leads it, and how far it is replicated."""
+"""One replica on this broker: its log, its leader, and how far it is replicated."""
 
 import asyncio
 
@@ -12,13 +12,13 @@ from barnabas.replication.delayed_fetch import DelayedFetch
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.control import EndTransactionMarker
 
-#: "No epoch given": the client does not know the leader epoch (KIP-320).
+#: No epoch given: the client does not know the leader epoch (KIP-320).
 NO_EPOCH = -1
 
 #: acks of a producer that waits for every in-sync replica.
 ALL_REPLICAS = -1
 
-#: Growth of unknown size: whoever waits for bytes looks again.
+#: Growth of unknown size: every delayed fetch reads again.
 UNKNOWN_GROWTH_BYTES = 2**31
 
 
@@ -37,7 +37,7 @@ class Partition:
         self.leader = state.leader
         self.leader_epoch = state.leader_epoch
         self.isr = state.isr
-        #: the log end offset of each follower, as far as its fetches have told; never above our own
+        #: log end offset of each follower according to its fetches; never above that of this broker
         self.follower_end_offsets: dict[int, int] = {}
         self._waiting_fetches: set[DelayedFetch] = set()
         self._waiting_for_high_watermark: list[tuple[int, asyncio.Future[None]]] = []
@@ -47,17 +47,17 @@ class Partition:
         self._advance_high_watermark()
 
     def reconfigure(self, config: LogConfig) -> None:
-        """Take over the topic's changed configuration."""
+        """Apply the topic's changed configs."""
         self.log.config = config
         self._is_under_min_isr = len(self.isr) < self._min_isr
 
     def replace_log(self, log: PartitionLog) -> None:
-        """Go on with another log that holds the same: the replica has moved to another directory."""
+        """Use another log with the same content, because the replica has moved to another directory."""
         assert log.log_end_offset == self.log.log_end_offset, (log.log_end_offset, self.log.log_end_offset)
         self.log = log
 
     def replace_with_imported_log(self, log: PartitionLog) -> None:
-        """Go on with a log that was handed over, in the place of one that had nothing."""
+        """Use an imported log in place of an empty one."""
         assert self.log.log_end_offset == 0, self.log.log_end_offset
         self.log = log
         self._begin_epoch()
@@ -65,49 +65,48 @@ class Partition:
 
     @property
     def _min_isr(self) -> int:
-        """The replicas that acks=all waits for: min.insync.replicas, but never more than there are."""
+        """In-sync replicas that acks=all needs: min.insync.replicas, but at most the number of replicas."""
         return min(self.log.config.min_insync_replicas, max(1, len(self.replicas)))
 
     def update_state(self, state: PartitionRegistration) -> None:
-        """Take over what the cluster has decided on leader and in-sync replicas."""
+        """Apply a new leader, epoch, replicas and ISR from cluster state."""
         if state.leader_epoch != self.leader_epoch:
-            self.follower_end_offsets.clear()  # what an earlier leader was told may have been cut off since
+            self.follower_end_offsets.clear()  # they may have been truncated since the earlier epoch
         self.replicas, self.isr = state.replicas, state.isr
         self.leader, self.leader_epoch = state.leader, state.leader_epoch
         if not self.is_leader:
-            self._let_go()
+            self._release_waits()
         self._begin_epoch()
         self._advance_high_watermark()
 
     def _begin_epoch(self) -> None:
-        """A leader's epoch begins where its log ends, whether it will write or not (KIP-101)."""
+        """Record that the leader's epoch begins at its log end offset, even if it never writes (KIP-101)."""
         self._is_under_min_isr = len(self.isr) < self._min_isr
         if self.is_leader:
             self.log.begin_epoch(self.leader_epoch)
 
     @property
     def is_leader(self) -> bool:
-        """Whether this broker leads the partition."""
         return self.leader == self.broker_id
 
     def check_leader(self, current_leader_epoch: int = NO_EPOCH) -> None:
-        """Refuse a request that is not for this leader in this epoch.
+        """Raise an error unless this broker leads the partition in this epoch.
 
         :raises KafkaError: NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH or UNKNOWN_LEADER_EPOCH (KIP-320).
         """
         if current_leader_epoch != NO_EPOCH and current_leader_epoch != self.leader_epoch:
-            asked = f"leader epoch {current_leader_epoch} was asked for, {self.leader_epoch} is current"
+            message = f"leader epoch {current_leader_epoch} in the request, current is {self.leader_epoch}"
             if current_leader_epoch < self.leader_epoch:
-                raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH, f"{self.topic}-{self.index}: {asked}")
-            raise KafkaError(ErrorCode.UNKNOWN_LEADER_EPOCH, f"{self.topic}-{self.index}: {asked}")
+                raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH, f"{self.topic}-{self.index}: {message}")
+            raise KafkaError(ErrorCode.UNKNOWN_LEADER_EPOCH, f"{self.topic}-{self.index}: {message}")
         if self.leader != self.broker_id:
             message = f"Broker {self.broker_id} does not lead {self.topic}-{self.index}."
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, message)
 
     def validate_inline(self, records: memoryview, required_acks: int) -> ValidatedBatch | None:
-        """Check what a client produced, for `append_as_leader`; None when it takes long: `log.validate` does it then.
+        """Validate a produced batch for `append_as_leader`; None if that takes long: then use `log.validate`.
 
-        :raises KafkaError: What is wrong with the records or with the replicas.
+        :raises KafkaError: When the records are not valid, or too few replicas are in sync.
         """
         if required_acks == ALL_REPLICAS and self._is_under_min_isr:
             raise self._not_enough_replicas()
@@ -119,11 +118,11 @@ class Partition:
         required_acks: int,
         verification: VerificationGuard | None = None,
     ) -> AppendInfo:
-        """Append what a client produced, patched in place; mere records are checked first, however long it takes.
+        """Append a produced batch, modified in place; records not validated yet are validated first, in any time.
 
-        A transaction's first batch comes with the `verification` that the log gave for it.
+        A transaction's first batch needs the `verification` that the log returned for it.
 
-        :raises KafkaError: What is wrong with the records or with the replicas; nothing is appended then.
+        :raises KafkaError: When the records are not valid, or too few replicas are in sync; nothing is appended then.
         """
         if required_acks == ALL_REPLICAS and self._is_under_min_isr:
             raise self._not_enough_replicas()
@@ -134,9 +133,9 @@ class Partition:
     def append_as_coordinator(
         self, records: memoryview, verification: VerificationGuard | None = None
     ) -> AppendInfo:
-        """Append a batch of a coordinator of this broker, for all replicas to have; `records` is patched in place.
+        """Append a batch of a coordinator of this broker with acks=all; `records` is modified in place.
 
-        The first of a transaction comes with the `verification` that the log gave for it.
+        A transaction's first batch needs the `verification` that the log returned for it.
 
         :raises KafkaError: As `append_as_leader`; NOT_LEADER_OR_FOLLOWER.
         """
@@ -150,7 +149,7 @@ class Partition:
         return appended
 
     def append_end_marker(self, marker: EndTransactionMarker, transaction_version: int) -> AppendInfo:
-        """Append the end of a transaction, for all replicas to have.
+        """Append a transaction marker with acks=all.
 
         :raises KafkaError: NOT_LEADER_OR_FOLLOWER, NOT_ENOUGH_REPLICAS, INVALID_PRODUCER_EPOCH,
             TRANSACTION_COORDINATOR_FENCED, KAFKA_STORAGE_ERROR; nothing is appended then.
@@ -178,28 +177,28 @@ class Partition:
         min_one_batch: bool,
         may_copy: bool = True,
     ) -> LogSlice:
-        """What a consumer may see from `start_offset` on: up to the high watermark or last stable offset."""
+        """Read from `start_offset` on, up to the high watermark, or the last stable offset if `committed` is set."""
         log = self.log
         bound = log.last_stable_offset if committed else log.high_watermark
         return log.read(start_offset, max_bytes, bound, min_one_batch=min_one_batch, may_copy=may_copy)
 
     def delete_records(self, offset: int) -> int:
-        """Make everything below `offset` (-1: below the high watermark) invisible; the new log start offset.
+        """Delete the records below `offset` (-1: below the high watermark); returns the new log start offset.
 
-        :raises KafkaError: OFFSET_OUT_OF_RANGE when `offset` lies above the high watermark.
+        :raises KafkaError: OFFSET_OUT_OF_RANGE when `offset` is above the high watermark.
         """
-        wanted = self.log.high_watermark if offset == -1 else offset
-        if not 0 <= wanted <= self.log.high_watermark:
+        before_offset = self.log.high_watermark if offset == -1 else offset
+        if not 0 <= before_offset <= self.log.high_watermark:
             message = (
-                f"Records of {self.topic}-{self.index} before offset {wanted} cannot be deleted: "
+                f"Cannot delete records of {self.topic}-{self.index} before offset {before_offset}: "
                 f"the high watermark is {self.log.high_watermark}."
             )
             raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, message)
-        self.log.increment_log_start_offset(wanted)
+        self.log.increment_log_start_offset(before_offset)
         return self.log.log_start_offset
 
     def replicated(self, offset: int) -> "asyncio.Future[None] | None":
-        """A future for the high watermark to reach `offset`; None when it has."""
+        """Return a future that completes when the high watermark reaches `offset`; None if it already has."""
         if self.log.high_watermark >= offset:
             return None
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -207,19 +206,19 @@ class Partition:
         return future
 
     def add_waiting_fetch(self, waiting: DelayedFetch) -> None:
-        """Tell `waiting` of everything that becomes readable from now on."""
+        """Inform `waiting` about all new readable bytes from now on."""
         self._waiting_fetches.add(waiting)
 
     def remove_waiting_fetch(self, waiting: DelayedFetch) -> None:
-        """Stop telling `waiting`."""
+        """Stop informing `waiting`."""
         self._waiting_fetches.discard(waiting)
 
     def close(self) -> None:
-        """Let go of everyone who waits: the partition is going away from this broker."""
+        """Stop leading, and release all waiting requests, before the partition is removed from this broker."""
         self.leader = NO_LEADER
-        self._let_go()
+        self._release_waits()
 
-    def _let_go(self) -> None:
+    def _release_waits(self) -> None:
         """Complete the delayed fetches, and fail the replication waits with NOT_LEADER_OR_FOLLOWER."""
         for waiting in tuple(self._waiting_fetches):
             waiting.complete()
@@ -230,7 +229,7 @@ class Partition:
         self._waiting_for_high_watermark.clear()
 
     def statistics(self) -> dict[str, object]:
-        """Leadership, replication and who waits, for people."""
+        """Return leadership, replication state and the number of delayed fetches."""
         return {
             "leader": self.leader,
             "leader_epoch": self.leader_epoch,
@@ -240,15 +239,15 @@ class Partition:
         }
 
     def _advance_high_watermark(self, grown_bytes: int = UNKNOWN_GROWTH_BYTES) -> None:
-        """Raise the high watermark to what every in-sync replica has. A follower's only rises by fetching."""
+        """Raise the high watermark to what every in-sync replica has. Does nothing on a follower."""
         if self.leader != self.broker_id:
             return
         log = self.log
         high_watermark = log.log_end_offset
         if len(self.isr) > 1:
-            known = self.follower_end_offsets
-            behind = [known.get(broker, 0) for broker in self.isr if broker != self.broker_id]
-            high_watermark = min(high_watermark, *behind)
+            end_offsets = self.follower_end_offsets
+            followers = [end_offsets.get(broker, 0) for broker in self.isr if broker != self.broker_id]
+            high_watermark = min(high_watermark, *followers)
         if high_watermark <= log.high_watermark:
             return
         if not self._waiting_fetches:
@@ -258,24 +257,24 @@ class Partition:
             log.update_high_watermark(high_watermark)
             self._wake_fetches(grown_bytes, self._stable_bytes(stable_offset))
         if self._waiting_for_high_watermark:
-            self._release(high_watermark)
+            self._complete_replicated(high_watermark)
 
     def _wake_fetches(self, grown_bytes: int, stable_bytes: int) -> None:
         for waiting in tuple(self._waiting_fetches):
             waiting.readable(stable_bytes if waiting.committed else grown_bytes)
 
     def _stable_bytes(self, stable_offset: int) -> int:
-        """How much readers of committed records may read beyond `stable_offset`, the last stable one until now."""
+        """Return the bytes between `stable_offset` and the last stable offset, which `read_committed` can now read."""
         log = self.log
         if log.last_stable_offset == stable_offset:
             return 0
         try:
             size_bytes = log.size_between(stable_offset, log.last_stable_offset)
         except KafkaError:
-            size_bytes = None  # they find the same, and say so
+            size_bytes = None  # a read reports the same error
         return UNKNOWN_GROWTH_BYTES if size_bytes is None else size_bytes
 
-    def _release(self, high_watermark: int) -> None:
+    def _complete_replicated(self, high_watermark: int) -> None:
         waiting = self._waiting_for_high_watermark
         self._waiting_for_high_watermark = [entry for entry in waiting if entry[0] > high_watermark]
         for offset, future in waiting:

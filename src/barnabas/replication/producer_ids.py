@@ -1,4 +1,4 @@
-"""Producer ids for this broker's clients, out of blocks that the cluster hands out."""
+"""Producer ids for this broker's clients, from blocks that the cluster allocates."""
 
 import asyncio
 
@@ -8,7 +8,7 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 
 
 class ProducerIds:
-    """Gives each caller an id that nobody else ever gets."""
+    """Returns a unique id to each caller."""
 
     def __init__(self, metadata: MetadataWriter) -> None:
         self._metadata = metadata
@@ -16,7 +16,7 @@ class ProducerIds:
         self._lock = asyncio.Lock()
 
     async def ready(self) -> None:
-        """Wait until there is an id to take: get a new block from the cluster when the last one is used up."""
+        """Wait until an id is available: allocate a new block from the cluster when the last one is used up."""
         while not self._block:
             async with self._lock:
                 if not self._block:
@@ -25,18 +25,18 @@ class ProducerIds:
                     )
 
     def take(self) -> int:
-        """A fresh producer id.
+        """Return a new producer id.
 
-        :raises KafkaError: COORDINATOR_LOAD_IN_PROGRESS when there is none; `ready` changes that.
+        :raises KafkaError: COORDINATOR_LOAD_IN_PROGRESS when none is available; call `ready` first.
         """
         if not self._block:
             raise KafkaError(
-                ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "There is no producer id at hand: try again."
+                ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "No producer id is available yet; retry later."
             )
         producer_id, self._block = self._block[0], self._block[1:]
         return producer_id
 
     async def next(self) -> int:
-        """A fresh producer id, when there is one."""
+        """Return a new producer id, waiting for one if needed."""
         await self.ready()
         return self.take()

@@ -1,4 +1,4 @@
-"""All partitions of this broker: opened, changed and deleted as the cluster's image says."""
+"""All partitions of this broker: opened, changed and deleted to match the metadata image."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -25,20 +25,20 @@ from barnabas.telemetry.logs import get_logger
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.control import EndTransactionMarker
 
-#: Topic name -> the log configuration that holds for it, given its overrides.
+#: Returns the log config of a topic name and its overrides.
 LogConfigs = Callable[[str, Mapping[str, str]], LogConfig]
 
-#: Replicas that are opened, closed or changed before others are served; to open one takes 0.5 to 4 ms.
-OPENED_AT_ONCE_COUNT = 2
+#: Replicas to open, close or change before yielding to the event loop; opening one takes 0.5 to 4 ms.
+OPENED_PER_YIELD_COUNT = 2
 
-#: Topics that take over changed defaults before others are served; one with configs of its own takes 0.1 ms.
-RECONFIGURED_AT_ONCE_COUNT = 20
+#: Topics to reconfigure before yielding to the event loop; one with its own configs takes 0.1 ms.
+RECONFIGURED_PER_YIELD_COUNT = 20
 
 _log = get_logger("barnabas.replication")
 
 
 class ReplicaManager:
-    """Finds partitions for requests, and follows the image: it is a listener of the metadata writer."""
+    """Finds partitions for requests, and follows the metadata image as a listener of the metadata writer."""
 
     def __init__(self, broker_id: int, directories: LogManager, log_configs: LogConfigs) -> None:
         self._broker_id = broker_id
@@ -47,44 +47,44 @@ class ReplicaManager:
         self._log_configs = log_configs
         self._partitions: dict[tuple[str, int], Partition] = {}
         self._by_id: dict[tuple[bytes, int], Partition] = {}
-        self._offline: set[tuple[bytes, int]] = set()  #: replicas of ours that no disk gives
+        self._offline: set[tuple[bytes, int]] = set()  #: replicas of this broker without a usable log
         self._image = MetadataImage()
-        #: called with the ids of topics whose logs have just been given up for deletion
+        #: called with the ids of topics whose logs were marked for deletion
         self.on_deleted: Callable[[list[bytes]], None] = lambda topic_ids: None
-        #: called when the end of a transaction has been appended to a partition, `__consumer_offsets`'s included
+        #: called after a transaction marker was appended to a partition, including those of `__consumer_offsets`
         self.on_end_marker: Callable[[TopicPartition, EndTransactionMarker], None] = (
             lambda partition, marker: None
         )
 
     def partition(self, topic: str, index: int) -> Partition:
-        """The partition of a topic name.
+        """Return the partition of a topic name.
 
         :raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER for one on other brokers,
             KAFKA_STORAGE_ERROR for one on a failed disk.
         """
-        found = self._partitions.get((topic, index))
-        if found is None:
+        partition = self._partitions.get((topic, index))
+        if partition is None:
             raise self._not_here(self._image.topics.get(topic), index, unknown_topic(topic))
-        return found
+        return partition
 
     def partition_by_id(self, topic_id: bytes, index: int) -> Partition:
-        """The partition of a topic id.
+        """Return the partition of a topic id.
 
         :raises KafkaError: UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION for an index that the topic lacks, or
             NOT_LEADER_OR_FOLLOWER for one on other brokers; KAFKA_STORAGE_ERROR for one on a failed disk.
         """
-        found = self._by_id.get((topic_id, index))
-        if found is None:
+        partition = self._by_id.get((topic_id, index))
+        if partition is None:
             topic = self._image.topic_by_id(topic_id)
             raise self._not_here(topic, index, unknown_topic_id(uuid_to_text(topic_id)))
-        return found
+        return partition
 
     def find(self, topic: str, index: int) -> Partition | None:
-        """The partition of a topic name, if this broker has it."""
+        """Return the partition of a topic name, if this broker has it."""
         return self._partitions.get((topic, index))
 
     def find_by_id(self, topic_id: bytes, index: int) -> Partition | None:
-        """The partition of a topic id, if this broker has it."""
+        """Return the partition of a topic id, if this broker has it."""
         return self._by_id.get((topic_id, index))
 
     def _not_here(self, topic: TopicImage | None, index: int, unknown: KafkaError) -> KafkaError:
@@ -94,23 +94,22 @@ class ReplicaManager:
             message = f"Topic '{topic.name}' has partitions 0 to {topic.partition_count - 1}, not {index}."
             return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message)
         if (topic.topic_id, index) in self._offline:
-            message = f"The disk of {topic.name}-{index} has failed."
+            message = f"The disk of {topic.name}-{index} failed."
             return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message)
-        message = f"Broker {self._broker_id} holds no replica of {topic.name}-{index}."
+        message = f"Broker {self._broker_id} does not have a replica of {topic.name}-{index}."
         return KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, message)
 
     def __iter__(self) -> Iterator[Partition]:
         return iter(self._partitions.values())
 
     def load(self, image: MetadataImage) -> list[bytes]:
-        """Take over the logs found on disk, once, before anything is served.
+        """Open the partitions of all logs found on disk, once, before any request is served.
 
-        Logs of deleted topics are given up; logs of topics that the cluster never knew are put aside, not
-        deleted. Replicas that the image wants and no disk has are created, unless a disk that failed may have
-        them.
+        Logs of deleted topics are deleted; logs of topics that the cluster does not know are renamed as strays, but not
+        deleted. Assigned replicas without a log are created, unless they may be in an offline directory.
 
-        :returns: The ids of deleted topics of which nothing is left here; none while a disk is offline, which may have
-            something.
+        :returns: The ids of deleted topics without logs on this broker; none while a directory is offline, because it
+            may have some.
         """
         self._image = image
         for log in list(self._directories.logs.values()):
@@ -134,31 +133,32 @@ class ReplicaManager:
     async def apply(
         self, before: MetadataImage, after: MetadataImage, changes: tuple[StoreChange, ...]
     ) -> None:
-        """Follow one commit: the listener of the metadata writer.
+        """Apply the changes of one commit; this is the listener of the metadata writer.
 
-        Opening many replicas takes long, so others are served in between.
+        Yields to the event loop regularly, because opening many replicas takes long.
         """
         self._image = after
         deleted: list[bytes] = []
         purged: list[bytes] = []
         for change in changes:
-            noun, _, key = change.key.partition("/")
-            if noun == TOPICS.name:
-                gone = before.topics.get(key)
+            record_type, _, key = change.key.partition("/")
+            if record_type == TOPICS.name:
+                deleted_topic = before.topics.get(key)
                 topic = after.topics.get(key)
-                if gone is not None and (topic is None or topic.topic_id != gone.topic_id):
-                    await self._delete_topic(gone, keep=gone.topic_id.hex() in after.trashed_topics)
-                    deleted.append(gone.topic_id)
+                if deleted_topic is not None and (topic is None or topic.topic_id != deleted_topic.topic_id):
+                    keep = deleted_topic.topic_id.hex() in after.trashed_topics
+                    await self._delete_topic(deleted_topic, keep=keep)
+                    deleted.append(deleted_topic.topic_id)
                 if topic is not None:
                     if topic.topic_id.hex() in before.trashed_topics:
                         await self._restore(topic)
                     await self._open_in_slices(topic)
-            elif noun == TRASHED_TOPICS.name and change.value is None and key in after.deleted_topics:
+            elif record_type == TRASHED_TOPICS.name and change.value is None and key in after.deleted_topics:
                 purged.append(bytes.fromhex(key))
-            elif noun == TOPIC_CONFIGS.name:
+            elif record_type == TOPIC_CONFIGS.name:
                 self._reconfigure(key, self._log_config(key))
                 await asyncio.sleep(0)
-            elif noun == PARTITION_STATES.name:
+            elif record_type == PARTITION_STATES.name:
                 self._update_state(key)
                 await asyncio.sleep(0)
         if purged:
@@ -167,8 +167,8 @@ class ReplicaManager:
             self.on_deleted([*deleted, *purged])
 
     async def _restore(self, topic: TopicImage) -> None:
-        """Let a topic's logs be what they were; a replica of which no disk has anything is offline, never empty."""
-        found = await asyncio.to_thread(self.trash.of_topic, topic.topic_id)
+        """Restore a topic's logs from the trash; a replica without a log is offline, and not created empty."""
+        trashed_logs = await asyncio.to_thread(self.trash.of_topic, topic.topic_id)
         config = self._log_config(topic.name)
         restored: list[tuple[LogDirectory, PartitionLog]] = []
         for index in range(topic.partition_count):
@@ -176,28 +176,28 @@ class ReplicaManager:
                 continue
             name = TopicPartition(topic.name, index)
             log: PartitionLog | None = None
-            if index in found:
-                directory, trashed = found[index]
+            if index in trashed_logs:
+                directory, trashed = trashed_logs[index]
                 log = await asyncio.to_thread(self.trash.reopen, directory, trashed, name, config)
             if log is None:
                 _log.error(
-                    "no log in the trash for an undeleted partition: it is offline",
+                    "no trashed log found for an undeleted partition; the replica is offline",
                     topic=topic.name,
                     partition=index,
                 )
                 self._offline.add((topic.topic_id, index))
                 continue
-            self.trash.adopt(directory, log)
+            self.trash.register_log(directory, log)
             restored.append((directory, log))
-        await asyncio.to_thread(self.trash.settled, restored)
+        await asyncio.to_thread(self.trash.finish_restoring, restored)
 
     async def _open_in_slices(self, topic: TopicImage) -> None:
-        for first in range(0, topic.partition_count, OPENED_AT_ONCE_COUNT):
-            self._open(topic, range(first, min(first + OPENED_AT_ONCE_COUNT, topic.partition_count)))
+        for first in range(0, topic.partition_count, OPENED_PER_YIELD_COUNT):
+            self._open(topic, range(first, min(first + OPENED_PER_YIELD_COUNT, topic.partition_count)))
             await asyncio.sleep(0)
 
     def _open(self, topic: TopicImage, indexes: range) -> None:
-        """Open those replicas that this broker is to hold and has not opened yet."""
+        """Open the replicas that are assigned to this broker and not open yet."""
         config = None
         for index in indexes:
             if (topic.name, index) in self._partitions:
@@ -213,7 +213,7 @@ class ReplicaManager:
             self._by_id[topic.topic_id, index] = partition
 
     def _is_held(self, topic: TopicImage, index: int) -> bool:
-        """Whether this broker is to hold a replica of the partition."""
+        """Whether a replica of the partition is assigned to this broker."""
         exists = 0 <= index < topic.partition_count
         return exists and self._broker_id in self._image.partition(topic, index).replicas
 
@@ -226,7 +226,10 @@ class ReplicaManager:
                 yield topic.topic_id, index
 
     def _open_log(self, topic: TopicImage, index: int, config: LogConfig) -> PartitionLog | None:
-        """A replica's log, made if need be; None when the disk fails: the cluster has decided, so it is offline."""
+        """Return a replica's log, created if needed; None if the disk fails.
+
+        A failure takes the replica offline, because the cluster has already assigned it.
+        """
         log = self._directories.get(TopicPartition(topic.name, index))
         if log is not None:
             log.config = config
@@ -234,7 +237,7 @@ class ReplicaManager:
         try:
             return self._directories.create(topic.name, index, topic.topic_id, config)
         except KafkaError as error:
-            _log.error("a replica cannot be created", topic=topic.name, partition=index, why=error.message)
+            _log.error("cannot create a replica", topic=topic.name, partition=index, why=error.message)
             self._offline.add((topic.topic_id, index))
             return None
 
@@ -244,7 +247,7 @@ class ReplicaManager:
     async def _delete_topic(self, topic: TopicImage, *, keep: bool) -> None:
         for index in range(topic.partition_count):
             self._delete_replica(topic, index, keep=keep)
-            if (index + 1) % OPENED_AT_ONCE_COUNT == 0:
+            if (index + 1) % OPENED_PER_YIELD_COUNT == 0:
                 await asyncio.sleep(0)
         await asyncio.sleep(0)
 
@@ -261,15 +264,15 @@ class ReplicaManager:
             partition.reconfigure(config)
 
     async def reconfigure_all(self) -> None:
-        """Take over changed broker-wide defaults in every log; others are served in between."""
+        """Apply changed broker-wide defaults to all logs, yielding to the event loop regularly."""
         defaults: LogConfig | None = None
         for number, topic in enumerate(list(self._image.topics), 1):
-            if number % RECONFIGURED_AT_ONCE_COUNT == 0:
+            if number % RECONFIGURED_PER_YIELD_COUNT == 0:
                 await asyncio.sleep(0)
             if topic in self._image.topic_configs:
                 self._reconfigure(topic, self._log_config(topic))
             else:
-                defaults = defaults or self._log_config(topic)  # the same for all that override nothing
+                defaults = defaults or self._log_config(topic)  # the same for all topics without overrides
                 self._reconfigure(topic, defaults)
 
     def _of_topic(self, topic: str) -> Iterable[Partition]:
@@ -278,7 +281,7 @@ class ReplicaManager:
         return [self._partitions[topic, index] for index in indexes if (topic, index) in self._partitions]
 
     def _update_state(self, key: str) -> None:
-        """Follow a partition's state: the replica of this broker comes, goes, or has another leader."""
+        """Apply a partition's state: add, remove or update the replica of this broker."""
         topic_id, _, number = key.partition("/")
         topic, index = self._image.topic_by_id(bytes.fromhex(topic_id)), int(number)
         if topic is None:
@@ -293,7 +296,7 @@ class ReplicaManager:
             self._open(topic, range(index, index + 1))
 
     def statistics(self) -> dict[str, int]:
-        """How many partitions there are, and how many this broker leads."""
+        """Return the number of partitions, and of those that this broker leads."""
         return {
             "partitions_count": len(self._partitions),
             "leaders_count": sum(partition.is_leader for partition in self),

@@ -1,4 +1,4 @@
-"""The ends of transactions, written to partitions of this broker for their coordinator."""
+"""Writes transaction markers to partitions of this broker for their coordinator."""
 
 import asyncio
 from collections.abc import Awaitable, Iterable
@@ -22,49 +22,51 @@ async def write_end_markers(
 ) -> dict[TopicPartition, ErrorCode]:
     """Append the marker to each partition and wait until every in-sync replica has it.
 
-    `replicas.on_end_marker` is told of each. Gives back what became of each: NONE, UNKNOWN_TOPIC_OR_PARTITION for
-    those that are not here, NOT_LEADER_OR_FOLLOWER, INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED,
-    NOT_ENOUGH_REPLICAS, REQUEST_TIMED_OUT or KAFKA_STORAGE_ERROR.
+    Calls `replicas.on_end_marker` for each append.
+
+    :return: The result by partition: NONE, UNKNOWN_TOPIC_OR_PARTITION for a partition that is not on this broker,
+        NOT_LEADER_OR_FOLLOWER, INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED, NOT_ENOUGH_REPLICAS,
+        REQUEST_TIMED_OUT or KAFKA_STORAGE_ERROR.
     """
-    outcomes: dict[TopicPartition, ErrorCode] = {}
+    codes: dict[TopicPartition, ErrorCode] = {}
     waits: list[Awaitable[None]] = []
     for name in partitions:
         partition = replicas.find(name.topic, name.partition)
         if partition is None:
-            outcomes[name] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            codes[name] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             continue
         try:
             end_offset = partition.append_end_marker(marker, transaction_version).last_offset + 1
         except KafkaError as error:
-            outcomes[name] = error.code
+            codes[name] = error.code
             continue
-        outcomes[name] = ErrorCode.NONE
+        codes[name] = ErrorCode.NONE
         replicas.on_end_marker(name, marker)
         if partition.log.needs_flush or partition.log.high_watermark < end_offset:
-            waits.append(_settle(flusher, partition, end_offset, timeout_ms, outcomes, name))
+            waits.append(_await_replication(flusher, partition, end_offset, timeout_ms, codes, name))
     if waits:
         await asyncio.gather(*waits)
-    return outcomes
+    return codes
 
 
-async def _settle(
+async def _await_replication(
     flusher: Flusher,
     partition: Partition,
     end_offset: int,
     timeout_ms: int,
-    outcomes: dict[TopicPartition, ErrorCode],
+    codes: dict[TopicPartition, ErrorCode],
     name: TopicPartition,
 ) -> None:
-    """Wait for disk and replicas; what fails becomes the outcome."""
+    """Wait until the marker is flushed and replicated; an error becomes the result of the partition."""
     try:
         if partition.log.needs_flush:
             await flusher.flushed(partition.log)
-        reached = partition.replicated(end_offset)
-        if reached is not None:
-            await asyncio.wait_for(reached, timeout_ms / 1000)
+        replicated = partition.replicated(end_offset)
+        if replicated is not None:
+            await asyncio.wait_for(replicated, timeout_ms / 1000)
     except TimeoutError:
-        outcomes[name] = ErrorCode.REQUEST_TIMED_OUT
+        codes[name] = ErrorCode.REQUEST_TIMED_OUT
     except OSError:
-        outcomes[name] = ErrorCode.KAFKA_STORAGE_ERROR
+        codes[name] = ErrorCode.KAFKA_STORAGE_ERROR
     except KafkaError as error:
-        outcomes[name] = error.code
+        codes[name] = error.code

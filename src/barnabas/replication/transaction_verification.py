@@ -1,4 +1,4 @@
-"""Before a transaction's first records in a partition: does its coordinator know that they belong to it (KIP-890)?"""
+"""Verifies with the coordinator that a partition is in a transaction, before its first records there (KIP-890)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 
 
 class TransactionVerifier(Protocol):
-    """The transaction coordinators of the cluster, as partitions know them."""
+    """Access to the transaction coordinators of the cluster."""
 
     async def verify(
         self,
@@ -23,26 +23,26 @@ class TransactionVerifier(Protocol):
         *,
         adds: bool,
     ) -> Mapping[TopicPartition, ErrorCode]:
-        """What is against each partition's being in the producer's open transaction: those without error are in it.
+        """Return the error for each partition that is not in the producer's open transaction.
 
-        With `adds` they are added first, as by AddPartitionsToTxn; without, TRANSACTION_ABORTABLE tells that one is
-        missing.
+        With `adds` the partitions are added first, as by AddPartitionsToTxn; otherwise TRANSACTION_ABORTABLE means that
+        a partition is not in the transaction.
         """
         ...
 
 
 class TransactionSupport(IntEnum):
-    """What the client that writes knows of KIP-890; each includes those before."""
+    """What the client supports of KIP-890; each level includes those before it."""
 
     PLAIN = 0
-    #: The error TRANSACTION_ABORTABLE.
+    #: Supports the error TRANSACTION_ABORTABLE.
     ABORTABLE = 1
-    #: Transactions of version 2: whoever writes to a partition adds it, and each end bumps the epoch.
+    #: Transactions of version 2: a write adds its partition, and each end increments the epoch.
     IMPLICIT = 2
 
 
 class TransactionalWrite(NamedTuple):
-    """Who writes, to where and with which first sequence."""
+    """A transactional write: the producer, and the first sequence by partition."""
 
     transactional_id: str
     producer_id: int
@@ -52,14 +52,14 @@ class TransactionalWrite(NamedTuple):
 
 @dataclass(slots=True)
 class Verified:
-    """What to append with, and what must not be appended."""
+    """Verification guards to append with, and errors of partitions that must not be appended to."""
 
     verifications: dict[Partition, VerificationGuard] = field(default_factory=dict)
     errors: dict[Partition, KafkaError] = field(default_factory=dict)
 
 
 def start_verification(write: TransactionalWrite, support: TransactionSupport) -> Verified:
-    """What each partition says before anybody is asked; those with a verification need that."""
+    """Start the verification in each partition; those with a guard must be verified by the coordinator."""
     started = Verified()
     for partition, sequence in write.sequences.items():
         try:
@@ -81,11 +81,13 @@ def start_verification(write: TransactionalWrite, support: TransactionSupport) -
 async def finish_verification(
     verifier: TransactionVerifier, write: TransactionalWrite, support: TransactionSupport, started: Verified
 ) -> None:
-    """Ask the coordinator on all partitions with a verification, and note in `started` what it has against them."""
-    partitions = {TopicPartition(each.topic, each.index): each for each in started.verifications}
-    answers = await _ask(verifier, write, support, tuple(partitions))
+    """Verify all partitions with a guard at the coordinator, and add its errors to `started`."""
+    partitions = {
+        TopicPartition(partition.topic, partition.index): partition for partition in started.verifications
+    }
+    codes = await _verify(verifier, write, support, tuple(partitions))
     for name, partition in partitions.items():
-        code = answers.get(name, ErrorCode.NONE)
+        code = codes.get(name, ErrorCode.NONE)
         if code != ErrorCode.NONE:
             started.errors[partition] = _error_for_producer(name, code, support)
 
@@ -95,25 +97,27 @@ async def verify_partition(
     write: TransactionalWrite,
     support: TransactionSupport,
 ) -> VerificationGuard | None:
-    """What to append a coordinator's records of a transaction with; `write` is to one partition.
+    """Return the guard to append a coordinator's transactional records with; `write` must be to one partition.
 
-    None when the transaction has records there already. Without a verifier nobody is asked.
+    None if the transaction has records there already. Without a verifier the transaction is not verified.
 
-    :raises KafkaError: NOT_LEADER_OR_FOLLOWER, INVALID_PRODUCER_EPOCH, or what the transaction's coordinator says.
+    :raises KafkaError: NOT_LEADER_OR_FOLLOWER, INVALID_PRODUCER_EPOCH, or the error from the transaction's coordinator.
     """
     [partition] = write.sequences
     started = start_verification(write, support)
     if verifier is not None and started.verifications:
         name = TopicPartition(partition.topic, partition.index)
-        code = _known((await _ask(verifier, write, support, [name])).get(name, ErrorCode.NONE), support)
+        code = _error_code_for_client(
+            (await _verify(verifier, write, support, [name])).get(name, ErrorCode.NONE), support
+        )
         if code != ErrorCode.NONE:
-            raise _refusal(name, code)
+            raise _not_in_transaction(name, code)
     if partition in started.errors:
         raise started.errors[partition]
     return started.verifications.get(partition)
 
 
-async def _ask(
+async def _verify(
     verifier: TransactionVerifier,
     write: TransactionalWrite,
     support: TransactionSupport,
@@ -128,8 +132,8 @@ async def _ask(
     )
 
 
-def _known(code: ErrorCode, support: TransactionSupport) -> ErrorCode:
-    """The coordinator's error, in terms that the client knows."""
+def _error_code_for_client(code: ErrorCode, support: TransactionSupport) -> ErrorCode:
+    """Translate the coordinator's error to one that the client supports."""
     if code is ErrorCode.PRODUCER_FENCED:
         return ErrorCode.INVALID_PRODUCER_EPOCH
     if code is ErrorCode.TRANSACTION_ABORTABLE and support is TransactionSupport.PLAIN:
@@ -137,12 +141,14 @@ def _known(code: ErrorCode, support: TransactionSupport) -> ErrorCode:
     return code
 
 
-def _refusal(name: TopicPartition, code: ErrorCode) -> KafkaError:
-    message = f"{name} is not in the open transaction of this producer, says its coordinator: {code.name}."
+def _not_in_transaction(name: TopicPartition, code: ErrorCode) -> KafkaError:
+    message = (
+        f"{name} is not in the open transaction of this producer according to its coordinator: {code.name}."
+    )
     return KafkaError(code, message)
 
 
-#: Producers before KIP-890 do not all try again after these; the error that takes their place they do.
+#: Not all producers before KIP-890 retry on these errors, but they do on the error that replaces them.
 _RETRIED = {
     ErrorCode.NETWORK_EXCEPTION, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_COORDINATOR,
@@ -150,10 +156,10 @@ _RETRIED = {
 
 
 def _error_for_producer(name: TopicPartition, code: ErrorCode, support: TransactionSupport) -> KafkaError:
-    """The coordinator's error as producers are told it."""
-    code = _known(code, support)
+    """Return the error that a producer gets for the coordinator's error."""
+    code = _error_code_for_client(code, support)
     is_retried = code is ErrorCode.CONCURRENT_TRANSACTIONS and support is not TransactionSupport.IMPLICIT
     if code in _RETRIED or is_retried:
-        message = f"The coordinator could not say whether {name} is in the transaction: {code.name}."
+        message = f"The coordinator could not verify that {name} is in the transaction: {code.name}."
         return KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS, message)
-    return _refusal(name, code)
+    return _not_in_transaction(name, code)

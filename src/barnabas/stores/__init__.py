@@ -1,1 +1,1 @@
-"""Where cluster state is kept: SQLite on one machine. The only rooms that know a database."""
+"""Metadata stores: SQLite on one machine. No other package accesses a database."""

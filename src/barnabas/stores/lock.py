@@ -1,4 +1,4 @@
-"""One broker to a metadata store: a watch sees its own process only, so a second broker would go astray."""
+"""A lock that allows one broker per metadata store, because a watch sees only the commits of its own process."""
 
 from pathlib import Path
 
@@ -9,12 +9,12 @@ LOCK_FILE = "metadata.lock"
 
 
 class StoreLock:
-    """An exclusive lock beside the store's file, held until `release` or the end of the process."""
+    """An exclusive lock next to the store's file, held until `release` or the end of the process."""
 
     def __init__(self, directory: Path) -> None:
-        """Take the lock.
+        """Acquire the lock.
 
-        :raises StoreError: When another broker holds it, of this process or of another.
+        :raises StoreError: When another broker, in this or another process, holds it.
         """
         try:
             self._lock = FileLock(directory / LOCK_FILE)
@@ -23,5 +23,5 @@ class StoreLock:
             raise StoreError(message) from error
 
     def release(self) -> None:
-        """Let another broker in."""
+        """Release the lock."""
         self._lock.release()

@@ -1,4 +1,4 @@
-"""The embedded store: one SQLite file, written in one thread, durable at each commit."""
+"""The embedded metadata store: one SQLite file, written in one thread, durable at each commit."""
 
 import asyncio
 import sqlite3
@@ -21,7 +21,7 @@ INSERT INTO revision SELECT 0 WHERE NOT EXISTS (SELECT 1 FROM revision);
 
 
 class SqliteStore:
-    """Keys with revisions in one file (WAL, synchronous=FULL): what was answered survives a power cut."""
+    """Keys with revisions in one file (WAL, synchronous=FULL): committed changes survive a power failure."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -30,24 +30,24 @@ class SqliteStore:
         self._database: sqlite3.Connection | None = None
 
     async def load(self) -> tuple[int, list[Item]]:
-        """The store's revision and everything in it; makes the file when there is none.
+        """Return the store's revision and all items; creates the file if it does not exist.
 
-        :raises StoreError: When the file is no database, is damaged, or is kept locked by another process.
+        :raises StoreError: When the file is not a database, is damaged, or is locked by another process.
         """
         try:
             return await self._in_thread(self._load)
         except sqlite3.DatabaseError as error:
-            raise StoreError(f"the metadata store {self._path} cannot be read: {error}") from error
+            raise StoreError(f"cannot read the metadata store {self._path}: {error}") from error
 
     async def commit(self, reads: Mapping[str, int], changes: tuple[StoreChange, ...]) -> int:
         """Write `changes` if every key in `reads` still has that revision; see `metadata.store.Store`."""
         try:
             return await self._in_thread(self._commit, asyncio.get_running_loop(), reads, changes)
         except sqlite3.OperationalError as error:
-            raise StoreError(f"the metadata store cannot be written: {error}") from error
+            raise StoreError(f"cannot write to the metadata store: {error}") from error
 
     def watch(self, revision: int) -> AsyncIterator[Commit]:
-        """Every transaction of this process from now on that is later than `revision`, in order."""
+        """Yield every commit of this process from now on that is later than `revision`, in order."""
         queue: asyncio.Queue[Commit] = asyncio.Queue()
         self._watchers.append(queue)
         return self._follow(queue, revision)
@@ -62,7 +62,7 @@ class SqliteStore:
             self._watchers.remove(queue)
 
     async def close(self) -> None:
-        """Close the file; nothing is lost by not calling it."""
+        """Close the file; no commit is lost without it."""
         await self._in_thread(self._close)
         self._thread.shutdown()
 
@@ -92,10 +92,10 @@ class SqliteStore:
             revision = self._write(database, reads, changes)
             database.execute("COMMIT")
         except BaseException:
-            if database.in_transaction:  # SQLite rolls back by itself after some errors of the disk
+            if database.in_transaction:  # SQLite rolls back by itself after some disk errors
                 database.execute("ROLLBACK")
             raise
-        # From here, so that watchers hear of it even if whoever asked has been cancelled meanwhile.
+        # Publish from here, so that watchers get the commit even if the caller was cancelled meanwhile.
         loop.call_soon_threadsafe(self._publish, Commit(revision, changes))
         return revision
 
@@ -107,9 +107,9 @@ class SqliteStore:
         self, database: sqlite3.Connection, reads: Mapping[str, int], changes: tuple[StoreChange, ...]
     ) -> int:
         (last,) = database.execute("SELECT last FROM revision").fetchone()
-        for key, seen in reads.items():
+        for key, read_revision in reads.items():
             row = database.execute("SELECT revision FROM items WHERE key = ?", (key,)).fetchone()
-            if (row[0] if row else NEVER) != seen:
+            if (row[0] if row else NEVER) != read_revision:
                 raise Conflict(last)
         revision = int(last) + 1
         removed = [(change.key,) for change in changes if change.value is None]

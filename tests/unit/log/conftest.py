@@ -21,9 +21,9 @@ def clock() -> ManualClock:
 
 @pytest.fixture
 def open_log(tmp_path: Path, clock: ManualClock) -> Callable[..., PartitionLog]:
-    """Opens the log of t-0; keywords are fields of LogConfig or arguments of PartitionLog.open."""
+    """Open the log of t-0; keywords are fields of LogConfig or arguments of PartitionLog.open."""
 
-    def opened(*, config: LogConfig | None = None, **keywords: object) -> PartitionLog:
+    def open_(*, config: LogConfig | None = None, **keywords: object) -> PartitionLog:
         fields = {
             name: keywords.pop(name) for name in list(keywords) if name in LogConfig.__dataclass_fields__
         }
@@ -37,30 +37,30 @@ def open_log(tmp_path: Path, clock: ManualClock) -> Callable[..., PartitionLog]:
             **keywords,  # type: ignore[arg-type]
         )
 
-    return opened
+    return open_
 
 
 @pytest.fixture
 def make_batch(clock: ManualClock) -> Callable[..., memoryview]:
-    """One produced batch with these values; `timestamp_ms` is that of each record."""
+    """Make one produced batch with these values; `timestamp_ms` is that of each record."""
 
-    def made(
+    def make(
         *values: bytes, timestamp_ms: int | None = None, key: bytes | None = None, **options: object
     ) -> memoryview:
         stamp = clock.now_ms if timestamp_ms is None else timestamp_ms
         records = [Record(0, stamp, key, value) for value in values]
         return memoryview(encode_batch(records, **options))  # type: ignore[arg-type]
 
-    return made
+    return make
 
 
 @pytest.fixture
 def produce(make_batch: Callable[..., memoryview]) -> Callable[..., AppendInfo]:
-    """Appends one batch as leader of epoch 0, or of `leader_epoch`, and moves the high watermark up."""
+    """Append one batch as leader of epoch 0, or of `leader_epoch`, and raise the high watermark."""
 
-    def produced(log: PartitionLog, *values: bytes, epoch: int = 0, **options: object) -> AppendInfo:
+    def append(log: PartitionLog, *values: bytes, epoch: int = 0, **options: object) -> AppendInfo:
         info = log.append_as_leader(make_batch(*values, **options), epoch)
         log.update_high_watermark(log.log_end_offset)
         return info
 
-    return produced
+    return append

@@ -1,4 +1,4 @@
-"""What compaction leaves of transactions."""
+"""Compaction of transactional records and markers."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -39,22 +39,22 @@ def end(log: PartitionLog, producer_id: int, *, commit: bool) -> None:
     log.update_high_watermark(log.log_end_offset)
 
 
-def forget_producers(log: PartitionLog) -> None:
+def expire_producers(log: PartitionLog) -> None:
     log.remove_expired_producers(log._clock.wall_ms() + DAY_MS, 1)
 
 
-def again(log: PartitionLog, now_ms: int) -> list[int]:
-    """Compact everything once more; gives the offsets of the batches that are left."""
+def compact_again(log: PartitionLog, now_ms: int) -> list[int]:
+    """Compact everything once more; returns the base offsets of the remaining batches."""
     log.cleaner_offset = 0
     compact(log, now_ms)
     return [header.base_offset for header, _ in batches_of(log)]
 
 
 def aborted_offsets(tmp_path: Path) -> list[int]:
-    return [each.first_offset for each in read_entries(tmp_path / "t-0" / f"{0:020d}.txnindex")]
+    return [entry.first_offset for entry in read_entries(tmp_path / "t-0" / f"{0:020d}.txnindex")]
 
 
-def test_aborted_records_go_at_once_and_their_marker_when_nobody_can_need_it(
+def test_aborted_records_are_removed_first_and_their_marker_after_the_delete_horizon(
     log: PartitionLog, clock: ManualClock, tmp_path: Path
 ) -> None:
     put(log, b"a", 7)
@@ -62,16 +62,16 @@ def test_aborted_records_go_at_once_and_their_marker_when_nobody_can_need_it(
     put(log, b"b", 8)
     end(log, 8, commit=True)
     log.roll()
-    forget_producers(log)
-    assert again(log, clock.now_ms) == [1, 2, 3]
+    expire_producers(log)
+    assert compact_again(log, clock.now_ms) == [1, 2, 3]
     assert aborted_offsets(tmp_path) == [0]
-    assert again(log, clock.now_ms) == [1, 2, 3]
+    assert compact_again(log, clock.now_ms) == [1, 2, 3]
     assert aborted_offsets(tmp_path) == []
-    assert again(log, clock.now_ms + DAY_MS - 1) == [1, 2, 3]
-    assert again(log, clock.now_ms + DAY_MS) == [2, 3]
+    assert compact_again(log, clock.now_ms + DAY_MS - 1) == [1, 2, 3]
+    assert compact_again(log, clock.now_ms + DAY_MS) == [2, 3]
 
 
-def test_a_commit_marker_goes_a_while_after_the_last_record_of_its_transaction(
+def test_a_commit_marker_is_removed_a_while_after_the_last_record_of_its_transaction(
     log: PartitionLog, clock: ManualClock
 ) -> None:
     put(log, b"a", 7)
@@ -79,26 +79,26 @@ def test_a_commit_marker_goes_a_while_after_the_last_record_of_its_transaction(
     put(log, b"a", 8)
     end(log, 8, commit=True)
     log.roll()
-    forget_producers(log)
-    assert again(log, clock.now_ms) == [1, 2, 3]
-    assert again(log, clock.now_ms) == [1, 2, 3]
-    assert again(log, clock.now_ms + DAY_MS - 1) == [1, 2, 3]
-    assert again(log, clock.now_ms + DAY_MS) == [2, 3]
+    expire_producers(log)
+    assert compact_again(log, clock.now_ms) == [1, 2, 3]
+    assert compact_again(log, clock.now_ms) == [1, 2, 3]
+    assert compact_again(log, clock.now_ms + DAY_MS - 1) == [1, 2, 3]
+    assert compact_again(log, clock.now_ms + DAY_MS) == [2, 3]
 
 
-def test_the_marker_of_an_active_producer_without_records_stays(
+def test_the_marker_of_an_active_producer_without_records_is_kept(
     log: PartitionLog, clock: ManualClock
 ) -> None:
     end(log, 7, commit=False)
     put(log, b"a", 8)
     end(log, 8, commit=True)
     log.roll()
-    again(log, clock.now_ms)
-    assert again(log, clock.now_ms + DAY_MS) == [0, 1, 2]
+    compact_again(log, clock.now_ms)
+    assert compact_again(log, clock.now_ms + DAY_MS) == [0, 1, 2]
     assert batches_of(log)[0][0].records_count == 0
 
 
-def test_the_last_batch_of_an_active_producer_and_so_its_marker_stay(
+def test_the_last_batch_of_an_active_producer_and_its_marker_are_kept(
     log: PartitionLog, clock: ManualClock, tmp_path: Path
 ) -> None:
     put(log, b"a", 7)
@@ -107,22 +107,24 @@ def test_the_last_batch_of_an_active_producer_and_so_its_marker_stay(
     end(log, 8, commit=True)
     log.roll()
     for now_ms in (clock.now_ms, clock.now_ms + DAY_MS, clock.now_ms + 2 * DAY_MS):
-        assert again(log, now_ms) == [0, 1, 2, 3]
+        assert compact_again(log, now_ms) == [0, 1, 2, 3]
     assert offsets_of(log) == [2]
     assert aborted_offsets(tmp_path) == [0]
 
 
-def test_records_aborted_by_a_marker_in_the_active_segment_go(log: PartitionLog, clock: ManualClock) -> None:
+def test_records_aborted_by_a_marker_in_the_active_segment_are_removed(
+    log: PartitionLog, clock: ManualClock
+) -> None:
     put(log, b"a", 7)
     log.roll()
     end(log, 7, commit=False)
-    forget_producers(log)
+    expire_producers(log)
     put(log, b"b", 8)
-    assert again(log, clock.now_ms) == [0, 1, 2]
+    assert compact_again(log, clock.now_ms) == [0, 1, 2]
     assert offsets_of(log) == [2]
 
 
-def test_an_open_transaction_keeps_its_segment_and_all_that_follow(
+def test_segments_from_an_open_transaction_on_are_not_compacted(
     log: PartitionLog, clock: ManualClock
 ) -> None:
     for producer_id in (7, 8, 9):
@@ -130,15 +132,15 @@ def test_an_open_transaction_keeps_its_segment_and_all_that_follow(
         if producer_id != 8:
             end(log, producer_id, commit=True)
         log.roll()
-    again(log, clock.now_ms)
+    compact_again(log, clock.now_ms)
     assert log.cleaner_offset == 2
     assert offsets_of(log) == [0, 2, 3]
     end(log, 8, commit=False)
-    again(log, clock.now_ms)
+    compact_again(log, clock.now_ms)
     assert offsets_of(log) == [3]
 
 
-def test_what_was_aborted_in_the_clean_part_says_nothing_of_the_dirty_one(
+def test_an_abort_in_the_clean_part_does_not_affect_the_dirty_part(
     log: PartitionLog, clock: ManualClock
 ) -> None:
     put(log, b"a", 7)

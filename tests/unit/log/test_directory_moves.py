@@ -1,4 +1,4 @@
-"""Replicas on their way between log directories, as the directories hold them and find them again."""
+"""Future replicas in the log manager: created, promoted, deleted, and found again at startup."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,12 +21,12 @@ T0 = TopicPartition("t", 0)
 
 @pytest.fixture
 def opened(tmp_path: Path, clock: ManualClock) -> Iterator[Open]:
-    """Opens directories a and b; t-0 of three records is made in a."""
+    """Open directories a and b."""
     running: list[LogManager] = []
 
-    def made() -> LogManager:
-        for before in running:
-            for directory in before.directories:
+    def open_() -> LogManager:
+        for previous in running:
+            for directory in previous.directories:
                 directory.unlock()
         paths = [tmp_path / name for name in "ab"]
         directories = LogManager.open(paths, cluster_id="c", node_id=1, clock=clock, random=Random(0))
@@ -34,14 +34,14 @@ def opened(tmp_path: Path, clock: ManualClock) -> Iterator[Open]:
         running.append(directories)
         return directories
 
-    yield made
+    yield open_
     for directory in running[-1].directories:
         directory.unlock()
 
 
 @pytest.fixture
 def moving(opened: Open, produce: Produce) -> LogManager:
-    """t-0 lies in a with three records, its future replica in b with two of them."""
+    """t-0 is in a with three records; its future replica is in b with two of them."""
     directories = opened()
     log = directories.create("t", 0, TOPIC_ID, LogConfig(file_delete_delay_ms=0))
     for value in (b"1", b"2", b"3"):
@@ -52,7 +52,7 @@ def moving(opened: Open, produce: Produce) -> LogManager:
 
 
 def kinds(root: Path) -> dict[str, list[str]]:
-    """What lies in each directory of t-0."""
+    """Return the kinds of t-0's directories in each log directory."""
 
     def kind(path: Path) -> str:
         return path.name.rpartition("-")[2] if "." in path.name else "log"
@@ -64,11 +64,11 @@ def promote(directories: LogManager) -> PartitionLog:
     source = directories.logs[T0]
     future = directories.futures[T0]
     future.append_as_follower(source.read(2, 1 << 20, 3).data)
-    future.take_over(source)
-    return directories.promote_future(T0)
+    future.copy_state_from(source)
+    return directories.replace_current_with_future(T0)
 
 
-def test_names_are_kafkas_and_tell_the_partition() -> None:
+def test_future_directories_have_kafkas_names_with_the_partition() -> None:
     name = future_directory(TopicPartition("a.b-c", 17), Random(0))
     assert len(name) == len("a.b-c-17.") + 32 + len("-future")
     assert parse_future(name) == TopicPartition("a.b-c", 17)
@@ -77,7 +77,7 @@ def test_names_are_kafkas_and_tell_the_partition() -> None:
     assert not fits_future_directory(TopicPartition("x" * 213, 10))
 
 
-def test_a_future_replica_is_promoted_and_then_the_old_log_goes(
+def test_a_future_replica_is_promoted_and_then_the_old_log_is_deleted(
     moving: LogManager, tmp_path: Path, clock: ManualClock
 ) -> None:
     old = moving.logs[T0]
@@ -86,13 +86,13 @@ def test_a_future_replica_is_promoted_and_then_the_old_log_goes(
     assert moving.is_retired(old)
     assert not moving.is_retired(new)
     assert kinds(tmp_path) == {"a": ["log"], "b": ["log"]}
-    moving.finish_promotion(T0)
+    moving.finish_replacement(T0)
     moving.delete_due(clock.monotonic_ms())
     assert kinds(tmp_path) == {"a": [], "b": ["log"]}
     assert moving.directories[1].logs == {T0: new}
 
 
-def test_what_is_known_of_producers_is_on_the_disk_before_the_old_log_goes(
+def test_the_producer_snapshot_is_flushed_before_the_old_log_is_deleted(
     moving: LogManager, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     new = promote(moving)
@@ -104,7 +104,7 @@ def test_what_is_known_of_producers_is_on_the_disk_before_the_old_log_goes(
     assert snapshot in synced
 
 
-def test_what_is_deleted_between_the_two_steps_leaves_nothing(
+def test_deletion_between_promotion_and_its_completion_removes_both_logs(
     moving: LogManager, tmp_path: Path, clock: ManualClock
 ) -> None:
     promote(moving)
@@ -113,7 +113,7 @@ def test_what_is_deleted_between_the_two_steps_leaves_nothing(
     assert kinds(tmp_path) == {"a": [], "b": []}
 
 
-def test_checkpoints_know_of_both(moving: LogManager, tmp_path: Path) -> None:
+def test_checkpoints_contain_the_current_and_the_future_log(moving: LogManager, tmp_path: Path) -> None:
     moving.futures[T0].flush()
     moving.checkpoint()
     points = [(tmp_path / name / "recovery-point-offset-checkpoint").read_text() for name in "ab"]
@@ -121,7 +121,7 @@ def test_checkpoints_know_of_both(moving: LogManager, tmp_path: Path) -> None:
     assert (tmp_path / "b" / "replication-offset-checkpoint").exists()
 
 
-def test_a_clean_stop_and_a_start_go_on_without_recovery(moving: LogManager, opened: Open) -> None:
+def test_a_move_continues_without_recovery_after_a_clean_shutdown(moving: LogManager, opened: Open) -> None:
     moving.close()
     again = opened()
     assert again.futures[T0].recovery_point == again.futures[T0].log_end_offset == 2
@@ -129,33 +129,35 @@ def test_a_clean_stop_and_a_start_go_on_without_recovery(moving: LogManager, ope
     assert promote(again).log_end_offset == 3
 
 
-def test_a_future_replica_whose_log_is_gone_is_the_log(
+def test_a_future_replica_without_a_current_log_becomes_the_log(
     moving: LogManager, opened: Open, tmp_path: Path
 ) -> None:
     moving.close()
-    (tmp_path / "a" / "t-0").rename(tmp_path / "gone")
+    (tmp_path / "a" / "t-0").rename(tmp_path / "removed")
     again = opened()
     assert again.logs[T0].log_end_offset == 2
     assert kinds(tmp_path) == {"a": [], "b": ["log"]}
     assert dict(again.futures) == {}
 
 
-def test_a_future_replica_whose_log_may_be_offline_is_left_alone(
+def test_a_future_replica_whose_log_may_be_offline_is_left_unchanged(
     moving: LogManager, opened: Open, tmp_path: Path
 ) -> None:
     moving.close()
     metadata = tmp_path / "a" / "t-0" / "partition.metadata"
-    sound = metadata.read_text()
+    valid = metadata.read_text()
     metadata.write_text("nonsense")
     again = opened()
     assert again.directories[0].failure is not None
     assert (dict(again.logs), dict(again.futures)) == ({}, {})
     assert kinds(tmp_path) == {"a": ["log"], "b": ["future"]}
-    metadata.write_text(sound)
+    metadata.write_text(valid)
     assert opened().futures[T0].log_end_offset == 2
 
 
-def test_another_topics_future_replica_is_set_aside(moving: LogManager, opened: Open, tmp_path: Path) -> None:
+def test_another_topics_future_replica_becomes_a_stray(
+    moving: LogManager, opened: Open, tmp_path: Path
+) -> None:
     moving.close()
     [future] = (tmp_path / "b").glob("t-0.*-future")
     other = (tmp_path / "a" / "t-0" / "partition.metadata").read_text().replace("AAECAw", "BBECAw")
@@ -165,14 +167,14 @@ def test_another_topics_future_replica_is_set_aside(moving: LogManager, opened: 
     assert kinds(tmp_path) == {"a": ["log"], "b": ["stray"]}
 
 
-def test_a_failing_disk_takes_what_moves_there_with_it(moving: LogManager) -> None:
-    moving.fail_future(T0, OSError(5, "Input/output error"))
+def test_a_failing_disk_takes_its_future_replicas_offline(moving: LogManager) -> None:
+    moving.fail_future_directory(T0, OSError(5, "Input/output error"))
     assert moving.futures[T0].failure is not None
     assert moving.logs[T0].failure is None
     assert moving.directories[1].failure is not None
 
 
-def test_of_wishes_for_logs_that_are_not_there_the_oldest_is_forgotten(
+def test_the_oldest_preferred_directory_is_dropped_above_the_limit(
     opened: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("barnabas.log.log_manager._PREFERRED_COUNT_MAX", 2)

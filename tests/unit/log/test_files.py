@@ -28,7 +28,7 @@ def test_files_are_named_by_twenty_digits(tmp_path: Path) -> None:
         ("²", None),
     ],
 )
-def test_a_name_tells_its_offset(name: str, offset: int | None) -> None:
+def test_offset_is_parsed_from_a_file_name(name: str, offset: int | None) -> None:
     assert offset_of(name) == offset
 
 
@@ -41,14 +41,14 @@ def test_a_file_is_replaced_as_a_whole(tmp_path: Path, sync: bool) -> None:
     assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
 
 
-def test_syncing_and_removing_what_is_gone_is_no_error(tmp_path: Path) -> None:
+def test_syncing_and_removing_missing_files_is_not_an_error(tmp_path: Path) -> None:
     (tmp_path / "a").touch()
     sync_path(tmp_path / "none")
     unlink_files([tmp_path / "a", tmp_path / "none"])
     assert not (tmp_path / "a").exists()
 
 
-def test_what_cannot_be_removed_keeps_nothing_else_from_being_removed(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_removed_does_not_stop_the_removal_of_others(tmp_path: Path) -> None:
     (tmp_path / "directory").mkdir()
     (tmp_path / "b").touch()
     failed = unlink_what_can_be([tmp_path / "none", tmp_path / "directory", tmp_path / "b"])
@@ -58,23 +58,21 @@ def test_what_cannot_be_removed_keeps_nothing_else_from_being_removed(tmp_path: 
     assert not (tmp_path / "b").exists()
 
 
-def test_a_whole_file_system_is_flushed_at_once(tmp_path: Path) -> None:
+def test_a_whole_file_system_is_flushed(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"x")
     assert sync_file_system(tmp_path)
     with pytest.raises(FileNotFoundError):
         sync_file_system(tmp_path / "missing")
 
 
-def test_what_the_file_system_could_not_write_is_an_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_file_system_flush_raises_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ctypes.CDLL", lambda *_, **__: SimpleNamespace(syncfs=lambda fd: -1))
     monkeypatch.setattr("ctypes.get_errno", lambda: 5)
     with pytest.raises(OSError, match="Input/output error"):
         sync_file_system(tmp_path)
 
 
-def test_a_system_that_cannot_flush_one_file_system_says_so(
+def test_false_is_returned_if_syncfs_is_not_available(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ctypes.CDLL", lambda *_, **__: SimpleNamespace())

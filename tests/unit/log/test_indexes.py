@@ -56,7 +56,7 @@ def test_the_time_index_finds_the_last_entry_at_or_before(time_index: TimeIndex)
     assert time_index.lookup(6_000) == (6_000, 113)
 
 
-def test_zeros_behind_the_entries_are_room_that_kafka_preallocated(
+def test_zeros_after_the_entries_are_ignored_as_preallocated_space(
     offset_index: OffsetIndex, time_index: TimeIndex
 ) -> None:
     offset_index.path.write_bytes(struct.pack(">iiii", 5, 256, 10, 1 << 24) + bytes(10_000))
@@ -67,7 +67,7 @@ def test_zeros_behind_the_entries_are_room_that_kafka_preallocated(
     assert time_index.last() == (1 << 32, 100 + (1 << 16))
 
 
-def test_a_record_of_the_time_0_is_no_room(time_index: TimeIndex) -> None:
+def test_an_entry_with_timestamp_0_is_not_preallocated_space(time_index: TimeIndex) -> None:
     time_index.append(0, 100)
     time_index.release()
     assert (time_index.count, time_index.last()) == (1, (0, 100))
@@ -92,7 +92,7 @@ def test_truncation_drops_entries_from_the_offset_on(
     assert offset_index.last() is None
 
 
-def test_fullness_leaves_the_time_index_the_slot_that_closing_needs(
+def test_a_time_index_is_full_when_only_the_slot_for_closing_is_left(
     offset_index: OffsetIndex, time_index: TimeIndex
 ) -> None:
     assert not offset_index.is_full(15)

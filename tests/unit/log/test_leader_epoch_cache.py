@@ -19,16 +19,16 @@ def test_the_file_is_a_checkpoint_that_kafka_reads(epochs: LeaderEpochs, tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("epoch", "answer"),
+    ("epoch", "expected"),
     [(-1, (-1, -1)), (0, (0, 6)), (2, (2, 8)), (3, (3, 20)), (4, (3, 20)), (5, (5, 30)), (6, (-1, -1))],
 )
 def test_an_epoch_ends_where_the_next_begins(
-    epochs: LeaderEpochs, epoch: int, answer: tuple[int, int]
+    epochs: LeaderEpochs, epoch: int, expected: tuple[int, int]
 ) -> None:
-    assert epochs.end_offset_for(epoch, 30) == answer
+    assert epochs.end_offset_for(epoch, 30) == expected
 
 
-def test_an_empty_log_knows_no_epoch(tmp_path: Path) -> None:
+def test_an_empty_log_has_no_epoch(tmp_path: Path) -> None:
     epochs = LeaderEpochs(tmp_path)
     assert epochs.latest is None
     assert epochs.end_offset_for(0, 0) == (-1, -1)
@@ -36,7 +36,7 @@ def test_an_empty_log_knows_no_epoch(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("offset", "epoch"), [(5, None), (6, 2), (7, 2), (8, 3), (19, 3), (20, 5), (99, 5)])
-def test_the_epoch_at_an_offset_is_known(epochs: LeaderEpochs, offset: int, epoch: int | None) -> None:
+def test_the_epoch_of_an_offset_is_found(epochs: LeaderEpochs, offset: int, epoch: int | None) -> None:
     assert epochs.epoch_at(offset) == epoch
 
 
@@ -53,7 +53,7 @@ def test_a_new_epoch_removes_entries_that_contradict_it(epochs: LeaderEpochs) ->
 
 
 @pytest.mark.parametrize(("end_offset", "left"), [(21, 3), (20, 2), (9, 2), (8, 1), (7, 1), (6, 0), (0, 0)])
-def test_truncation_from_the_end_forgets_epochs_that_begin_there(
+def test_truncation_from_the_end_removes_epochs_that_begin_there(
     epochs: LeaderEpochs, tmp_path: Path, end_offset: int, left: int
 ) -> None:
     epochs.truncate_from_end(end_offset)

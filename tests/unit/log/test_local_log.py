@@ -12,7 +12,7 @@ OpenLog = Callable[..., PartitionLog]
 Produce = Callable[..., AppendInfo]
 
 
-def test_flushing_in_a_thread_and_appending_go_together(open_log: OpenLog, produce: Produce) -> None:
+def test_a_thread_may_flush_while_the_log_is_appended_to(open_log: OpenLog, produce: Produce) -> None:
     log = open_log(segment_bytes=2_000)
     stop = threading.Event()
     points: list[int] = []
@@ -35,7 +35,9 @@ def test_flushing_in_a_thread_and_appending_go_together(open_log: OpenLog, produ
     assert log.flush() == 300
 
 
-def test_a_rolled_segment_is_due_for_a_flush_without_any_setting(open_log: OpenLog, produce: Produce) -> None:
+def test_a_rolled_segment_is_due_for_a_flush_whatever_the_configs(
+    open_log: OpenLog, produce: Produce
+) -> None:
     log = open_log()
     produce(log, b"a")
     assert not log.flush_due(1 << 60)
@@ -46,7 +48,7 @@ def test_a_rolled_segment_is_due_for_a_flush_without_any_setting(open_log: OpenL
     assert not log.flush_due(1 << 60)
 
 
-def test_after_a_failed_flush_none_succeeds_and_none_is_due(
+def test_after_a_failed_flush_no_other_succeeds_or_is_due(
     open_log: OpenLog, produce: Produce, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = open_log(flush_ms=0)
@@ -66,7 +68,7 @@ def test_after_a_failed_flush_none_succeeds_and_none_is_due(
     assert log.recovery_point == 0
 
 
-def test_the_first_flush_puts_the_topic_id_on_the_disk(
+def test_the_first_flush_includes_the_topic_id(
     open_log: OpenLog, produce: Produce, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = open_log(topic_id=bytes(range(16)))
@@ -93,7 +95,9 @@ def test_a_snapshot_is_taken_at_every_roll_and_at_the_end(
     assert names == [f"{1:020d}.snapshot", f"{3:020d}.snapshot"]
 
 
-def test_snapshots_go_with_their_segments(open_log: OpenLog, produce: Produce, tmp_path: Path) -> None:
+def test_snapshots_are_deleted_with_their_segments(
+    open_log: OpenLog, produce: Produce, tmp_path: Path
+) -> None:
     log = open_log()
     for value in (b"a", b"b", b"c"):
         produce(log, value)
@@ -107,7 +111,7 @@ def test_snapshots_go_with_their_segments(open_log: OpenLog, produce: Produce, t
     ]
 
 
-def test_truncation_forgets_what_producers_wrote_behind_it(open_log: OpenLog, produce: Produce) -> None:
+def test_truncation_removes_later_batches_from_producer_state(open_log: OpenLog, produce: Produce) -> None:
     log = open_log()
     options = {"producer_id": 7, "producer_epoch": 0}
     for sequence in range(6):
@@ -123,7 +127,7 @@ def test_truncation_forgets_what_producers_wrote_behind_it(open_log: OpenLog, pr
     assert log.active_producers == []
 
 
-def test_producers_expire_by_the_clock_that_is_passed_in(open_log: OpenLog, produce: Produce) -> None:
+def test_producers_expire_by_the_given_time(open_log: OpenLog, produce: Produce) -> None:
     log = open_log()
     produce(log, b"x", producer_id=7, producer_epoch=0, base_sequence=0)
     now_ms = log._clock.wall_ms()

@@ -16,7 +16,7 @@ def test_the_defaults_are_kafkas() -> None:
     assert not config.inspects_records
 
 
-def test_keys_and_lower_time_bounds_need_the_records() -> None:
+def test_compaction_and_a_lower_timestamp_bound_require_reading_the_records() -> None:
     assert LogConfig(cleanup_policy=frozenset({"compact", "delete"})).inspects_records
     assert LogConfig(message_timestamp_before_max_ms=FOREVER - 1).inspects_records
     assert not LogConfig(

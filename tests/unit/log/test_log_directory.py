@@ -39,7 +39,7 @@ sys.stdin.read()
         ("-1", None),
     ],
 )
-def test_a_directorys_name_tells_its_partition(name: str, partition: TopicPartition | None) -> None:
+def test_the_partition_is_parsed_from_the_directory_name(name: str, partition: TopicPartition | None) -> None:
     assert parse_partition(name) == partition
 
 
@@ -71,7 +71,7 @@ def test_one_process_locks_a_directory_once(tmp_path: Path) -> None:
     second.unlock()
 
 
-def test_another_process_keeps_a_directory_to_itself(tmp_path: Path) -> None:
+def test_a_directory_locked_by_another_process_cannot_be_locked(tmp_path: Path) -> None:
     command = [sys.executable, "-c", HOLD_LOCK, str(tmp_path / ".lock")]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout is not None
@@ -85,13 +85,13 @@ def test_another_process_keeps_a_directory_to_itself(tmp_path: Path) -> None:
     directory.unlock()
 
 
-def test_a_path_that_cannot_be_a_directory_is_named(tmp_path: Path) -> None:
+def test_a_path_that_is_a_file_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(LogDirectoryError, match="file cannot be written to: "):
         LogDirectory(tmp_path / "file").lock()
 
 
-def test_a_new_directory_becomes_this_nodes(tmp_path: Path) -> None:
+def test_a_new_directory_is_assigned_to_this_node(tmp_path: Path) -> None:
     first, second = LogDirectory(tmp_path), LogDirectory(tmp_path)
     first.identify("c", 1, Random(0))
     second.identify("c", 1, Random(9))
@@ -100,18 +100,18 @@ def test_a_new_directory_becomes_this_nodes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("cluster_id", "node_id", "why"),
+    ("cluster_id", "node_id", "message"),
     [("other", 1, "belongs to cluster c, not to other"), ("c", 2, "belongs to node 1, not to node 2")],
 )
-def test_a_directory_of_another_cluster_or_node_is_refused(
-    tmp_path: Path, cluster_id: str, node_id: int, why: str
+def test_a_directory_of_another_cluster_or_node_is_rejected(
+    tmp_path: Path, cluster_id: str, node_id: int, message: str
 ) -> None:
     LogDirectory(tmp_path).identify("c", 1, Random(0))
-    with pytest.raises(LogDirectoryError, match=why):
+    with pytest.raises(LogDirectoryError, match=message):
         LogDirectory(tmp_path).identify(cluster_id, node_id, Random(0))
 
 
-def test_an_older_directory_without_an_id_of_its_own_gets_one(tmp_path: Path) -> None:
+def test_an_older_directory_without_an_id_gets_one(tmp_path: Path) -> None:
     (tmp_path / "meta.properties").write_text("version=1\ncluster.id=c\nnode.id=1\n")
     with pytest.raises(LogDirectoryError, match="belongs to cluster c"):
         LogDirectory(tmp_path).identify("other", 1, Random(0))
@@ -119,13 +119,13 @@ def test_an_older_directory_without_an_id_of_its_own_gets_one(tmp_path: Path) ->
     assert "directory.id=" in (tmp_path / "meta.properties").read_text()
 
 
-def test_damaged_properties_are_a_message_for_people(tmp_path: Path) -> None:
+def test_damaged_properties_raise_a_log_directory_error(tmp_path: Path) -> None:
     (tmp_path / "meta.properties").write_text("nonsense")
     with pytest.raises(LogDirectoryError, match="cluster"):
         LogDirectory(tmp_path).identify("c", 1, Random(0))
 
 
-def test_the_clean_shutdown_marker_counts_once(tmp_path: Path) -> None:
+def test_the_clean_shutdown_marker_is_written_and_removed(tmp_path: Path) -> None:
     directory = LogDirectory(tmp_path)
     assert not directory.has_clean_shutdown_marker
     directory.write_clean_shutdown_marker()
@@ -136,7 +136,7 @@ def test_the_clean_shutdown_marker_counts_once(tmp_path: Path) -> None:
     assert not directory.has_clean_shutdown_marker
 
 
-def test_a_damaged_checkpoint_counts_as_none(tmp_path: Path) -> None:
+def test_a_damaged_checkpoint_is_read_as_empty(tmp_path: Path) -> None:
     (tmp_path / "recovery-point-offset-checkpoint").write_text("nonsense")
     assert LogDirectory(tmp_path).read_checkpoint("recovery-point-offset-checkpoint") == {}
 
@@ -147,7 +147,7 @@ def test_only_directories_of_partitions_are_found(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
     (tmp_path / "c-1").touch()
     directory = LogDirectory(tmp_path)
-    found = [(str(name), path.name) for name, path in directory.partitions_on_disk()]
-    assert found == [("a-9", "a-9"), ("a-10", "a-10"), ("a-b-2", future), ("b-1", "b-1")]
+    partitions = [(str(name), path.name) for name, path in directory.partitions_on_disk()]
+    assert partitions == [("a-9", "a-9"), ("a-10", "a-10"), ("a-b-2", future), ("b-1", "b-1")]
     assert directory.leftovers() == [tmp_path / "x-0.00-delete"]
     assert os.path.isabs(directory.path)

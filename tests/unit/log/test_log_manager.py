@@ -25,7 +25,7 @@ TOPIC_ID = bytes(range(16))
 def open_all(tmp_path: Path, clock: ManualClock) -> Iterator[OpenAll]:
     opened: list[LogManager] = []
 
-    def made(*names: str, load: bool = True) -> LogManager:
+    def open_(*names: str, load: bool = True) -> LogManager:
         paths = [tmp_path / name for name in names or ("a", "b")]
         directories = LogManager.open(paths, cluster_id="c", node_id=1, clock=clock, random=Random(0))
         opened.append(directories)
@@ -33,12 +33,12 @@ def open_all(tmp_path: Path, clock: ManualClock) -> Iterator[OpenAll]:
             directories.load(lambda topic: LogConfig())
         return directories
 
-    yield made
+    yield open_
     kill(*opened)
 
 
 def kill(*opened: LogManager) -> None:
-    """What the end of the process does: the locks are gone, nothing is written."""
+    """End the process without a shutdown: release the locks, write nothing."""
     for directories in opened:
         for directory in directories.directories:
             directory.unlock()
@@ -82,7 +82,9 @@ def test_logs_survive_a_restart(open_all: OpenAll, produce: Produce, clean: bool
         assert log.topic_id == TOPIC_ID
 
 
-def test_the_marker_of_a_clean_stop_is_gone_while_running(open_all: OpenAll, tmp_path: Path) -> None:
+def test_the_clean_shutdown_marker_is_removed_before_the_first_append(
+    open_all: OpenAll, tmp_path: Path
+) -> None:
     open_all().close()
     assert (tmp_path / "a" / ".kafka_cleanshutdown").exists()
     again = open_all()
@@ -91,7 +93,7 @@ def test_the_marker_of_a_clean_stop_is_gone_while_running(open_all: OpenAll, tmp
     assert not (tmp_path / "a" / ".kafka_cleanshutdown").exists()
 
 
-def test_a_power_cut_does_not_bring_the_marker_back(
+def test_the_removal_of_the_clean_shutdown_marker_is_flushed(
     open_all: OpenAll, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     open_all("a").close()
@@ -101,7 +103,7 @@ def test_a_power_cut_does_not_bring_the_marker_back(
     assert synced == [tmp_path / "a"]
 
 
-def test_a_marker_that_cannot_be_removed_takes_its_directory_offline(
+def test_a_clean_shutdown_marker_that_cannot_be_removed_takes_its_directory_offline(
     open_all: OpenAll, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     open_all().close()
@@ -116,7 +118,7 @@ def test_a_marker_that_cannot_be_removed_takes_its_directory_offline(
     assert [directory.failure is None for directory in again.directories] == [False, True]
 
 
-def test_checkpoints_are_kafkas(open_all: OpenAll, produce: Produce, tmp_path: Path) -> None:
+def test_checkpoints_have_kafkas_format(open_all: OpenAll, produce: Produce, tmp_path: Path) -> None:
     directories = open_all("a")
     log = directories.create("t", 0, TOPIC_ID, LogConfig())
     directories.create("t", 1, TOPIC_ID, LogConfig())
@@ -134,14 +136,14 @@ def test_checkpoints_are_kafkas(open_all: OpenAll, produce: Produce, tmp_path: P
     }
 
 
-def test_a_directory_in_use_is_refused_and_the_others_are_let_go(open_all: OpenAll) -> None:
+def test_a_directory_in_use_is_rejected_and_the_others_are_unlocked(open_all: OpenAll) -> None:
     open_all("b")
     with pytest.raises(LogDirectoryError, match="in use"):
         open_all("a", "b")
     open_all("a")
 
 
-def test_deletion_renames_at_once_and_removes_later(
+def test_deletion_renames_immediately_and_removes_later(
     open_all: OpenAll, produce: Produce, clock: ManualClock, tmp_path: Path
 ) -> None:
     directories = open_all("a")
@@ -160,7 +162,7 @@ def test_deletion_renames_at_once_and_removes_later(
     assert directories.create("t", 0, TOPIC_ID, LogConfig()).log_end_offset == 0
 
 
-def test_a_directory_that_cannot_be_removed_is_tried_again(
+def test_the_removal_of_a_directory_is_retried(
     open_all: OpenAll, clock: ManualClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     directories = open_all("a")
@@ -175,9 +177,7 @@ def test_a_directory_that_cannot_be_removed_is_tried_again(
     assert list((tmp_path / "a").glob("*-delete")) == []
 
 
-def test_deletion_that_a_crash_interrupted_is_finished_at_the_start(
-    open_all: OpenAll, tmp_path: Path
-) -> None:
+def test_an_interrupted_deletion_is_completed_at_startup(open_all: OpenAll, tmp_path: Path) -> None:
     directories = open_all("a")
     directories.create("t", 0, TOPIC_ID, LogConfig())
     directories.delete_async(name(0))
@@ -187,7 +187,7 @@ def test_deletion_that_a_crash_interrupted_is_finished_at_the_start(
     assert not list((tmp_path / "a").glob("t-*"))
 
 
-def test_strays_are_set_aside_and_left_alone(open_all: OpenAll, produce: Produce, tmp_path: Path) -> None:
+def test_strays_are_renamed_and_not_deleted(open_all: OpenAll, produce: Produce, tmp_path: Path) -> None:
     directories = open_all("a")
     produce(directories.create("t", 0, TOPIC_ID, LogConfig()), b"a")
     directories.rename_stray(name(0))
@@ -198,10 +198,10 @@ def test_strays_are_set_aside_and_left_alone(open_all: OpenAll, produce: Produce
     assert (stray / f"{0:020d}.log").stat().st_size > 0
 
 
-def test_the_same_partition_in_two_directories_is_refused(open_all: OpenAll, tmp_path: Path) -> None:
+def test_the_same_partition_in_two_directories_is_rejected(open_all: OpenAll, tmp_path: Path) -> None:
     for directory in ("a", "b"):
         (tmp_path / directory / "t-0").mkdir(parents=True)
-    with pytest.raises(LogDirectoryError, match=r"t-0 lies in .*a and in .*b"):
+    with pytest.raises(LogDirectoryError, match=r"t-0 exists in .*a and in .*b"):
         open_all()
 
 
@@ -249,30 +249,32 @@ def test_a_log_that_cannot_be_loaded_takes_its_directory_offline(open_all: OpenA
     assert "t-0" in failure
 
 
-def test_when_every_directory_fails_at_the_start_each_is_told(open_all: OpenAll, tmp_path: Path) -> None:
+def test_all_failures_are_reported_when_every_directory_fails_at_startup(
+    open_all: OpenAll, tmp_path: Path
+) -> None:
     first = open_all("a")
     first.create("t", 0, TOPIC_ID, LogConfig())
     first.close()
     (tmp_path / "a" / "t-0" / "partition.metadata").write_text("nonsense")
     with pytest.raises(
-        LogDirectoryError, match=r"no log directory can be used: .*/a: t-0: .*partition\.metadata"
+        LogDirectoryError, match=r"all log directories failed: .*/a: t-0: .*partition\.metadata"
     ):
         open_all("a")
 
 
-@pytest.mark.parametrize("left", [b"", bytes(40)])
-def test_a_topic_id_that_a_power_cut_has_emptied_is_none(
-    open_all: OpenAll, tmp_path: Path, left: bytes
+@pytest.mark.parametrize("content", [b"", bytes(40)])
+def test_a_topic_id_file_emptied_by_a_power_failure_means_no_topic_id(
+    open_all: OpenAll, tmp_path: Path, content: bytes
 ) -> None:
     first = open_all("a")
     first.create("t", 0, TOPIC_ID, LogConfig())
     kill(first)
-    (tmp_path / "a" / "t-0" / "partition.metadata").write_bytes(left)
+    (tmp_path / "a" / "t-0" / "partition.metadata").write_bytes(content)
     [log] = open_all("a").logs.values()
     assert log.topic_id is None
 
 
-def test_without_any_directory_nothing_can_be_created(
+def test_no_log_can_be_created_when_all_directories_are_offline(
     open_all: OpenAll, produce: Produce, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     directories = open_all("a")
@@ -281,20 +283,20 @@ def test_without_any_directory_nothing_can_be_created(
         patch.setattr("os.pwrite", lambda *_: 0)
         with pytest.raises(KafkaError):
             produce(log, b"x")
-    with pytest.raises(KafkaError, match="every log directory is offline") as error:
+    with pytest.raises(KafkaError, match="all log directories are offline") as error:
         directories.create("t", 1, TOPIC_ID, LogConfig())
     assert error.value.code is ErrorCode.KAFKA_STORAGE_ERROR
 
 
-def test_a_path_in_the_way_takes_the_directory_offline(open_all: OpenAll, tmp_path: Path) -> None:
+def test_a_file_with_the_name_of_a_log_takes_the_directory_offline(open_all: OpenAll, tmp_path: Path) -> None:
     directories = open_all("a")
     (tmp_path / "a" / "t-0").touch()
-    with pytest.raises(KafkaError, match="t-0 cannot be created") as error:
+    with pytest.raises(KafkaError, match="cannot create t-0") as error:
         directories.create("t", 0, TOPIC_ID, LogConfig())
     assert error.value.code is ErrorCode.KAFKA_STORAGE_ERROR
 
 
-def test_many_idle_logs_hold_few_files(open_all: OpenAll, produce: Produce) -> None:
+def test_many_idle_logs_keep_few_files_open(open_all: OpenAll, produce: Produce) -> None:
     directories = open_all("a")
     directories.open_files._count_max = 8
     logs = [directories.create("t", partition, TOPIC_ID, LogConfig()) for partition in range(40)]
@@ -305,7 +307,7 @@ def test_many_idle_logs_hold_few_files(open_all: OpenAll, produce: Produce) -> N
     assert all(log.read(0, 1000, 3).size_bytes > 0 for log in logs)
 
 
-def test_a_log_that_must_make_room_and_cannot_is_the_one_that_goes_offline(
+def test_a_log_whose_files_cannot_be_closed_for_another_log_goes_offline(
     open_all: OpenAll, produce: Produce, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     directories = open_all()
@@ -317,19 +319,19 @@ def test_a_log_that_must_make_room_and_cannot_is_the_one_that_goes_offline(
     old._segments.active.used = False
 
     def full(path: Path, data: bytes) -> int:
-        raise OSError(28, "No space left on device", str(path))
+        raise OSError(28, "No space content on device", str(path))
 
     with monkeypatch.context() as patch:
         patch.setattr(Path, "write_bytes", full)
         assert produce(new, b"y").first_offset == 0
     assert old.failure is not None
-    assert "No space left" in old.failure
+    assert "No space content" in old.failure
     assert new.failure is None
     assert [directory.failure is None for directory in directories.directories] == [False, True]
     assert old._segments.active._fd == -1
 
 
-def test_a_topic_made_again_does_not_begin_where_a_deleted_one_did(
+def test_a_recreated_topic_does_not_start_at_the_offset_of_the_deleted_one(
     open_all: OpenAll, produce: Produce
 ) -> None:
     logs = open_all("a")
@@ -346,15 +348,15 @@ def test_a_topic_made_again_does_not_begin_where_a_deleted_one_did(
     assert (again.log_start_offset, again.log_end_offset) == (0, 1)
 
 
-@pytest.mark.parametrize("at_once", [True, False])
-def test_many_logs_are_stopped_cleanly_whether_their_file_system_can_be_flushed_at_once_or_not(
-    open_all: OpenAll, produce: Produce, monkeypatch: pytest.MonkeyPatch, at_once: bool
+@pytest.mark.parametrize("is_supported", [True, False])
+def test_many_logs_are_shut_down_cleanly_with_or_without_syncfs(
+    open_all: OpenAll, produce: Produce, monkeypatch: pytest.MonkeyPatch, is_supported: bool
 ) -> None:
     flushed: list[Path] = []
 
     def flush(path: Path) -> bool:
         flushed.append(path)
-        return at_once
+        return is_supported
 
     monkeypatch.setattr("barnabas.log.log_manager._SYNCED_ALONE_COUNT_MAX", 3)
     monkeypatch.setattr("barnabas.log.log_manager.sync_file_system", flush)
@@ -366,10 +368,10 @@ def test_many_logs_are_stopped_cleanly_whether_their_file_system_can_be_flushed_
     second = open_all()
     assert [log.recovery_point for log in second.logs.values()] == [1] * 12
     second.close()
-    assert len(flushed) == 2, "nothing was left to flush"
+    assert len(flushed) == 2, "nothing to flush the second time"
 
 
-def test_a_file_system_that_cannot_be_flushed_is_not_marked_as_cleanly_stopped(
+def test_a_file_system_that_cannot_be_flushed_is_not_marked_as_cleanly_shut_down(
     open_all: OpenAll, produce: Produce, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     def broken(path: Path) -> bool:
@@ -386,7 +388,7 @@ def test_a_file_system_that_cannot_be_flushed_is_not_marked_as_cleanly_stopped(
 @pytest.mark.parametrize(
     ("number", "is_advised"), [(errno.ENOSPC, True), (errno.EDQUOT, True), (errno.EIO, False)]
 )
-def test_a_full_volume_is_logged_with_what_to_do(
+def test_a_full_volume_is_logged_with_advice(
     open_all: OpenAll, capsys: pytest.CaptureFixture[str], number: int, is_advised: bool
 ) -> None:
     directories = open_all()

@@ -1,4 +1,4 @@
-"""Random histories of a log against a list."""
+"""Random operations on a log compared with a list as the model."""
 
 import tempfile
 from pathlib import Path
@@ -108,8 +108,8 @@ class LogMachine(RuleBasedStateMachine):
     def read(self, data: st.DataObject, max_bytes: int) -> None:
         offset = data.draw(st.integers(self.start, self.end))
         bound = data.draw(st.integers(offset, self.end))
-        piece = self.log.read(offset, max_bytes, bound, min_one_batch=True)
-        records = [record for record in decode_all(piece.data) if record.offset >= offset]
+        log_slice = self.log.read(offset, max_bytes, bound, min_one_batch=True)
+        records = [record for record in decode_all(log_slice.data) if record.offset >= offset]
         assert [record.offset for record in records] == list(range(offset, offset + len(records)))
         assert all(self.model[record.offset] == (record.timestamp_ms, record.value) for record in records)
         if any(start >= offset and following <= bound for start, following in self.batches()):
@@ -121,8 +121,8 @@ class LogMachine(RuleBasedStateMachine):
         timestamp_ms = data.draw(st.integers(self.clock.now_ms - 100, self.clock.now_ms + 5))
         alive = [(offset, self.model[offset][0]) for offset in range(self.start, self.end)]
         expected = next(((stamp, offset) for offset, stamp in alive if stamp >= timestamp_ms), None)
-        found = run_search(self.log.search_timestamp(timestamp_ms))
-        assert (found and found[:2]) == expected
+        match = run_search(self.log.search_timestamp(timestamp_ms))
+        assert (match and match[:2]) == expected
 
     @invariant()
     def offsets_agree(self) -> None:

@@ -18,16 +18,16 @@ MakeBatch = Callable[..., memoryview]
 def values_of(
     log: PartitionLog, start_offset: int = 0, max_bytes: int = 1 << 20
 ) -> list[tuple[int, bytes | None]]:
-    found = []
+    values = []
     while start_offset < log.log_end_offset:
         data = log.read(start_offset, max_bytes, log.log_end_offset, min_one_batch=True).data
         records = [record for record in decode_all(data) if record.offset >= start_offset]
-        found += [(record.offset, record.value) for record in records]
+        values += [(record.offset, record.value) for record in records]
         start_offset = records[-1].offset + 1
-    return found
+    return values
 
 
-def test_what_is_appended_is_read_back_with_its_offsets(open_log: OpenLog, produce: Produce) -> None:
+def test_appended_records_are_read_with_their_offsets(open_log: OpenLog, produce: Produce) -> None:
     log = open_log()
     assert produce(log, b"a", b"b") == AppendInfo(0, 1, NO_TIMESTAMP, 0, False, log.size_bytes)
     assert produce(log, b"c").first_offset == 2
@@ -36,7 +36,7 @@ def test_what_is_appended_is_read_back_with_its_offsets(open_log: OpenLog, produ
     assert values_of(log, 1) == [(1, b"b"), (2, b"c")]
 
 
-def test_offset_and_epoch_are_patched_into_the_callers_bytes(
+def test_offset_and_epoch_are_written_into_the_callers_bytes(
     open_log: OpenLog, make_batch: MakeBatch
 ) -> None:
     log = open_log()
@@ -86,23 +86,25 @@ def test_a_read_is_cut_at_max_bytes_but_the_first_batch_may_be_kept_whole(
 def test_a_read_starts_at_the_batch_that_holds_the_offset(open_log: OpenLog, produce: Produce) -> None:
     log = open_log()
     produce(log, b"a", b"b", b"c")
-    piece = log.read(2, 1000, 3)
-    assert piece.position == 0
-    assert read_header(piece.data).base_offset == 0
+    log_slice = log.read(2, 1000, 3)
+    assert log_slice.position == 0
+    assert read_header(log_slice.data).base_offset == 0
 
 
-def test_reads_stay_in_one_segment_and_go_on_in_the_next(open_log: OpenLog, produce: Produce) -> None:
+def test_a_read_returns_bytes_of_one_segment(open_log: OpenLog, produce: Produce) -> None:
     log = open_log(segment_bytes=300)
     for index in range(20):
         produce(log, b"%d" % index * 10)
     assert len(log._segments) > 3
     assert values_of(log) == [(index, b"%d" % index * 10) for index in range(20)]
     first_end = log._segments[1].base_offset
-    piece = log.read(first_end, 10_000, 20)
-    assert (piece.segment_base_offset, piece.position) == (first_end, 0)
+    log_slice = log.read(first_end, 10_000, 20)
+    assert (log_slice.segment_base_offset, log_slice.position) == (first_end, 0)
 
 
-def test_large_reads_come_from_the_mapped_file_and_outlive_it(open_log: OpenLog, produce: Produce) -> None:
+def test_large_reads_are_views_of_the_mapped_file_and_outlive_the_segment(
+    open_log: OpenLog, produce: Produce
+) -> None:
     log = open_log(segment_bytes=1 << 20)
     produce(log, b"z" * 400_000)
     data = log.read(0, 1 << 20, 1).data
@@ -188,11 +190,11 @@ def test_a_follower_keeps_offsets_epochs_and_gaps(open_log: OpenLog) -> None:
     assert decode_all(log.read(7, 1000, 11).data)[0].offset == 9
 
 
-def test_a_follower_refuses_what_does_not_follow(open_log: OpenLog) -> None:
+def test_a_follower_rejects_batches_below_the_log_end_offset_and_damaged_ones(open_log: OpenLog) -> None:
     log = open_log()
     batch = encode_batch([Record(0, 1, None, b"a")], base_offset=5)
     log.append_as_follower(memoryview(batch))
-    with pytest.raises(KafkaError, match="the log ends at 6") as error:
+    with pytest.raises(KafkaError, match="is below the log end offset 6") as error:
         log.append_as_follower(memoryview(batch))
     assert error.value.code is ErrorCode.OFFSET_OUT_OF_RANGE
     batch[-1] ^= 1
@@ -221,7 +223,9 @@ def test_the_log_start_never_passes_the_high_watermark(open_log: OpenLog, produc
     assert log.epochs.entries == ((0, 1),)
 
 
-def test_truncation_drops_whole_batches_and_everything_behind(open_log: OpenLog, produce: Produce) -> None:
+def test_truncation_removes_whole_batches_and_everything_after_them(
+    open_log: OpenLog, produce: Produce
+) -> None:
     log = open_log(segment_bytes=300)
     for index in range(12):
         produce(log, b"%d" % index * 20, epoch=index // 4)
@@ -247,9 +251,7 @@ def test_truncating_fully_starts_an_empty_log_elsewhere(open_log: OpenLog, produ
     assert (log.log_start_offset, log.log_end_offset) == (3, 3)
 
 
-def test_flushing_is_asked_for_by_count_and_by_time(
-    open_log: OpenLog, produce: Produce, clock: ManualClock
-) -> None:
+def test_a_flush_is_due_by_count_and_by_time(open_log: OpenLog, produce: Produce, clock: ManualClock) -> None:
     log = open_log(flush_messages=3, flush_ms=500)
     produce(log, b"a", b"b")
     assert not log.needs_flush
@@ -349,7 +351,7 @@ def test_the_largest_timestamp_is_found_where_it_first_occurs(
     assert max_timestamp_offset(log) == (clock.now_ms - 91, 1, 0)
 
 
-def test_earliest_and_latest_name_their_epochs(open_log: OpenLog, produce: Produce) -> None:
+def test_earliest_and_latest_offset_have_their_epochs(open_log: OpenLog, produce: Produce) -> None:
     log = open_log()
     assert log.earliest_offset() == log.latest_offset() == (-1, 0, -1)
     produce(log, b"a", epoch=2)
@@ -360,7 +362,7 @@ def test_earliest_and_latest_name_their_epochs(open_log: OpenLog, produce: Produ
     assert log.end_offset_for_epoch(3) == (2, 1)
 
 
-def test_an_error_of_the_disk_takes_the_log_offline(
+def test_a_disk_error_takes_the_log_offline(
     open_log: OpenLog, produce: Produce, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = open_log()
@@ -388,7 +390,7 @@ def test_an_error_of_the_disk_takes_the_log_offline(
         assert error.value.code is ErrorCode.KAFKA_STORAGE_ERROR
 
 
-def test_a_full_disk_keeps_nothing_of_the_batch(
+def test_a_batch_that_meets_a_full_disk_is_not_appended(
     open_log: OpenLog, produce: Produce, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = open_log()
@@ -401,7 +403,7 @@ def test_a_full_disk_keeps_nothing_of_the_batch(
     assert (log.log_end_offset, log.size_bytes) == (1, size_bytes)
 
 
-def test_statistics_are_numbers_for_people(open_log: OpenLog, produce: Produce) -> None:
+def test_statistics_have_offsets_producers_and_failure(open_log: OpenLog, produce: Produce) -> None:
     log = open_log()
     produce(log, b"a", producer_id=4, producer_epoch=0, base_sequence=0)
     statistics = log.statistics()
@@ -410,7 +412,7 @@ def test_statistics_are_numbers_for_people(open_log: OpenLog, produce: Produce) 
     assert statistics["failure"] is None
 
 
-def test_a_search_by_time_stops_within_large_batches_and_goes_on_when_segments_have_gone(
+def test_a_timestamp_search_pauses_in_large_batches_and_continues_after_segments_are_deleted(
     open_log: OpenLog, clock: ManualClock
 ) -> None:
     log = open_log(segment_bytes=100_000, retention_ms=1_000)
@@ -426,18 +428,18 @@ def test_a_search_by_time_stops_within_large_batches_and_goes_on_when_segments_h
     assert log.log_start_offset == log.log_end_offset == 15_003
     assert search.send(packed.unpack()) is None
     assert search.send(None) is None
-    with pytest.raises(StopIteration) as found:
+    with pytest.raises(StopIteration) as result:
         search.send(None)
-    assert found.value.value == (base_ms + 30, 15_002, 3)
+    assert result.value.value == (base_ms + 30, 15_002, 3)
 
 
-def test_a_search_reads_no_batch_behind_the_first_match(open_log: OpenLog, clock: ManualClock) -> None:
+def test_a_search_reads_no_batch_after_the_first_match(open_log: OpenLog, clock: ManualClock) -> None:
     log = open_log()
     for index in range(3):
         log.append_as_leader(memoryview(encode_batch([Record(0, clock.now_ms + index, None, b"v")])), 3)
     search = log.search_timestamp(clock.now_ms)
     packed = next(search)
     assert packed is not None
-    with pytest.raises(StopIteration) as found:
+    with pytest.raises(StopIteration) as result:
         search.send(packed.unpack())
-    assert found.value.value == (clock.now_ms, 0, 3)
+    assert result.value.value == (clock.now_ms, 0, 3)

@@ -1,4 +1,4 @@
-"""Whatever a producer sends, what is appended can be read, and what cannot be read is refused."""
+"""Any appended batch can be read, and batches that cannot be read are rejected."""
 
 import struct
 from collections.abc import Callable
@@ -37,14 +37,17 @@ PACKING = [codec for codec in Compression if codec is not Compression.NONE]
 
 
 def check(records: memoryview, config: LogConfig = CONFIG) -> ValidatedBatch:
-    """Both ways of validating, which agree where the first one does not give up."""
-    whole = validate(memoryview(bytearray(records)), config, NOW_MS)
+    """Validate in both ways, which must agree unless the inline one returns None."""
+    validated = validate(memoryview(bytearray(records)), config, NOW_MS)
     inline = validate_inline(memoryview(bytearray(records)), config, NOW_MS)
-    assert inline is None or (tuple(inline.header), inline.records) == (tuple(whole.header), whole.records)
-    return whole
+    assert inline is None or (tuple(inline.header), inline.records) == (
+        tuple(validated.header),
+        validated.records,
+    )
+    return validated
 
 
-def refused(records: memoryview, config: LogConfig = CONFIG) -> KafkaError:
+def rejected(records: memoryview, config: LogConfig = CONFIG) -> KafkaError:
     with pytest.raises(KafkaError) as error:
         validate(memoryview(bytearray(records)), config, NOW_MS)
     try:
@@ -61,7 +64,7 @@ record_lists = st.lists(st.builds(Record, st.just(0), stamps, texts, texts, head
 
 
 @given(records=record_lists, codec=st.sampled_from(Compression))
-def test_a_sound_batch_is_kept_as_it_came(records: list[Record], codec: Compression) -> None:
+def test_a_valid_batch_is_stored_unchanged(records: list[Record], codec: Compression) -> None:
     batch = encode_batch(records, compression=codec)
     validated = check(memoryview(batch))
     assert validated.records == batch
@@ -69,7 +72,7 @@ def test_a_sound_batch_is_kept_as_it_came(records: list[Record], codec: Compress
 
 
 @given(records=record_lists, codec=st.sampled_from(Compression), data=st.data())
-def test_a_changed_batch_is_refused_or_can_be_read(
+def test_a_modified_batch_is_rejected_or_can_be_read(
     records: list[Record], codec: Compression, data: st.DataObject
 ) -> None:
     batch = encode_batch(records, compression=codec)
@@ -87,24 +90,24 @@ def test_a_changed_batch_is_refused_or_can_be_read(
 
 
 @given(body=bodies(), codec=st.sampled_from(Compression), config=st.sampled_from([CONFIG, COMPACTED]))
-def test_a_batch_is_accepted_exactly_if_its_records_can_be_read_and_the_topic_takes_them(
+def test_a_batch_is_accepted_only_if_its_records_are_readable_and_valid_for_the_topic(
     body: Body, codec: Compression, config: LogConfig
 ) -> None:
     batch = body.batch(codec)
     try:
         records = read_records(body)
     except ValueError:
-        error = refused(batch, config)
+        error = rejected(batch, config)
         assert error.code is ErrorCode.INVALID_RECORD
         assert not isinstance(error, InvalidRecords)
         return
     earliest_ms = NOW_MS - config.message_timestamp_before_max_ms
     latest_ms = NOW_MS + config.message_timestamp_after_max_ms
-    not_taken = refusable(records, earliest_ms, latest_ms, needs_keys=config is COMPACTED)
-    if not_taken:
-        refusal = refused(batch, config)
-        assert isinstance(refusal, InvalidRecords)
-        assert [index for index, _ in refusal.record_errors] == not_taken
+    invalid_indexes = refusable(records, earliest_ms, latest_ms, needs_keys=config is COMPACTED)
+    if invalid_indexes:
+        error = rejected(batch, config)
+        assert isinstance(error, InvalidRecords)
+        assert [index for index, _ in error.record_errors] == invalid_indexes
         return
     validated = check(batch, config)
     assert read_header(validated.records).max_timestamp == largest_timestamp_ms(records)
@@ -113,20 +116,20 @@ def test_a_batch_is_accepted_exactly_if_its_records_can_be_read_and_the_topic_ta
 
 @pytest.mark.parametrize("codec", Compression)
 @pytest.mark.parametrize(
-    ("body", "why"),
+    ("body", "message"),
     [
-        (b"garbage", "record 0 of 1: a field is cut off"),
-        (b"\x0c\0\0\0\1\1\0\0", "bytes follow the last record"),
+        (b"garbage", "record 0 of 1: a field is truncated"),
+        (b"\x0c\0\0\0\1\1\0\0", "there are bytes after the last record"),
         (b"\x0c\0\0\2\1\1\0", "offset delta is not its index"),
-        (b"\x0e\0\0\0\1\1\0\0", "its fields end before its length says"),
+        (b"\x0e\0\0\0\1\1\0\0", "its fields are shorter than its length"),
         (b"\x10\0\0\0\1\1\2\1\1", "one of its headers has no key"),
-        (b"\x10\0\0\0\1\1\x7e\1\1", "more than its bytes can hold"),
+        (b"\x10\0\0\0\1\1\x7e\1\1", "larger than its bytes can hold"),
     ],
 )
-def test_what_is_not_a_record_is_invalid(codec: Compression, body: bytes, why: str) -> None:
-    error = refused(batch_of(codec, body))
+def test_malformed_records_are_invalid(codec: Compression, body: bytes, message: str) -> None:
+    error = rejected(batch_of(codec, body))
     assert error.code is ErrorCode.INVALID_RECORD
-    assert why in error.message
+    assert message in error.message
     assert not isinstance(error, InvalidRecords)
 
 
@@ -134,7 +137,7 @@ def test_what_is_not_a_record_is_invalid(codec: Compression, body: bytes, why: s
 def test_bytes_that_the_codec_cannot_unpack_are_invalid(codec: Compression) -> None:
     batch = encode_batch([Record(0, NOW_MS, b"k", b"v" * 100)], compression=codec)
     for packed in (b"", bytes(40), b"garbage", bytes(batch[BATCH_HEADER_BYTES:-1])):
-        error = refused(with_body(batch, packed))
+        error = rejected(with_body(batch, packed))
         assert error.code is ErrorCode.INVALID_RECORD
         assert codec.name.lower() in error.message or "record 0 of 1" in error.message
 
@@ -146,11 +149,11 @@ def test_lz4_that_java_clients_do_not_read_is_invalid() -> None:
     halves = compress(Compression.LZ4, body[:50]) + compress(Compression.LZ4, body[50:])
     skipped = b"\x50\x2a\x4d\x18\x60\0\0\0" + bytes(0x60) + compress(Compression.LZ4, body)
     for packed in (linked, halves, skipped, compress(Compression.LZ4, body) + bytes(4)):
-        assert refused(with_body(batch, packed)).code is ErrorCode.INVALID_RECORD
+        assert rejected(with_body(batch, packed)).code is ErrorCode.INVALID_RECORD
 
 
 @pytest.mark.parametrize("codec", [Compression.ZSTD, Compression.GZIP])
-def test_frames_one_behind_the_other_are_read_where_java_clients_read_them(codec: Compression) -> None:
+def test_concatenated_frames_are_read_if_java_clients_read_them(codec: Compression) -> None:
     batch = encode_batch([Record(0, NOW_MS, b"k", b"v" * 100)], compression=codec)
     body = batch_body(batch, 0, read_header(batch))
     check(with_body(batch, compress(codec, body[:50]) + compress(codec, body[50:])))
@@ -165,7 +168,7 @@ def test_snappy_is_read_with_and_without_the_frame_of_java_clients() -> None:
 
 @pytest.mark.parametrize("codec", Compression)
 @pytest.mark.parametrize("claimed_ms", [NOW_MS - 10**6, NOW_MS + 10**6, NOW_MS + 10**12, -1, -5])
-def test_a_wrong_largest_timestamp_is_set_right(codec: Compression, claimed_ms: int) -> None:
+def test_a_wrong_largest_timestamp_is_corrected(codec: Compression, claimed_ms: int) -> None:
     batch = encode_batch([Record(0, NOW_MS - delta, None, None) for delta in (5, 3, 9)], compression=codec)
     struct.pack_into(">q", batch, 35, claimed_ms)
     seal(batch, 0)
@@ -175,54 +178,54 @@ def test_a_wrong_largest_timestamp_is_set_right(codec: Compression, claimed_ms: 
     assert crc_matches(records, 0, read_header(records))
 
 
-def test_the_largest_timestamp_of_records_from_before_1970_is_none() -> None:
+def test_the_largest_timestamp_of_records_from_before_1970_is_minus_one() -> None:
     header, _ = check(memoryview(encode_batch([Record(0, -7, None, None)])))
     assert header[8] == -1
 
 
 @pytest.mark.parametrize("codec", PACKING)
-def test_records_that_no_request_could_have_uncompressed_are_too_large(codec: Compression) -> None:
+def test_records_that_decompress_to_more_than_a_request_may_contain_are_too_large(codec: Compression) -> None:
     config = LogConfig(unpacked_bytes_max=1_000_000)
-    error = refused(batch_of(codec, bytes(1_000_001)), config)
+    error = rejected(batch_of(codec, bytes(1_000_001)), config)
     assert error.code is ErrorCode.MESSAGE_TOO_LARGE
     assert "more than the 1000000 bytes allowed" in error.message
     assert "socket.request.max.bytes" in error.message
-    assert refused(batch_of(codec, bytes(1_000_000)), config).code is ErrorCode.INVALID_RECORD
+    assert rejected(batch_of(codec, bytes(1_000_000)), config).code is ErrorCode.INVALID_RECORD
 
 
-def test_record_headers_are_bounded_over_the_batch() -> None:
+def test_the_number_of_record_headers_per_batch_is_limited() -> None:
     most = record_with_headers(RECORD_HEADERS_COUNT_MAX)
     assert check(batch_of(Compression.ZSTD, most)).header[12] == 1
-    error = refused(batch_of(Compression.ZSTD, record_with_headers(RECORD_HEADERS_COUNT_MAX + 1)))
+    error = rejected(batch_of(Compression.ZSTD, record_with_headers(RECORD_HEADERS_COUNT_MAX + 1)))
     assert error.code is ErrorCode.INVALID_RECORD
     assert f"more than {RECORD_HEADERS_COUNT_MAX} record headers" in error.message
 
 
-def test_whoever_reads_stored_records_is_safe_from_too_many_headers() -> None:
+def test_decoding_stored_records_rejects_too_many_headers() -> None:
     batch = batch_of(Compression.ZSTD, record_with_headers(RECORD_HEADERS_COUNT_MAX + 1))
     with pytest.raises(KafkaError, match="record headers"):
         decode_batch(batch, 0, read_header(batch))
 
 
-def test_malformed_records_come_before_those_that_the_topic_does_not_take() -> None:
+def test_malformed_records_are_reported_before_records_that_are_invalid_for_the_topic() -> None:
     keyless, malformed = b"\x0c\0\0\0\1\1\0", b"\x0c\0\0\0\1\1\0"
-    error = refused(batch_of(Compression.NONE, keyless + malformed, 2), COMPACTED)
+    error = rejected(batch_of(Compression.NONE, keyless + malformed, 2), COMPACTED)
     assert not isinstance(error, InvalidRecords)
     assert "record 1 of 2: its offset delta" in error.message
 
 
-def test_a_producers_append_time_counts_as_the_time_of_its_records() -> None:
+def test_a_producers_append_time_is_checked_as_the_timestamp_of_its_records() -> None:
     batch = encode_batch([Record(0, NOW_MS, b"k", None)] * 2, log_append_time=True)
     assert check(memoryview(batch)).header[5] == 0
     struct.pack_into(">q", batch, 35, NOW_MS + 10**9)
     seal(batch, 0)
-    error = refused(memoryview(batch))
+    error = rejected(memoryview(batch))
     assert isinstance(error, InvalidRecords)
     assert error.code is ErrorCode.INVALID_TIMESTAMP
     assert [index for index, _ in error.record_errors] == [0, 1]
 
 
-# What the event loop leaves to a thread
+# Batches that are validated in a thread
 
 
 def test_a_large_batch_is_costly() -> None:
@@ -233,14 +236,14 @@ def test_a_large_batch_is_costly() -> None:
 
 
 @pytest.mark.parametrize("codec", PACKING)
-def test_a_small_batch_that_unpacks_to_a_large_one_is_left_to_a_thread(codec: Compression) -> None:
+def test_a_small_batch_that_decompresses_to_a_large_one_is_not_validated_inline(codec: Compression) -> None:
     batch = encode_batch([Record(0, NOW_MS, None, bytes(200_000))] * 2, compression=codec)
     assert codec is Compression.SNAPPY or not is_costly(batch, CONFIG)
     assert validate_inline(memoryview(batch), CONFIG, NOW_MS) is None
     assert check(memoryview(batch)).records == batch
 
 
-def test_a_batch_that_is_to_be_compressed_anew_is_costly_sooner() -> None:
+def test_a_batch_to_recompress_is_costly_at_a_smaller_size() -> None:
     batch = encode_batch([Record(0, NOW_MS, None, bytes(20_000))])
     config = LogConfig(compression_type="zstd")
     assert is_costly(batch, CONFIG) is not compiled.COMPILED
@@ -251,19 +254,19 @@ def test_a_batch_that_is_to_be_compressed_anew_is_costly_sooner() -> None:
 
 
 @pytest.mark.parametrize("records", [b"", b"five!", bytes(30)])
-def test_bytes_that_are_no_batch_are_not_costly(records: bytes) -> None:
+def test_bytes_that_are_not_a_batch_are_not_costly(records: bytes) -> None:
     assert not is_costly(records, CONFIG)
-    assert refused(memoryview(bytearray(records))).code is ErrorCode.INVALID_RECORD
+    assert rejected(memoryview(bytearray(records))).code is ErrorCode.INVALID_RECORD
 
 
-def test_less_is_done_inline_where_the_walk_is_not_compiled() -> None:
+def test_smaller_batches_are_validated_inline_without_the_compiled_walk() -> None:
     assert validation.INLINE_BYTES_MAX[Compression.NONE] == (1 << 20 if compiled.COMPILED else 1 << 14)
 
 
 # In the log
 
 
-def test_a_validated_batch_is_appended_as_it_is(open_log: OpenLog, make_batch: MakeBatch) -> None:
+def test_a_validated_batch_is_appended_unchanged(open_log: OpenLog, make_batch: MakeBatch) -> None:
     log = open_log()
     batch = log.validate(make_batch(b"a", b"b"))
     assert log.append_as_leader(batch, 3).last_offset == 1
@@ -271,7 +274,7 @@ def test_a_validated_batch_is_appended_as_it_is(open_log: OpenLog, make_batch: M
     assert (first.value, second.value) == (b"a", b"b")
 
 
-def test_what_is_refused_leaves_no_trace(open_log: OpenLog) -> None:
+def test_a_rejected_batch_changes_nothing(open_log: OpenLog) -> None:
     log = open_log()
     before = log.statistics()
     with pytest.raises(KafkaError):

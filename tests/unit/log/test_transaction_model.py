@@ -1,4 +1,4 @@
-"""Random histories of transactions, read as a consumer of committed records reads, against a list."""
+"""Random transactions, read like a consumer of committed records does, compared with a list as the model."""
 
 import tempfile
 from collections.abc import Callable
@@ -27,11 +27,11 @@ PRODUCERS = st.integers(1, 3)
 
 @dataclass
 class Batch:
-    """What the model knows of the batch at an offset; one record each."""
+    """The model of one batch; it has one record."""
 
-    producer_id: int  #: 0 for none
+    producer_id: int  #: 0 means no producer
     is_transactional: bool
-    commit: bool | None = None  #: of a marker
+    commit: bool | None = None  #: set for a marker only
     epoch: int = 0
 
 
@@ -59,12 +59,12 @@ class TransactionMachine(RuleBasedStateMachine):
         self.home.cleanup()
 
     def epoch_of(self, producer_id: int) -> int:
-        return max((each.epoch for each in self.history if each.producer_id == producer_id), default=0)
+        return max((batch.epoch for batch in self.history if batch.producer_id == producer_id), default=0)
 
     def append(self, batch: Batch) -> None:
         sequence = sum(
-            (each.producer_id, each.epoch, each.commit) == (batch.producer_id, batch.epoch, None)
-            for each in self.history
+            (other.producer_id, other.epoch, other.commit) == (batch.producer_id, batch.epoch, None)
+            for other in self.history
         )
         records = encode_batch(
             [Record(0, self.clock.now_ms, None, b"x" * 40)],
@@ -99,7 +99,7 @@ class TransactionMachine(RuleBasedStateMachine):
 
     @rule(producer_id=PRODUCERS, commit=st.booleans())
     def fenced(self, producer_id: int, commit: bool) -> None:
-        """A producer of an earlier epoch neither writes nor ends anything."""
+        """A producer with an older epoch can neither write nor end a transaction."""
         epoch = self.epoch_of(producer_id) - 1
         if epoch < 0:
             return
@@ -107,10 +107,10 @@ class TransactionMachine(RuleBasedStateMachine):
             lambda: self.append(Batch(producer_id, True, epoch=epoch)),
             lambda: self.log.append_end_marker(EndTransactionMarker(producer_id, epoch, 0, commit, 1), 0),
         ]
-        for act in late:
-            with pytest.raises(KafkaError) as refused:
-                act()
-            assert refused.value.code is ErrorCode.INVALID_PRODUCER_EPOCH
+        for attempt in late:
+            with pytest.raises(KafkaError) as raised:
+                attempt()
+            assert raised.value.code is ErrorCode.INVALID_PRODUCER_EPOCH
         assert self.log.log_end_offset == len(self.history)
 
     @rule(back=st.integers(0, 8))
@@ -137,65 +137,65 @@ class TransactionMachine(RuleBasedStateMachine):
         stable_offset = self.log.last_stable_offset
         seen: list[int] = []
         while offset < stable_offset:
-            found = self.log.read(offset, max_bytes, stable_offset, min_one_batch=True)
-            aborted = self.log.aborted_transactions(offset, found)
-            offset = consume(found.data, aborted, seen)
-        assert seen == [each for each in self.committed() if start <= each < stable_offset]
+            log_slice = self.log.read(offset, max_bytes, stable_offset, min_one_batch=True)
+            aborted = self.log.aborted_transactions(offset, log_slice)
+            offset = consume(log_slice.data, aborted, seen)
+        assert seen == [committed for committed in self.committed() if start <= committed < stable_offset]
 
-    def outcomes(self) -> dict[int, bool | None]:
-        """Of each batch in a transaction, whether that was committed; None while it is open."""
-        outcomes: dict[int, bool | None] = {}
+    def results(self) -> dict[int, bool | None]:
+        """Return for each batch in a transaction whether that was committed; None while it is open."""
+        results: dict[int, bool | None] = {}
         open_batches: dict[int, list[int]] = {}
         for offset, batch in enumerate(self.history):
             if not batch.is_transactional:
                 continue
             if batch.commit is None:
                 open_batches.setdefault(batch.producer_id, []).append(offset)
-                outcomes[offset] = None
+                results[offset] = None
                 continue
-            for each in open_batches.pop(batch.producer_id, []):
-                outcomes[each] = batch.commit
-        return outcomes
+            for open_offset in open_batches.pop(batch.producer_id, []):
+                results[open_offset] = batch.commit
+        return results
 
     def committed(self) -> list[int]:
-        outcomes = self.outcomes()
+        results = self.results()
         return [
             offset
             for offset, batch in enumerate(self.history)
-            if batch.commit is None and outcomes.get(offset, True)
+            if batch.commit is None and results.get(offset, True)
         ]
 
     @invariant()
     def the_last_stable_offset_is_that_of_the_first_open_transaction(self) -> None:
-        undecided = (offset for offset, outcome in self.outcomes().items() if outcome is None)
+        undecided = (offset for offset, result in self.results().items() if result is None)
         assert self.log.last_stable_offset == min(undecided, default=len(self.history))
 
     @invariant()
     def producers_know_where_their_transactions_began(self) -> None:
-        outcomes = self.outcomes()
+        results = self.results()
         for producer in self.log.active_producers:
             mine = [
                 offset
-                for offset, outcome in outcomes.items()
-                if outcome is None and self.history[offset].producer_id == producer.producer_id
+                for offset, result in results.items()
+                if result is None and self.history[offset].producer_id == producer.producer_id
             ]
             assert producer.current_txn_start_offset == min(mine, default=-1)
 
 
 def consume(data: memoryview, aborted: list[AbortedTransaction], seen: list[int]) -> int:
-    """Add the offsets of what a consumer would hand out to `seen`; gives back where it reads next."""
-    waiting = sorted(aborted, key=lambda each: each.first_offset)
-    leaving_out: set[int] = set()
+    """Add the offsets that a consumer returns to `seen`; returns its next offset."""
+    upcoming = sorted(aborted, key=lambda transaction: transaction.first_offset)
+    aborted_producers: set[int] = set()
     next_offset = -1
     for position, header in iterate_headers(data):
         next_offset = header.next_offset
-        while waiting and waiting[0].first_offset <= header.last_offset:
-            leaving_out.add(waiting.pop(0).producer_id)
+        while upcoming and upcoming[0].first_offset <= header.last_offset:
+            aborted_producers.add(upcoming.pop(0).producer_id)
         if header.is_control:
             marker = read_end_marker(data, position, header)
             if marker is not None and not marker.commit:
-                leaving_out.discard(header.producer_id)
-        elif not (header.is_transactional and header.producer_id in leaving_out):
+                aborted_producers.discard(header.producer_id)
+        elif not (header.is_transactional and header.producer_id in aborted_producers):
             seen.append(header.base_offset)
     return next_offset
 

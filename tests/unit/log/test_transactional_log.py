@@ -1,4 +1,4 @@
-"""Transactions in a log: what is stable, what was aborted, and that a crash changes nothing of it."""
+"""Transactions in a log: last stable offset, aborted transactions, and both after a crash."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -18,9 +18,9 @@ Produce = Callable[..., AppendInfo]
 
 @pytest.fixture
 def write(make_batch: MakeBatch) -> Callable[..., AppendInfo]:
-    """Appends one batch of a producer's transaction; the high watermark follows."""
+    """Append one batch of a producer's transaction and raise the high watermark."""
 
-    def written(
+    def append(
         log: PartitionLog, producer_id: int, *values: bytes, sequence: int = 0, epoch: int = 0
     ) -> AppendInfo:
         verification = log.start_verification(producer_id, epoch, sequence, bumps_epochs=False)
@@ -35,7 +35,7 @@ def write(make_batch: MakeBatch) -> Callable[..., AppendInfo]:
         log.update_high_watermark(log.log_end_offset)
         return info
 
-    return written
+    return append
 
 
 Write = Callable[..., AppendInfo]
@@ -51,8 +51,8 @@ def end(
 
 
 def aborted(log: PartitionLog, start: int, max_bytes: int = 1 << 20) -> list[AbortedTransaction]:
-    found = log.read(start, max_bytes, log.last_stable_offset, min_one_batch=True)
-    return log.aborted_transactions(start, found)
+    log_slice = log.read(start, max_bytes, log.last_stable_offset, min_one_batch=True)
+    return log.aborted_transactions(start, log_slice)
 
 
 def test_the_last_stable_offset_stays_at_the_first_open_transaction(
@@ -73,7 +73,7 @@ def test_the_last_stable_offset_stays_at_the_first_open_transaction(
     assert seen == [(1, 2), (1, 3), (1, 4), (2, 5), (6, 6)]
 
 
-def test_a_marker_says_who_ended_what(open_log: OpenLog, write: Write) -> None:
+def test_a_marker_contains_producer_epoch_and_coordinator_epoch(open_log: OpenLog, write: Write) -> None:
     log = open_log()
     write(log, 7, b"a", epoch=3)
     info = end(log, 7, commit=False, epoch=3, coordinator_epoch=5)
@@ -86,7 +86,7 @@ def test_a_marker_says_who_ended_what(open_log: OpenLog, write: Write) -> None:
     assert (producer.coordinator_epoch, producer.current_txn_start_offset) == (5, -1)
 
 
-def test_a_refused_marker_is_not_appended(open_log: OpenLog, write: Write) -> None:
+def test_a_rejected_marker_is_not_appended(open_log: OpenLog, write: Write) -> None:
     log = open_log()
     write(log, 7, b"a", epoch=3)
     with pytest.raises(KafkaError) as error:
@@ -95,7 +95,7 @@ def test_a_refused_marker_is_not_appended(open_log: OpenLog, write: Write) -> No
     assert (log.log_end_offset, log.last_stable_offset) == (1, 0)
 
 
-def test_markers_get_the_brokers_time_where_records_do(open_log: OpenLog, write: Write) -> None:
+def test_markers_get_the_brokers_time_in_topics_with_log_append_time(open_log: OpenLog, write: Write) -> None:
     log = open_log(message_timestamp_type="LogAppendTime")
     write(log, 7, b"a")
     info = end(log, 7, commit=True)
@@ -104,7 +104,7 @@ def test_markers_get_the_brokers_time_where_records_do(open_log: OpenLog, write:
     assert header.max_timestamp == info.log_append_time_ms > 1_000
 
 
-def test_a_marker_must_be_replicated_before_it_counts(open_log: OpenLog, write: Write) -> None:
+def test_a_marker_moves_the_last_stable_offset_once_replicated(open_log: OpenLog, write: Write) -> None:
     log = open_log()
     write(log, 1, b"a")
     log.append_end_marker(EndTransactionMarker(1, 0, 0, True, 5), 0)
@@ -113,7 +113,7 @@ def test_a_marker_must_be_replicated_before_it_counts(open_log: OpenLog, write: 
     assert log.last_stable_offset == 2
 
 
-def test_in_an_open_transaction_the_last_stable_offset_is_that_of_the_batch_in_which_the_log_starts(
+def test_the_last_stable_offset_is_at_the_batch_of_the_log_start_within_an_open_transaction(
     open_log: OpenLog, write: Write
 ) -> None:
     log = open_log()
@@ -126,7 +126,7 @@ def test_in_an_open_transaction_the_last_stable_offset_is_that_of_the_batch_in_w
     assert seen == [0, 1, 1, 3]
 
 
-def test_an_unverified_transaction_is_refused_unless_that_is_configured(
+def test_an_unverified_transaction_is_rejected_unless_verification_is_disabled(
     open_log: OpenLog, make_batch: MakeBatch
 ) -> None:
     batch = make_batch(b"a", producer_id=1, producer_epoch=0, base_sequence=0, transactional=True)
@@ -145,12 +145,12 @@ def test_aborted_transactions_are_found_across_segments(open_log: OpenLog, write
     end(log, 1, commit=False)
     end(log, 2, commit=False)
     assert len(log._segments) > 3
-    assert [each[:3] for each in aborted(log, 0)] == [(1, 0, 8)]  # one batch is read: no other can be in it
-    assert [each[:3] for each in aborted(log, 1)] == [(1, 0, 8), (2, 1, 9)]
-    assert [each[:3] for each in aborted(log, 9)] == [(2, 1, 9)]
+    assert [entry[:3] for entry in aborted(log, 0)] == [(1, 0, 8)]  # one batch is read: no other can be in it
+    assert [entry[:3] for entry in aborted(log, 1)] == [(1, 0, 8), (2, 1, 9)]
+    assert [entry[:3] for entry in aborted(log, 9)] == [(2, 1, 9)]
 
 
-def test_the_index_is_written_at_the_abort_and_goes_with_its_segment(
+def test_the_transaction_index_is_written_at_the_abort_and_deleted_with_its_segment(
     open_log: OpenLog, write: Write, tmp_path: Path
 ) -> None:
     log = open_log(retention_bytes=0)
@@ -168,7 +168,9 @@ def test_the_index_is_written_at_the_abort_and_goes_with_its_segment(
 
 
 @pytest.mark.parametrize("clean", [False, True])
-def test_a_restart_finds_everything_again(open_log: OpenLog, write: Write, clean: bool) -> None:
+def test_transactions_and_producers_are_restored_after_a_restart(
+    open_log: OpenLog, write: Write, clean: bool
+) -> None:
     log = open_log(segment_bytes=400)
     for round_ in range(4):
         for producer_id in (1, 2, 3):
@@ -180,12 +182,14 @@ def test_a_restart_finds_everything_again(open_log: OpenLog, write: Write, clean
     if clean:
         log.close()
     log = open_log(segment_bytes=400, clean_shutdown=clean, high_watermark=end_offset)
-    found = (log.last_stable_offset, log.active_producers, aborted(log, 0), aborted(log, 9))
-    assert found == expected
+    restored = (log.last_stable_offset, log.active_producers, aborted(log, 0), aborted(log, 9))
+    assert restored == expected
 
 
 @pytest.mark.parametrize("damage", ["remove", "tear", "stale"])
-def test_recovery_rebuilds_the_index(open_log: OpenLog, write: Write, tmp_path: Path, damage: str) -> None:
+def test_recovery_rebuilds_the_transaction_index(
+    open_log: OpenLog, write: Write, tmp_path: Path, damage: str
+) -> None:
     log = open_log(segment_bytes=400)
     for round_ in range(4):
         for producer_id in (1, 2):
@@ -204,7 +208,7 @@ def test_recovery_rebuilds_the_index(open_log: OpenLog, write: Write, tmp_path: 
     assert [segment.transaction_index.entries for segment in log._segments] == before
 
 
-def test_a_damaged_index_is_rebuilt_even_after_a_clean_stop(
+def test_a_damaged_transaction_index_is_rebuilt_even_after_a_clean_shutdown(
     open_log: OpenLog, write: Write, tmp_path: Path
 ) -> None:
     log = open_log()
@@ -218,7 +222,7 @@ def test_a_damaged_index_is_rebuilt_even_after_a_clean_stop(
     assert path.stat().st_size == 34
 
 
-def test_truncation_opens_a_transaction_again(open_log: OpenLog, write: Write) -> None:
+def test_truncation_before_the_marker_reopens_the_transaction(open_log: OpenLog, write: Write) -> None:
     log = open_log()
     write(log, 1, b"a")
     end(log, 1, commit=False)
@@ -226,14 +230,16 @@ def test_truncation_opens_a_transaction_again(open_log: OpenLog, write: Write) -
     end(log, 1, commit=False)
     log.truncate_to(3)
     assert log.last_stable_offset == 2
-    assert [each[:3] for each in aborted(log, 0)] == [(1, 0, 1)]
+    assert [entry[:3] for entry in aborted(log, 0)] == [(1, 0, 1)]
     log.truncate_to(1)
     assert log.last_stable_offset == 0
     end(log, 1, commit=True)
     assert aborted(log, 0) == []
 
 
-def test_a_copy_of_the_log_knows_the_same(open_log: OpenLog, write: Write, tmp_path: Path) -> None:
+def test_a_replicated_copy_has_the_same_transactions_and_producers(
+    open_log: OpenLog, write: Write, tmp_path: Path
+) -> None:
     log = open_log(segment_bytes=400)
     for round_ in range(3):
         for producer_id in (1, 2):

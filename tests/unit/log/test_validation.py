@@ -18,8 +18,8 @@ MakeBatch = Callable[..., memoryview]
 HOUR_MS = 3_600_000
 
 
-def refuse(log: PartitionLog, batch: memoryview | bytes | bytearray) -> KafkaError:
-    """Append what must be refused, and see that nothing of it stays."""
+def reject(log: PartitionLog, batch: memoryview | bytes | bytearray) -> KafkaError:
+    """Append a batch that must be rejected, and check that nothing was appended."""
     before = log.statistics()
     with pytest.raises(KafkaError) as error:
         log.append_as_leader(memoryview(bytearray(batch)), 0)
@@ -39,18 +39,18 @@ def patched(batch: memoryview, position: int, value: bytes, *, reseal: bool = Tr
 def test_bytes_without_a_whole_batch_are_invalid(
     open_log: OpenLog, make_batch: MakeBatch, length: int
 ) -> None:
-    error = refuse(open_log(), make_batch(b"a")[:length])
+    error = reject(open_log(), make_batch(b"a")[:length])
     assert error.code is ErrorCode.INVALID_RECORD
     assert f"{length} bytes hold no whole record batch" in error.message
 
 
 def test_a_second_batch_is_invalid(open_log: OpenLog, make_batch: MakeBatch) -> None:
-    error = refuse(open_log(), bytes(make_batch(b"a")) + bytes(make_batch(b"b")))
+    error = reject(open_log(), bytes(make_batch(b"a")) + bytes(make_batch(b"b")))
     assert error.code is ErrorCode.INVALID_RECORD
     assert "more than one record batch" in error.message
 
 
-def test_a_partial_batch_behind_the_first_is_cut_off(open_log: OpenLog, make_batch: MakeBatch) -> None:
+def test_a_partial_batch_after_the_first_is_cut_off(open_log: OpenLog, make_batch: MakeBatch) -> None:
     log = open_log()
     batch = make_batch(b"a")
     log.append_as_leader(memoryview(bytearray(batch) + bytearray(batch[:-1])), 0)
@@ -59,7 +59,7 @@ def test_a_partial_batch_behind_the_first_is_cut_off(open_log: OpenLog, make_bat
 
 @pytest.mark.parametrize("magic", [0, 1])
 def test_old_message_formats_are_invalid(open_log: OpenLog, make_batch: MakeBatch, magic: int) -> None:
-    error = refuse(open_log(), patched(make_batch(b"a"), 16, bytes([magic])))
+    error = reject(open_log(), patched(make_batch(b"a"), 16, bytes([magic])))
     assert error.code is ErrorCode.INVALID_RECORD
     assert f"message format {magic}" in error.message
 
@@ -68,13 +68,13 @@ def test_unknown_message_formats_and_impossible_lengths_are_corrupt(
     open_log: OpenLog, make_batch: MakeBatch
 ) -> None:
     batch = make_batch(b"a")
-    assert refuse(open_log(), patched(batch, 16, b"\x03")).code is ErrorCode.CORRUPT_MESSAGE
-    assert refuse(open_log(), patched(batch, 8, bytes(4), reseal=False)).code is ErrorCode.CORRUPT_MESSAGE
+    assert reject(open_log(), patched(batch, 16, b"\x03")).code is ErrorCode.CORRUPT_MESSAGE
+    assert reject(open_log(), patched(batch, 8, bytes(4), reseal=False)).code is ErrorCode.CORRUPT_MESSAGE
 
 
 def test_the_base_offset_of_a_produced_batch_is_zero(open_log: OpenLog, make_batch: MakeBatch) -> None:
     log = open_log()
-    error = refuse(log, make_batch(b"a", base_offset=1))
+    error = reject(log, make_batch(b"a", base_offset=1))
     assert error.code is ErrorCode.INVALID_RECORD
     log.append_as_leader(make_batch(b"a", base_offset=1), 0, AppendOrigin.COORDINATOR)
     assert log.log_end_offset == 1
@@ -82,21 +82,21 @@ def test_the_base_offset_of_a_produced_batch_is_zero(open_log: OpenLog, make_bat
 
 def test_a_batch_larger_than_the_topic_allows_is_too_large(open_log: OpenLog, make_batch: MakeBatch) -> None:
     batch = make_batch(b"x" * 100)
-    error = refuse(open_log(max_message_bytes=len(batch) - 1), batch)
+    error = reject(open_log(max_message_bytes=len(batch) - 1), batch)
     assert error.code is ErrorCode.MESSAGE_TOO_LARGE
     assert f"max.message.bytes allows {len(batch) - 1}" in error.message
     assert open_log(max_message_bytes=len(batch)).append_as_leader(batch, 0).first_offset == 0
 
 
-def test_a_batch_larger_than_a_segment_is_refused(open_log: OpenLog, make_batch: MakeBatch) -> None:
-    error = refuse(open_log(segment_bytes=100), make_batch(b"x" * 100))
+def test_a_batch_larger_than_a_segment_is_rejected(open_log: OpenLog, make_batch: MakeBatch) -> None:
+    error = reject(open_log(segment_bytes=100), make_batch(b"x" * 100))
     assert error.code is ErrorCode.RECORD_LIST_TOO_LARGE
     assert "segment.bytes allows 100" in error.message
 
 
 def test_a_flipped_bit_is_corrupt(open_log: OpenLog, make_batch: MakeBatch) -> None:
     batch = make_batch(b"payload")
-    error = refuse(open_log(), patched(batch, len(batch) - 3, b"X", reseal=False))
+    error = reject(open_log(), patched(batch, len(batch) - 3, b"X", reseal=False))
     assert error.code is ErrorCode.CORRUPT_MESSAGE
 
 
@@ -104,8 +104,8 @@ def test_size_is_checked_before_the_crc_and_the_crc_before_the_count(
     open_log: OpenLog, make_batch: MakeBatch
 ) -> None:
     batch = patched(make_batch(b"payload"), 57, (9).to_bytes(4, "big"), reseal=False)
-    assert refuse(open_log(max_message_bytes=60), batch).code is ErrorCode.MESSAGE_TOO_LARGE
-    assert refuse(open_log(), batch).code is ErrorCode.CORRUPT_MESSAGE
+    assert reject(open_log(max_message_bytes=60), batch).code is ErrorCode.MESSAGE_TOO_LARGE
+    assert reject(open_log(), batch).code is ErrorCode.CORRUPT_MESSAGE
 
 
 @pytest.mark.parametrize(("delta", "count"), [(0, 0), (-1, 0), (0, -1), (1, 1), (0, 2), (5, 3)])
@@ -114,81 +114,83 @@ def test_count_and_offset_delta_must_agree(
 ) -> None:
     batch = patched(make_batch(b"a"), 57, count.to_bytes(4, "big", signed=True))
     batch = patched(memoryview(batch), 23, delta.to_bytes(4, "big", signed=True))
-    error = refuse(open_log(), batch)
+    error = reject(open_log(), batch)
     assert error.code is ErrorCode.INVALID_RECORD
     assert f"{count} records with a last offset delta of {delta}" in error.message
 
 
 def test_clients_do_not_write_control_batches(open_log: OpenLog, make_batch: MakeBatch) -> None:
-    error = refuse(open_log(), make_batch(b"a", control=True))
+    error = reject(open_log(), make_batch(b"a", control=True))
     assert error.code is ErrorCode.INVALID_RECORD
     assert "control" in error.message
 
 
 def test_a_producer_id_needs_a_sequence(open_log: OpenLog, make_batch: MakeBatch) -> None:
-    error = refuse(open_log(), make_batch(b"a", producer_id=5, producer_epoch=0))
+    error = reject(open_log(), make_batch(b"a", producer_id=5, producer_epoch=0))
     assert error.code is ErrorCode.INVALID_RECORD
     assert "sequence -1 of producer 5" in error.message
 
 
 def test_an_unknown_codec_is_invalid(open_log: OpenLog, make_batch: MakeBatch) -> None:
-    error = refuse(open_log(), patched(make_batch(b"a"), 21, b"\x00\x06"))
+    error = reject(open_log(), patched(make_batch(b"a"), 21, b"\x00\x06"))
     assert error.code is ErrorCode.INVALID_RECORD
     assert "codec 6" in error.message
 
 
-def test_timestamps_too_far_ahead_are_named_record_by_record(open_log: OpenLog, clock: ManualClock) -> None:
+def test_timestamps_too_far_in_the_future_are_reported_for_each_record(
+    open_log: OpenLog, clock: ManualClock
+) -> None:
     late_ms = clock.now_ms + HOUR_MS + 1
     stamps = [clock.now_ms, late_ms, late_ms - 1, late_ms]
-    error = refuse(open_log(), encode_batch([Record(0, stamp, None, b"x") for stamp in stamps]))
+    error = reject(open_log(), encode_batch([Record(0, stamp, None, b"x") for stamp in stamps]))
     assert isinstance(error, InvalidRecords)
     assert error.code is ErrorCode.INVALID_TIMESTAMP
     assert [index for index, _ in error.record_errors] == [1, 3]
     assert str(late_ms) in error.record_errors[0][1]
 
 
-def test_timestamps_too_far_back_are_refused_when_the_topic_says_so(
+def test_timestamps_too_far_in_the_past_are_rejected_if_configured(
     open_log: OpenLog, make_batch: MakeBatch, clock: ManualClock
 ) -> None:
     log = open_log(message_timestamp_before_max_ms=1_000)
-    error = refuse(log, make_batch(b"a", timestamp_ms=clock.now_ms - 1_001, compression=Compression.LZ4))
+    error = reject(log, make_batch(b"a", timestamp_ms=clock.now_ms - 1_001, compression=Compression.LZ4))
     assert error.code is ErrorCode.INVALID_TIMESTAMP
     log.append_as_leader(make_batch(b"a", timestamp_ms=clock.now_ms - 1_000), 0)
     log.append_as_leader(make_batch(b"a", timestamp_ms=-1), 0)
     assert log.log_end_offset == 2
 
 
-def test_a_header_that_lies_about_its_largest_timestamp_is_set_right(
+def test_a_wrong_largest_timestamp_in_the_header_is_corrected(
     open_log: OpenLog, make_batch: MakeBatch, clock: ManualClock
 ) -> None:
     log = open_log()
-    lying = patched(make_batch(b"a"), 35, (clock.now_ms + 9 * HOUR_MS).to_bytes(8, "big"))
-    log.append_as_leader(memoryview(lying), 0)
+    wrong = patched(make_batch(b"a"), 35, (clock.now_ms + 9 * HOUR_MS).to_bytes(8, "big"))
+    log.append_as_leader(memoryview(wrong), 0)
     header = read_header(log.read(0, 1000, 1).data)
     assert header.max_timestamp == clock.now_ms
 
 
-def test_compacted_topics_refuse_records_without_keys(open_log: OpenLog, clock: ManualClock) -> None:
+def test_compacted_topics_reject_records_without_keys(open_log: OpenLog, clock: ManualClock) -> None:
     log = open_log(cleanup_policy=frozenset({"compact"}))
     keys = [b"k", None, b"", None]
-    error = refuse(log, encode_batch([Record(0, clock.now_ms, key, b"x") for key in keys]))
+    error = reject(log, encode_batch([Record(0, clock.now_ms, key, b"x") for key in keys]))
     assert isinstance(error, InvalidRecords)
     assert error.code is ErrorCode.INVALID_RECORD
     assert [index for index, _ in error.record_errors] == [1, 3]
-    assert "2 of 4 records are refused: record 1: a record without a key" in error.message
+    assert "2 of 4 records are not valid: record 1: the record has no key" in error.message
     log.append_as_leader(memoryview(encode_batch([Record(0, clock.now_ms, b"k", None)])), 0)
 
 
-def test_records_that_cannot_be_decoded_are_invalid_where_they_are_looked_at(
+def test_records_that_cannot_be_decoded_are_invalid_if_validation_reads_them(
     open_log: OpenLog, make_batch: MakeBatch
 ) -> None:
     garbage = patched(make_batch(b"aaaa", key=b"k"), 61, b"\x7f")
-    assert refuse(open_log(cleanup_policy=frozenset({"compact"})), garbage).code is ErrorCode.INVALID_RECORD
+    assert reject(open_log(cleanup_policy=frozenset({"compact"})), garbage).code is ErrorCode.INVALID_RECORD
     packed = patched(make_batch(b"aaaa", compression=Compression.ZSTD), 61, b"\x00")
-    assert refuse(open_log(compression_type="lz4"), packed).code is ErrorCode.INVALID_RECORD
+    assert reject(open_log(compression_type="lz4"), packed).code is ErrorCode.INVALID_RECORD
 
 
-def test_append_time_replaces_the_producers_time(
+def test_append_time_replaces_the_producers_timestamp(
     open_log: OpenLog, make_batch: MakeBatch, clock: ManualClock
 ) -> None:
     log = open_log(message_timestamp_type="LogAppendTime")
@@ -201,32 +203,30 @@ def test_append_time_replaces_the_producers_time(
 
 
 @pytest.mark.parametrize("count", [RECORDS_COUNT_MAX + 1, 2**31 - 1])
-def test_a_batch_that_claims_more_records_than_anybody_could_read_is_invalid(
+def test_a_batch_with_too_large_a_record_count_is_invalid(
     open_log: OpenLog, make_batch: MakeBatch, count: int
 ) -> None:
     batch = patched(make_batch(b"a"), 23, struct.pack(">i", count - 1))
-    error = refuse(open_log(), patched(memoryview(batch), 57, struct.pack(">i", count)))
+    error = reject(open_log(), patched(memoryview(batch), 57, struct.pack(">i", count)))
     assert error.code is ErrorCode.INVALID_RECORD
-    assert f"{count} records in a batch: {RECORDS_COUNT_MAX} are the most" in error.message
+    assert f"{count} records in a batch: at most {RECORDS_COUNT_MAX} are allowed" in error.message
 
 
-def test_of_records_that_are_refused_no_more_are_named_than_can_be_of_use(
-    open_log: OpenLog, make_batch: MakeBatch
-) -> None:
+def test_the_number_of_reported_record_errors_is_limited(open_log: OpenLog, make_batch: MakeBatch) -> None:
     count = RECORD_ERRORS_COUNT_MAX + 1
     log = open_log(message_timestamp_type="LogAppendTime")
-    error = refuse(log, make_batch(*[b"a"] * count, log_append_time=True))
+    error = reject(log, make_batch(*[b"a"] * count, log_append_time=True))
     assert isinstance(error, InvalidRecords)
     assert len(error.record_errors) == RECORD_ERRORS_COUNT_MAX
     log = open_log(cleanup_policy=frozenset({"compact"}))
-    error = refuse(log, make_batch(*[b"a"] * count))
+    error = reject(log, make_batch(*[b"a"] * count))
     assert isinstance(error, InvalidRecords)
     assert len(error.record_errors) == RECORD_ERRORS_COUNT_MAX
 
 
 def test_producers_do_not_set_append_time(open_log: OpenLog, make_batch: MakeBatch) -> None:
     log = open_log(message_timestamp_type="LogAppendTime")
-    error = refuse(log, make_batch(b"a", b"b", log_append_time=True))
+    error = reject(log, make_batch(b"a", b"b", log_append_time=True))
     assert isinstance(error, InvalidRecords)
     assert error.code is ErrorCode.INVALID_TIMESTAMP
     assert [index for index, _ in error.record_errors] == [0, 1]
@@ -240,13 +240,13 @@ def test_append_time_from_a_producer_becomes_create_time(
     header = read_header(log.read(0, 1000, 1).data)
     assert not header.is_log_append_time
     assert header.max_timestamp == clock.now_ms
-    error = refuse(log, make_batch(b"a", log_append_time=True, timestamp_ms=-1))
+    error = reject(log, make_batch(b"a", log_append_time=True, timestamp_ms=-1))
     assert error.code is ErrorCode.INVALID_TIMESTAMP
 
 
 @pytest.mark.parametrize("name", ["uncompressed", "gzip", "snappy", "lz4", "zstd"])
 @pytest.mark.parametrize("source", Compression)
-def test_a_topic_with_a_codec_keeps_its_batches_in_it(
+def test_batches_are_recompressed_with_the_topics_codec(
     open_log: OpenLog, clock: ManualClock, name: str, source: Compression
 ) -> None:
     log = open_log(compression_type=name)
@@ -259,16 +259,16 @@ def test_a_topic_with_a_codec_keeps_its_batches_in_it(
     assert decode_all(data) == records
 
 
-def test_a_batch_that_grows_too_large_when_unpacked_is_refused(
+def test_a_batch_that_is_too_large_after_decompression_is_rejected(
     open_log: OpenLog, make_batch: MakeBatch
 ) -> None:
     log = open_log(compression_type="uncompressed", max_message_bytes=500)
-    error = refuse(log, make_batch(b"x" * 5_000, compression=Compression.ZSTD))
+    error = reject(log, make_batch(b"x" * 5_000, compression=Compression.ZSTD))
     assert error.code is ErrorCode.MESSAGE_TOO_LARGE
     assert "as none" in error.message
 
 
-def test_a_repeated_batch_is_answered_with_its_first_offsets(
+def test_a_duplicate_batch_returns_the_offsets_of_the_first_append(
     open_log: OpenLog, make_batch: MakeBatch
 ) -> None:
     log = open_log()
@@ -280,7 +280,7 @@ def test_a_repeated_batch_is_answered_with_its_first_offsets(
     assert (again.first_offset, again.last_offset, again.duplicate) == (1, 2, True)
     assert not first.duplicate
     assert (log.log_end_offset, log.size_bytes) == (3, size_bytes)
-    assert refuse(log, make_batch(b"c", base_sequence=3, **options)).code is (
+    assert reject(log, make_batch(b"c", base_sequence=3, **options)).code is (
         ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
     )
 
@@ -289,4 +289,4 @@ def test_config_changes_apply_to_the_next_batch(open_log: OpenLog, make_batch: M
     log = open_log()
     log.append_as_leader(make_batch(b"x" * 100), 0)
     log.config = LogConfig(max_message_bytes=100)
-    assert refuse(log, make_batch(b"x" * 100)).code is ErrorCode.MESSAGE_TOO_LARGE
+    assert reject(log, make_batch(b"x" * 100)).code is ErrorCode.MESSAGE_TOO_LARGE

@@ -27,7 +27,7 @@ from barnabas.metadata.topics import (
     TopicImage,
     partition_key,
 )
-from barnabas.replication.replica_manager import OPENED_AT_ONCE_COUNT, ReplicaManager
+from barnabas.replication.replica_manager import OPENED_PER_YIELD_COUNT, ReplicaManager
 from barnabas.wire.errors import ErrorCode, KafkaError
 from support.batches import batch
 from support.images import RULES, by_hand, cluster, new_topic, replayed, with_state
@@ -401,8 +401,8 @@ def test_others_are_served_while_many_replicas_are_opened(broker: Broker) -> Non
     broker.start(cluster(1))
     before = broker.image
     dice = random.Random(0)
-    wide = new_topic("wide", 3 * OPENED_AT_ONCE_COUNT)
+    wide = new_topic("wide", 3 * OPENED_PER_YIELD_COUNT)
     changes = decide_create(before, [wide], RULES, dice, validate_only=False).changes
     after = before.replay(Commit(before.revision + 1, changes))
     opened = [len(broker.held) for _ in broker.replicas.apply(before, after, changes).__await__()]
-    assert opened == [OPENED_AT_ONCE_COUNT, 2 * OPENED_AT_ONCE_COUNT, 3 * OPENED_AT_ONCE_COUNT]
+    assert opened == [OPENED_PER_YIELD_COUNT, 2 * OPENED_PER_YIELD_COUNT, 3 * OPENED_PER_YIELD_COUNT]

@@ -471,8 +471,8 @@ def test_a_log_that_lies_under_the_name_of_one_that_comes_back_makes_room(broker
 def test_what_is_being_removed_has_no_size(broker: Broker) -> None:
     broker.delete("t")
     trash = broker.replicas.trash
-    found = list(trash._found())
+    found = list(trash._trashed())
     for _, each in found:
         shutil.rmtree(each.path)
-    trash._found = lambda: iter(found)  # type: ignore[method-assign]
+    trash._trashed = lambda: iter(found)  # type: ignore[method-assign]
     assert set(trash.sizes_bytes().values()) == {0}

@@ -1,1 +1,1 @@
-"""The log cleaner."""
+"""The log cleaner, which compacts logs."""

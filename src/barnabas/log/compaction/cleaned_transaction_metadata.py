@@ -1,4 +1,4 @@
-"""Transactions as compaction meets them on its way through a log: which records were aborted, which markers may go."""
+"""Tracks transactions while compaction reads a log: which records were aborted, which markers can be discarded."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -15,7 +15,7 @@ class _Ongoing(NamedTuple):
 
 
 class TransactionsSoFar(NamedTuple):
-    """What `CleanedTransactionMetadata` know where a segment begins, for others to go on there."""
+    """The state of `CleanedTransactionMetadata` at the start of a segment, from which another instance can continue."""
 
     begun_count: int
     aborted: dict[int, _Ongoing]
@@ -23,23 +23,23 @@ class TransactionsSoFar(NamedTuple):
 
 
 class CleanedTransactionMetadata:
-    """Told of every batch in the order of the log. Markers stay until all batches of their transaction are gone."""
+    """Must see every batch in log order. A marker is kept until all batches of its transaction are removed."""
 
     def __init__(
         self, aborted: Iterable[AbortedTransaction], so_far: TransactionsSoFar | None = None
     ) -> None:
-        """Begin with a log, or go on with it from where others were `so_far`, which were told of the same."""
+        """Start at the start of the log, or continue from the state of an instance with the same `aborted`."""
         begun_count, ongoing, committed = so_far or (0, {}, set())
         in_order = sorted(aborted, key=lambda transaction: transaction.first_offset)
-        self._to_come = in_order[begun_count:][::-1]
+        self._upcoming = in_order[begun_count:][::-1]
         self._count = len(in_order)
         self._aborted: dict[int, _Ongoing] = dict(ongoing)
         self._committed: set[int] = set(committed)
-        #: Aborted transactions whose markers stay, since `take_retained` was last asked.
+        #: Aborted transactions whose markers are kept, since the last call of `take_retained`.
         self._retained: list[AbortedTransaction] = []
 
     def is_aborted(self, header: BatchHeader) -> bool:
-        """Whether a batch of data belongs to a transaction that was aborted."""
+        """Whether a data batch belongs to an aborted transaction."""
         self._begin_up_to(header.last_offset)
         if not header.is_transactional:
             return False
@@ -50,40 +50,40 @@ class CleanedTransactionMetadata:
         self._aborted[header.producer_id] = ongoing._replace(has_batches=True)
         return True
 
-    def can_discard(self, header: BatchHeader, what: ControlType | None) -> bool:
+    def can_discard(self, header: BatchHeader, marker_type: ControlType | None) -> bool:
         """Whether a marker can be discarded because no batch of its transaction is left."""
         self._begin_up_to(header.last_offset)
-        if what is None:
+        if marker_type is None:
             return True
-        if what is ControlType.ABORT:
+        if marker_type is ControlType.ABORT:
             ongoing = self._aborted.pop(header.producer_id, None)
             if ongoing is None or not ongoing.has_batches:
                 return True
             self._retained.append(ongoing.transaction)
             return False
-        if what is ControlType.COMMIT:
-            is_spent = header.producer_id not in self._committed
+        if marker_type is ControlType.COMMIT:
+            has_no_batches = header.producer_id not in self._committed
             self._committed.discard(header.producer_id)
-            return is_spent
+            return has_no_batches
         return False
 
     @property
     def so_far(self) -> TransactionsSoFar:
-        """What is known now; `take_retained` is the caller's."""
-        return TransactionsSoFar(self._count - len(self._to_come), dict(self._aborted), set(self._committed))
+        """The current state, without the result of `take_retained`."""
+        return TransactionsSoFar(self._count - len(self._upcoming), dict(self._aborted), set(self._committed))
 
     def take_retained(self) -> list[AbortedTransaction]:
-        """The aborted transactions whose markers were kept since this was last asked."""
+        """Return the aborted transactions whose markers were kept since the last call."""
         retained, self._retained = self._retained, []
         return retained
 
     def _begin_up_to(self, offset: int) -> None:
-        while self._to_come and self._to_come[-1].first_offset <= offset:
-            transaction = self._to_come.pop()
+        while self._upcoming and self._upcoming[-1].first_offset <= offset:
+            transaction = self._upcoming.pop()
             self._aborted.setdefault(transaction.producer_id, _Ongoing(transaction, has_batches=False))
 
 
 def control_type_of(columns: RecordColumns, batch: int) -> ControlType | None:
-    """The type of a control batch's first record; None of an empty batch."""
+    """Return the type of a control batch's first record; None if the batch is empty."""
     row = columns.first_rows[batch]
     return None if row == columns.first_rows[batch + 1] else control_type(columns.key(row))

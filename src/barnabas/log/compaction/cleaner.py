@@ -1,6 +1,6 @@
-"""The log cleaner: compacts the logs that need it most, in threads, in steps, within a bound on its speed.
+"""The log cleaner: compacts the logs that need it most, in threads, in steps and at a limited rate.
 
-What is written anew is put into the log's place on the event loop, where nobody reads or appends meanwhile.
+New segments replace the old ones on the event loop, where no read or append runs at the same time.
 """
 
 import asyncio
@@ -21,10 +21,10 @@ from barnabas.log.segments.segment import Segment
 from barnabas.telemetry.logs import get_logger
 from barnabas.wire.errors import KafkaError
 
-#: The least that a step reads.
+#: Smallest number of bytes that a step reads.
 STEP_BYTES_MIN = 4096
 
-#: The logs are looked over on the event loop, which has more to do even if `log.cleaner.backoff.ms` is 0.
+#: Shortest pause between checks, even if `log.cleaner.backoff.ms` is 0: they run on the event loop.
 REST_MS_MIN = 10
 
 
@@ -32,7 +32,7 @@ _log = get_logger("barnabas.log.compaction.cleaner")
 
 
 class CleanerSettings(NamedTuple):
-    """The configs `log.cleaner.*` that are no topic's; memory and speed are of all threads together."""
+    """The broker configs `log.cleaner.*`; memory and rate are totals over all threads."""
 
     threads_count: int
     backoff_ms: int
@@ -43,20 +43,20 @@ class CleanerSettings(NamedTuple):
 
     @property
     def step_bytes(self) -> int:
-        """A thread's share for reading; under a low bound less, so that what is used is spread over the second."""
+        """A thread's share of the read buffer; smaller under a low rate limit, to spread the reads over the second."""
         share = self.io_buffer_bytes // max(self.threads_count, 1) // 2
         return max(int(min(share, self.bytes_per_second)), STEP_BYTES_MIN)
 
 
 class Uncleanable(NamedTuple):
-    """A log that could not be compacted, and is left alone until the next start."""
+    """A log that could not be compacted, and is skipped until the next start."""
 
     log: PartitionLog
     why: str
 
 
 class LogCleaner:
-    """All methods run on the event loop."""
+    """Compacts logs in the background. All methods run on the event loop."""
 
     def __init__(
         self,
@@ -67,8 +67,8 @@ class LogCleaner:
     ) -> None:
         self._directories = directories
         self._clock = clock
-        self._settings_now = settings
-        #: Told of the files of replaced segments, which readers may still have open.
+        self._get_settings = settings
+        #: Called with the files of replaced segments, which readers may still have open.
         self.on_replaced: Callable[[PartitionLog, list[Path]], None] = lambda log, files: None
         self._worker = worker
         self._running: asyncio.Task[None] | None = None
@@ -77,33 +77,33 @@ class LogCleaner:
         self.cleaned_count = 0
         self.read_bytes = 0
         self.written_bytes = 0
-        #: The largest when the logs were last looked over.
+        #: The largest dirty ratio at the last check of all logs.
         self.max_dirty_ratio = 0.0
-        #: For how long the record that waits longest has been overdue, when the logs were last looked over.
+        #: Time in milliseconds that the longest waiting record was overdue at the last check of all logs.
         self.max_overdue_ms = 0
-        #: Passes that have failed; logs that were interrupted do not count.
+        #: Failed passes; interrupted ones do not count.
         self.failures_count = 0
-        #: How long the last one took, and which share of the table of keys it has filled.
+        #: Duration of the last pass, and the fraction of the key table that it used.
         self.last_clean_ms = 0
         self.last_table_use = 0.0
-        #: When the last one ended, on the monotonic clock.
+        #: End of the last pass, on the monotonic clock.
         self._last_cleaned_ms = clock.monotonic_ms()
-        #: When the logs were last looked over, likewise.
-        self._last_looked_ms = self._last_cleaned_ms
+        #: Time of the last check of all logs, on the monotonic clock.
+        self._last_checked_ms = self._last_cleaned_ms
 
     @property
     def settings(self) -> CleanerSettings:
-        """What holds now."""
-        return self._settings_now()
+        """The current settings."""
+        return self._get_settings()
 
-    # Choosing
+    # Selecting logs
 
     def start(self) -> None:
-        """Compact what needs it from now on."""
+        """Start compacting."""
         self._running = asyncio.get_running_loop().create_task(self._run(), name="log-cleaner")
 
     async def stop(self) -> None:
-        """Stop after the steps that are under way; what is not finished is begun again by the next start."""
+        """Stop after the current steps; unfinished passes begin again after the next start."""
         self._worker.stopping.set()
         if self._running is not None:
             await self._running
@@ -113,14 +113,14 @@ class LogCleaner:
         while not self._worker.stopping.is_set():
             settings = self.settings
             while len(self._under_way) < settings.threads_count:
-                found = self.filthiest()
-                if found is None:
+                candidate = self.filthiest()
+                if candidate is None:
                     break
-                self._begin(*found)
+                self._begin(*candidate)
             await self._rest(settings.backoff_ms)
 
     async def _rest(self, backoff_ms: int) -> None:
-        """Wait until a log is done, or for the backoff."""
+        """Wait until a pass ends, or for the backoff."""
         stopping = asyncio.ensure_future(self._worker.stopping.wait())
         await asyncio.wait(
             (stopping, *self._under_way.values()),
@@ -140,10 +140,10 @@ class LogCleaner:
         self._worker.busy.discard(log)
 
     def filthiest(self) -> tuple[PartitionLog, LogToClean] | None:
-        """The log that is due and has the largest dirty ratio, unless it is at work or cannot be compacted."""
+        """Return the log with the largest dirty ratio among those that are due, not busy and not uncleanable."""
         now_ms = self._clock.wall_ms()
-        found: list[tuple[PartitionLog, LogToClean]] = []
-        self._last_looked_ms = self._clock.monotonic_ms()
+        candidates: list[tuple[PartitionLog, LogToClean]] = []
+        self._last_checked_ms = self._clock.monotonic_ms()
         self.max_dirty_ratio, self.max_overdue_ms = 0.0, 0
         for name, log in self._directories.logs.items():
             if not log.config.is_compacted or len(log.segments) == 1 or not self._may_clean(name, log):
@@ -151,48 +151,48 @@ class LogCleaner:
             try:
                 cleanable = cleanable_of(log, now_ms)
             except (OSError, KafkaError) as error:
-                self._give_up(log, error)
+                self._mark_uncleanable(log, error)
                 continue
             self.max_dirty_ratio = max(self.max_dirty_ratio, cleanable.dirty_ratio)
             self.max_overdue_ms = max(self.max_overdue_ms, cleanable.overdue_ms)
             if cleanable.is_due(log.config):
-                found.append((log, cleanable))
-        return max(found, key=lambda each: each[1].dirty_ratio, default=None)
+                candidates.append((log, cleanable))
+        return max(candidates, key=lambda candidate: candidate[1].dirty_ratio, default=None)
 
     def _may_clean(self, name: TopicPartition, log: PartitionLog) -> bool:
-        is_given_up = name in self._uncleanable and self._uncleanable[name].log is log
+        is_uncleanable = name in self._uncleanable and self._uncleanable[name].log is log
         is_moving = self._directories.future_directory_of(name) is not None
-        is_taken = log in self._worker.busy or log in self._worker.claimed
-        return log.failure is None and not is_taken and not is_given_up and not is_moving
+        is_busy = log in self._worker.busy or log in self._worker.claimed
+        return log.failure is None and not is_busy and not is_uncleanable and not is_moving
 
-    # Working
+    # Cleaning
 
     async def _clean_if_possible(self, log: PartitionLog, cleanable: LogToClean) -> None:
         try:
             await self.clean(log, cleanable)
         except Interrupted:
-            _log.debug("compaction was interrupted", partition=str(log.topic_partition))
+            _log.debug("compaction interrupted", partition=str(log.topic_partition))
         except FileNotFoundError as error:
             if not all(segment.path.exists() for segment in log.segments):
-                self._give_up(log, error)  # else retention has let go of a segment
+                self._mark_uncleanable(log, error)  # else retention has deleted a segment
         except OSError as error:
             if error.errno in NO_SPACE:
-                self._give_up(log, error)
+                self._mark_uncleanable(log, error)
             else:
                 self.failures_count += 1
                 log.take_offline(error)
-        except Exception as error:  # whatever it is, it would come again with every look at the log
-            self._give_up(log, error)
+        except Exception as error:  # the same log would fail again at every check
+            self._mark_uncleanable(log, error)
 
-    def _give_up(self, log: PartitionLog, error: Exception) -> None:
+    def _mark_uncleanable(self, log: PartitionLog, error: Exception) -> None:
         self.failures_count += 1
         if log.failure is None:
             why = str(error) or repr(error)
             self._uncleanable[log.topic_partition] = Uncleanable(log, why)
-            _log.error("a log cannot be compacted", partition=str(log.topic_partition), why=why)
+            _log.error("cannot compact a log", partition=str(log.topic_partition), why=why)
 
     async def clean(self, log: PartitionLog, cleanable: LogToClean) -> None:
-        """Compact a log once, as far as the table of keys has room.
+        """Compact a log once, until the key table is full.
 
         :raises OSError: When the disk fails.
         :raises KafkaError: CORRUPT_MESSAGE for damage, KAFKA_STORAGE_ERROR.
@@ -201,7 +201,7 @@ class LogCleaner:
         work = LogWork(log, log.truncations_count)
         plan, settings = plan_pass(log, cleanable, self._clock.wall_ms()), self.settings
         share_bytes = settings.dedupe_buffer_bytes // max(settings.threads_count, 1)
-        offset_map = await self._worker.in_thread(  # importing numpy takes its time
+        offset_map = await self._worker.in_thread(  # importing numpy is slow
             offset_map_of_size, share_bytes, settings.load_factor, plan.offsets_count
         )
         cleaning = Cleaner(plan, offset_map, settings.step_bytes)
@@ -236,26 +236,26 @@ class LogCleaner:
             took_ms=self.last_clean_ms,
         )
 
-    # Telling
+    # Statistics
 
     @property
     def uncleanable(self) -> list[Uncleanable]:
         """The logs in use that could not be compacted."""
         logs = self._directories.logs
-        return [each for name, each in self._uncleanable.items() if logs.get(name) is each.log]
+        return [entry for name, entry in self._uncleanable.items() if logs.get(name) is entry.log]
 
     @property
     def idle_ms(self) -> int:
-        """How long ago the last log was compacted, or the cleaner was made."""
+        """Time since the last pass ended, or since the cleaner was created."""
         return self._clock.monotonic_ms() - self._last_cleaned_ms
 
     @property
     def time_since_last_check_ms(self) -> int:
-        """How long ago the logs were last looked over; grows when the cleaner is stuck."""
-        return self._clock.monotonic_ms() - self._last_looked_ms
+        """Time since the last check of all logs; grows when the cleaner is stuck."""
+        return self._clock.monotonic_ms() - self._last_checked_ms
 
     def statistics(self) -> dict[str, object]:
-        """What was done, what is under way, and what cannot be done, for people."""
+        """Return counts, current passes, and the logs that could not be compacted."""
         return {
             "cleaned_count": self.cleaned_count,
             "read_bytes": self.read_bytes,
@@ -266,12 +266,12 @@ class LogCleaner:
             "last_clean_ms": self.last_clean_ms,
             "last_table_use": self.last_table_use,
             "under_way": [str(log.topic_partition) for log in self._under_way],
-            "uncleanable": {str(each.log.topic_partition): each.why for each in self.uncleanable},
+            "uncleanable": {str(entry.log.topic_partition): entry.why for entry in self.uncleanable},
         }
 
 
 def cleanable_of(log: PartitionLog, now_ms: int) -> LogToClean:
-    """What there is to compact in a log."""
+    """Return what can be compacted in a log."""
     bounds = LogBounds(
         log_start_offset=log.log_start_offset,
         log_end_offset=log.log_end_offset,
@@ -283,7 +283,7 @@ def cleanable_of(log: PartitionLog, now_ms: int) -> LogToClean:
 
 
 def plan_pass(log: PartitionLog, cleanable: LogToClean, now_ms: int) -> CleaningPlan:
-    """What a pass over a log that begins now is to do."""
+    """Return the plan of a pass over a log that begins now."""
     sources = []
     for index, segment in enumerate(log.segments.rolled):
         if segment.base_offset < cleanable.first_uncleanable_offset:
@@ -294,7 +294,10 @@ def plan_pass(log: PartitionLog, cleanable: LogToClean, now_ms: int) -> Cleaning
             sources.append(source)
     bound = cleanable.first_uncleanable_offset
     aborted = [
-        each for part in log.segments for each in part.transaction_index.entries if each.first_offset < bound
+        entry
+        for segment in log.segments
+        for entry in segment.transaction_index.entries
+        if entry.first_offset < bound
     ]
     return CleaningPlan(
         log.directory,
@@ -309,7 +312,7 @@ def plan_pass(log: PartitionLog, cleanable: LogToClean, now_ms: int) -> Cleaning
 
 
 def index_bytes_of(segment: Segment) -> int:
-    """Of the larger index, as it is on the disk."""
+    """Return the size of the larger index on disk."""
     paths = [
         offset_file(segment.directory, segment.base_offset, kind)
         for kind in (INDEX_SUFFIX, TIME_INDEX_SUFFIX)

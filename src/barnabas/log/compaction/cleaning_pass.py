@@ -1,5 +1,6 @@
-"""One pass of compaction over a log, step by step: which records are the latest of their keys, then segments without
-the others. Nothing here touches the log: what is written lies beside it until the log takes it over.
+"""One compaction pass over a log, in steps: index the latest record of each key, then write segments without the rest.
+
+Nothing here changes the log: the new segments are separate files until the log replaces its own by them.
 """
 
 import os
@@ -20,12 +21,12 @@ from barnabas.wire.records.batch import BatchHeader, iterate_headers
 from barnabas.wire.records.columns import RecordColumns, read_columns
 from barnabas.wire.records.filtering import empty_batch, filter_batch
 
-#: What a step has read and written, in bytes.
+#: Bytes that a step has read and written.
 StepBytes = int
 
 
 class Source(NamedTuple):
-    """A segment to be compacted, which nobody writes to."""
+    """A segment to compact; it is not written to any more."""
 
     segment: Segment
     base_offset: int
@@ -35,15 +36,15 @@ class Source(NamedTuple):
 
 
 class LastRecord(NamedTuple):
-    """What must not go of an active producer, so that its sequences or its epoch stay known."""
+    """The last record of an active producer, which must be kept so that its sequence and epoch stay known."""
 
-    #: None when it has written nothing but markers in its epoch.
+    #: None if the producer has written only transaction markers in its epoch.
     data_offset: int | None
     producer_epoch: int
 
 
 def last_records(producers: Iterable[ProducerStateEntry]) -> dict[int, LastRecord]:
-    """The last records of all producers, by producer id."""
+    """Return the last records of all producers, by producer id."""
     return {
         entry.producer_id: LastRecord(
             entry.batches[-1].last_offset if entry.batches else None, entry.producer_epoch
@@ -53,33 +54,33 @@ def last_records(producers: Iterable[ProducerStateEntry]) -> dict[int, LastRecor
 
 
 class CleaningPlan(NamedTuple):
-    """What a pass is to do, as the log was when it began."""
+    """What a pass has to do, from the state of the log when it began."""
 
     directory: Path
-    #: All segments from the log's first one on that are compacted, in order.
+    #: All segments to compact, in order, from the first one of the log on.
     sources: Sequence[Source]
     first_dirty_offset: int
-    #: Where the segment behind the last source begins.
+    #: Base offset of the segment after the last source.
     first_uncleanable_offset: int
     config: LogConfig
-    #: By producer id.
+    #: Last records by producer id.
     last_records: Mapping[int, LastRecord]
-    #: What was aborted in the sources.
+    #: Aborted transactions in the sources.
     aborted: Sequence[AbortedTransaction]
     now_ms: int
 
     @property
     def offsets_count(self) -> int:
-        """How many records, and so keys, the dirty part can have at most."""
+        """Upper bound of the number of records, and so of keys, in the dirty part."""
         return self.first_uncleanable_offset - self.first_dirty_offset
 
     def needs(self, header: BatchHeader) -> bool:
-        """Whether a batch must stay even without records."""
+        """Whether a batch must be kept even without records."""
         return must_retain(header, self.first_uncleanable_offset, self.last_records)
 
 
 def must_retain(header: BatchHeader, end_offset: int, last_records: Mapping[int, LastRecord]) -> bool:
-    """Whether a batch is needed without records: for its producer's state, or for where the pass has ended."""
+    """Whether a batch must be kept without records: for its producer's state, or to mark where the pass ended."""
     if header.next_offset == end_offset:
         return True
     last = last_records.get(header.producer_id) if header.has_producer_id else None
@@ -91,7 +92,7 @@ def must_retain(header: BatchHeader, end_offset: int, last_records: Mapping[int,
 
 
 class Cleaner:
-    """A pass that is under way. `index` first, then `clean` for each group; both may run in a thread."""
+    """A pass in progress: run `index`, then `clean` for each group; both may run in a thread."""
 
     def __init__(
         self,
@@ -100,7 +101,7 @@ class Cleaner:
         step_bytes: int,
         transactions: CleanedTransactionMetadata | None = None,
     ) -> None:
-        """`transactions` are as the segments before have left them, where `clean` does not begin with the first."""
+        """`transactions`: the state at the first segment, if `clean` does not begin with the first one of the log."""
         self._plan = plan
         self._map = offset_map
         self._step_bytes = step_bytes
@@ -114,23 +115,23 @@ class Cleaner:
 
     @property
     def end_offset(self) -> int:
-        """Up to here the log is compacted once all groups are: the map may not have had room for all."""
+        """The log is compacted up to this offset after all groups: less than planned if the map became full."""
         return self._map.latest_offset + 1
 
     @property
     def sources(self) -> list[Source]:
-        """What is to be cleaned, as the map turned out."""
+        """The segments to clean, after `index` has determined `end_offset`."""
         return [source for source in self._plan.sources if source.base_offset < self.end_offset]
 
     def index(self) -> Generator[StepBytes, None, None]:
-        """Find the latest offset of each key in the dirty part, as far as the map has room.
+        """Index the latest offset of each key in the dirty part, until the map is full.
 
         :raises OSError: When the disk fails.
         :raises KafkaError: CORRUPT_MESSAGE.
         """
         first_dirty = self._plan.first_dirty_offset
         transactions = CleanedTransactionMetadata(
-            each for each in self._plan.aborted if each.last_offset >= first_dirty
+            transaction for transaction in self._plan.aborted if transaction.last_offset >= first_dirty
         )
         for source in self._plan.sources:
             if source.end_offset <= first_dirty:
@@ -144,7 +145,7 @@ class Cleaner:
             self._map.update_latest_offset(source.end_offset - 1)
 
     def _index_chunk(self, columns: RecordColumns, transactions: CleanedTransactionMetadata) -> bool:
-        """Put the keys into the map; True when it is full."""
+        """Put the keys into the map; return whether it is full."""
         rows: list[int] = []
         for batch, header in enumerate(columns.headers):
             if header.is_control:
@@ -157,11 +158,11 @@ class Cleaner:
         return False
 
     def clean(self, group: Sequence[Source]) -> Generator[StepBytes, None, Segment]:
-        """Write the segments of `group` as one without what is obsolete; it is flushed, its files end in `.cleaned`.
+        """Merge the segments of `group` into one without obsolete records; flushed, with files that end in `.cleaned`.
 
-        Nothing is left of it when the generator is closed or fails.
+        If the generator is closed or fails, the files are removed.
 
-        :raises OSError: When the disk fails, or a source is gone.
+        :raises OSError: When the disk fails, or a source does not exist any more.
         :raises KafkaError: CORRUPT_MESSAGE.
         """
         plan, base_offset = self._plan, group[0].base_offset
@@ -204,35 +205,37 @@ class Cleaner:
     def _filter(
         self, columns: RecordColumns, batch: int, whole: memoryview, obsolete: bytes | bytearray
     ) -> bytes | bytearray | memoryview | None:
-        """What is left of a batch; None when it goes."""
+        """Return what is left of a batch; None if it is removed."""
         header = columns.headers[batch]
         rows = range(columns.first_rows[batch], columns.first_rows[batch + 1])
         now_ms, horizon_ms = self._plan.now_ms, header.delete_horizon_ms
-        is_over = horizon_ms is not None and horizon_ms <= now_ms
+        is_past_horizon = horizon_ms is not None and horizon_ms <= now_ms
         if header.is_control:
-            is_spent = self._transactions.can_discard(header, control_type_of(columns, batch))
-            kept: Sequence[int] = () if is_spent and is_over else rows
-            has_mortal = is_spent
+            can_discard = self._transactions.can_discard(header, control_type_of(columns, batch))
+            kept: Sequence[int] = () if can_discard and is_past_horizon else rows
+            needs_horizon = can_discard
         else:
             is_aborted = self._transactions.is_aborted(header)
-            kept = () if is_aborted else self._latest(columns, rows, obsolete, tombstones_go=is_over)
-            has_mortal = any(columns.value_sizes[row] < 0 for row in kept)
+            kept = (
+                () if is_aborted else self._latest(columns, rows, obsolete, drop_tombstones=is_past_horizon)
+            )
+            needs_horizon = any(columns.value_sizes[row] < 0 for row in kept)
         self.read_records_count += len(rows)
         self.kept_records_count += len(kept)
         if not kept:
             return empty_batch(header) if self._plan.needs(header) else None
-        if has_mortal and horizon_ms is None:
+        if needs_horizon and horizon_ms is None:
             return filter_batch(columns, batch, kept, now_ms + self._plan.config.delete_retention_ms)
         return whole if len(kept) == len(rows) else filter_batch(columns, batch, kept)
 
     def _latest(
-        self, columns: RecordColumns, rows: range, obsolete: bytes | bytearray, *, tombstones_go: bool
+        self, columns: RecordColumns, rows: range, obsolete: bytes | bytearray, *, drop_tombstones: bool
     ) -> Sequence[int]:
-        """The rows of the records that are the latest of their keys, or too young to tell."""
+        """Return the rows of records that are the latest of their key, or that are not in the map yet."""
         kept: Sequence[int] = rows
         if obsolete.find(1, rows.start, rows.stop) >= 0:
             kept = [row for row in rows if not obsolete[row]]
-        if tombstones_go:
+        if drop_tombstones:
             latest_offset, offsets, value_sizes = (
                 self._map.latest_offset,
                 columns.offsets,
@@ -246,7 +249,7 @@ class Cleaner:
 
 
 def finish(cleaned: Segment, last: Path) -> None:
-    """Put the files on the disk; they count as written when the last of the old ones was (retention goes by that)."""
+    """Flush the files and set their modification time to that of the last source, which retention uses."""
     cleaned.close()
     written_ns = last.stat().st_mtime_ns
     os.utime(cleaned.path, ns=(written_ns, written_ns))
@@ -255,7 +258,7 @@ def finish(cleaned: Segment, last: Path) -> None:
 
 
 def discard(cleaned: Segment) -> None:
-    """Remove what will not be taken over."""
+    """Remove the files of a segment that will not be used."""
     cleaned.abandon()
     unlink_files(_files(cleaned))
 

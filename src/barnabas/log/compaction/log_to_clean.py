@@ -1,60 +1,60 @@
-"""What of a log may be compacted, how much it needs it, and which log comes first: pure decisions."""
+"""Decides what to compact in a log, whether compaction is due, and which segments to merge, as pure functions."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Protocol, TypeVar
 
 from barnabas.log.log_config import FOREVER, LogConfig
 
-#: Offsets in the indexes of a segment are relative, in 31 bits.
+#: Offsets in the indexes of a segment are relative to its base offset and have 31 bits.
 _OFFSET_RANGE_MAX = (1 << 31) - 1
 
 
 class RolledSegment(Protocol):
-    """What compaction must know of a segment that is not written to any more."""
+    """The facts about a segment other than the active one that compaction needs."""
 
     base_offset: int
     size_bytes: int
 
     def largest_timestamp_ms(self) -> int:
-        """The largest timestamp, or when the segment was last written."""
+        """Return the largest timestamp, or when the segment was last written if no record has one."""
         ...
 
     def first_timestamp_ms(self) -> int:
-        """The largest timestamp of the first batch; -1 without one."""
+        """Return the largest timestamp of the first batch; -1 if there is none."""
         ...
 
 
 class LogBounds(NamedTuple):
-    """The offsets of a log that bound what may be compacted."""
+    """The offsets of a log that limit what may be compacted."""
 
     log_start_offset: int
     log_end_offset: int
     last_stable_offset: int
     #: Base offset of the active segment.
     active_offset: int
-    #: Everything before was compacted once.
+    #: Everything before this offset has been compacted.
     cleaner_offset: int
 
 
 class LogToClean(NamedTuple):
-    """What there is to compact in a log."""
+    """The parts of a log that compaction will read."""
 
     first_dirty_offset: int
-    #: Base offset of a segment, the active one at most.
+    #: Base offset of a segment, at most of the active one.
     first_uncleanable_offset: int
     clean_bytes: int
     dirty_bytes: int
-    #: For how long `max.compaction.lag.ms` has passed for a record that was never compacted.
+    #: How long ago `max.compaction.lag.ms` has passed for the oldest record that was never compacted.
     overdue_ms: int
 
     @property
     def dirty_ratio(self) -> float:
-        """Which share of what can be compacted was never compacted."""
+        """The fraction of the cleanable bytes that was never compacted."""
         total_bytes = self.clean_bytes + self.dirty_bytes
         return self.dirty_bytes / total_bytes if total_bytes else 0.0
 
     def is_due(self, config: LogConfig) -> bool:
-        """Whether it is worth the work, or must be done."""
+        """Whether the dirty ratio is high enough, or a record is overdue."""
         if self.overdue_ms > 0 and self.dirty_bytes > 0:
             return True
         return self.dirty_ratio > config.min_cleanable_dirty_ratio
@@ -63,9 +63,9 @@ class LogToClean(NamedTuple):
 def decide_cleanable(
     segments: Sequence[RolledSegment], bounds: LogBounds, config: LogConfig, now_ms: int
 ) -> LogToClean:
-    """What of `segments`, all but the active one, may be compacted.
+    """Return what of `segments`, which do not include the active one, may be compacted.
 
-    Not what a transaction or a replica may still take back, nor what is younger than `min.compaction.lag.ms`.
+    This excludes offsets from the last stable offset on, and segments younger than `min.compaction.lag.ms`.
     """
     first_dirty = bounds.cleaner_offset
     if not bounds.log_start_offset <= first_dirty <= bounds.log_end_offset:
@@ -74,56 +74,54 @@ def decide_cleanable(
     limit = min(bounds.last_stable_offset, bounds.active_offset)
     if config.min_compaction_lag_ms > 0:
         youngest_ms = now_ms - config.min_compaction_lag_ms
-        young = (each.base_offset for each in dirty if each.largest_timestamp_ms() > youngest_ms)
+        young = (segment.base_offset for segment in dirty if segment.largest_timestamp_ms() > youngest_ms)
         limit = min(limit, next(young, limit))
     beyond = _from(segments, max(limit, first_dirty), bounds.active_offset)
     uncleanable = beyond[0].base_offset if beyond else bounds.active_offset
     return LogToClean(
         first_dirty,
         uncleanable,
-        clean_bytes=sum(each.size_bytes for each in segments if each.base_offset < first_dirty),
-        dirty_bytes=sum(each.size_bytes for each in dirty if each.base_offset < uncleanable),
+        clean_bytes=sum(segment.size_bytes for segment in segments if segment.base_offset < first_dirty),
+        dirty_bytes=sum(segment.size_bytes for segment in dirty if segment.base_offset < uncleanable),
         overdue_ms=_overdue_ms(dirty, config, now_ms),
     )
 
 
 def _from(segments: Sequence[RolledSegment], offset: int, end_offset: int) -> Sequence[RolledSegment]:
-    """The segment in whose range `offset` lies, and all that follow; none from `end_offset` on."""
+    """Return the segment whose range contains `offset`, and all later ones; none from `end_offset` on."""
     if offset >= end_offset:
         return ()
-    below = sum(each.base_offset <= offset for each in segments)
+    below = sum(segment.base_offset <= offset for segment in segments)
     return segments[max(below - 1, 0) :]
 
 
 def _overdue_ms(dirty: Sequence[RolledSegment], config: LogConfig, now_ms: int) -> int:
     if config.max_compaction_lag_ms == FOREVER:
         return 0
-    firsts = (each.first_timestamp_ms() for each in dirty)
+    firsts = (segment.first_timestamp_ms() for segment in dirty)
     earliest_ms = min((first_ms for first_ms in firsts if first_ms > 0), default=FOREVER)
     return max(now_ms - config.max_compaction_lag_ms - earliest_ms, 0)
 
 
 class CleanableSegment(Protocol):
-    """What of a segment decides with which others it is joined."""
+    """The facts that decide which segments are merged."""
 
     @property
-    def base_offset(self) -> int:
-        """Where it begins."""
-        ...
+    def base_offset(self) -> int: ...
 
     @property
     def end_offset(self) -> int:
-        """Where the next one begins."""
+        """Base offset of the next segment."""
         ...
 
     @property
     def size_bytes(self) -> int:
-        """Of its batches."""
+        """Size of its batches."""
         ...
 
     @property
     def index_bytes(self) -> int:
-        """Of the larger of its indexes."""
+        """Size of the larger of its indexes."""
         ...
 
 
@@ -131,7 +129,7 @@ SizedT = TypeVar("SizedT", bound=CleanableSegment)
 
 
 def group_segments(segments: Iterable[SizedT], config: LogConfig) -> list[list[SizedT]]:
-    """Neighbours that together make one segment of at most `segment.bytes` even if nothing of them goes."""
+    """Group neighbours that fit into one segment of at most `segment.bytes` even if compaction removes nothing."""
     groups: list[list[SizedT]] = []
     for segment in segments:
         if groups and _fits(groups[-1], segment, config):
@@ -142,8 +140,8 @@ def group_segments(segments: Iterable[SizedT], config: LogConfig) -> list[list[S
 
 
 def _fits(group: Sequence[CleanableSegment], segment: CleanableSegment, config: LogConfig) -> bool:
-    size_bytes = sum(each.size_bytes for each in group) + segment.size_bytes
-    index_bytes = sum(each.index_bytes for each in group) + segment.index_bytes
+    size_bytes = sum(member.size_bytes for member in group) + segment.size_bytes
+    index_bytes = sum(member.index_bytes for member in group) + segment.index_bytes
     return (
         size_bytes <= config.segment_bytes
         and index_bytes <= config.segment_index_bytes

@@ -1,4 +1,4 @@
-"""Work beside a log, in threads, in steps, within a bound on its speed; only the end of it is the event loop's."""
+"""Runs work on logs in threads, in steps and at a limited rate; only the final swap runs on the event loop."""
 
 import asyncio
 from collections.abc import Callable, Generator, Sequence
@@ -17,23 +17,23 @@ from barnabas.log.segments.segment import Segment
 
 ResultT = TypeVar("ResultT")
 
-#: More threads than anybody has cores; how many work is `log.cleaner.threads`.
+#: More threads than any machine has cores; `log.cleaner.threads` limits how many are in use.
 _THREADS_COUNT_MAX = 64
 
 
 class Interrupted(Exception):
-    """The log is not as it was, or the broker stops: what was written anew is of no use."""
+    """The log has changed or the broker stops, so the new segments are of no use."""
 
 
 class LogWork(NamedTuple):
-    """A log as it was when the work on it began."""
+    """A log, and its state when the work on it began."""
 
     log: PartitionLog
     truncations_count: int
 
 
 class LogWorker:
-    """What those share who write segments anew. All methods run on the event loop."""
+    """What the log cleaner and segment imports share. All methods run on the event loop."""
 
     def __init__(self, directories: LogManager, clock: Clock, bytes_per_second: Callable[[], float]) -> None:
         self._directories = directories
@@ -42,19 +42,19 @@ class LogWorker:
         self._threads = ThreadPoolExecutor(_THREADS_COUNT_MAX, thread_name_prefix="log-cleaner")
         self.throttle = Throttle()
         self.stopping = asyncio.Event()
-        #: Logs whose segments somebody writes anew.
+        #: Logs whose segments are being rewritten.
         self.busy: set[PartitionLog] = set()
-        #: Logs that a process beside the broker works on.
+        #: Logs with a pending import from a process outside the broker.
         self.claimed: frozenset[PartitionLog] = frozenset()
 
     def close(self) -> None:
-        """Wait for the threads; to be called once nobody drives steps any more."""
+        """Wait for the threads; call it when no work is driven any more."""
         self._threads.shutdown()
 
     async def drive(self, work: LogWork, steps: Generator[int, None, ResultT]) -> ResultT:
-        """Take the steps one by one, each in a thread, as fast as is allowed; gives back what the last returns.
+        """Run the steps one by one, each in a thread, within the rate limit; returns the generator's return value.
 
-        :raises Interrupted: When the log is not as it was.
+        :raises Interrupted: When the log has changed.
         """
         try:
             while True:
@@ -78,7 +78,7 @@ class LogWorker:
                 await asyncio.wait_for(self.stopping.wait(), wait_ms / 1000)
 
     def should_continue(self, work: LogWork) -> bool:
-        """Whether the log is still in use, whole, and not being copied to another directory."""
+        """Whether the log is still in use, not truncated since, and not being moved to another directory."""
         log, name = work.log, work.log.topic_partition
         return (
             not self.stopping.is_set()
@@ -89,17 +89,17 @@ class LogWorker:
         )
 
     def swap(self, work: LogWork, old: Sequence[Segment], cleaned: Segment) -> list[Path]:
-        """Put a segment in the place of others, all of which are still there; gives back files to remove later.
+        """Replace segments, all of which must still exist, by another one; returns the files to remove later.
 
-        :raises Interrupted: When they are not; nothing is left of `cleaned` then.
+        :raises Interrupted: When some do not exist any more; `cleaned` is removed then.
         """
-        if not self.should_continue(work) or not work.log.segments.hold(old):
+        if not self.should_continue(work) or not work.log.segments.contains_run(old):
             discard(cleaned)
             raise Interrupted
         return work.log.replace_segments(old, cleaned)
 
     def in_thread(self, work: Callable[..., ResultT], *arguments: object) -> "asyncio.Future[ResultT]":
-        """What `work` returns."""
+        """Run `work` in a thread and return its result."""
         return asyncio.get_running_loop().run_in_executor(self._threads, work, *arguments)
 
 
@@ -109,7 +109,7 @@ class _Done(Generic[ResultT]):
 
 
 def _advance(steps: Generator[int, None, ResultT]) -> int | _Done[ResultT]:
-    """The bytes that the next step has used, or what the last one returns."""
+    """Return the bytes that the next step has used, or the generator's return value."""
     try:
         return next(steps)
     except StopIteration as end:

@@ -1,7 +1,7 @@
-"""Which offset is the latest of each key: what compaction goes by.
+"""Maps each key to its latest offset, for compaction.
 
-With numpy it is a table of Kafka's size, 24 bytes a key; without it a dictionary, which takes several times as much
-memory, and counts it.
+With numpy the map is a table with 24 bytes per key, as in Kafka; without it a dictionary, which needs several times as
+much memory and accounts for it.
 """
 
 from abc import ABC, abstractmethod
@@ -13,52 +13,52 @@ from typing import ClassVar
 
 from barnabas.wire.records.columns import RecordColumns
 
-#: What a key costs in a dictionary: its bytes or digest, its offset, its share of a table that may be half empty;
-#: measured.
+#: Memory per key in a dictionary, as measured: its bytes or digest, its offset, and its share of a half empty table.
 ENTRY_BYTES = 200
 
-#: Fewer keys are worth neither numpy's calls nor its import: they fit into 2 MB as they are.
+#: With fewer keys the calls and the import of numpy do not pay off: a dictionary of them fits into 2 MB.
 MANY_KEYS_COUNT = 10_000
 
-#: Keys from this length on are known by a digest of so many bytes, so that no key can be taken for another.
+#: Keys of at least this length are replaced by a digest of this length, which is safe against collisions.
 SHORT_KEY_BYTES = 32
 
 NO_OFFSET = -1
 
 
 class OffsetMap(ABC):
-    """Takes so many keys, in the order of their offsets."""
+    """Holds a limited number of keys, which are added in the order of their offsets."""
 
-    entry_bytes: ClassVar[int]  #: what a key is counted for
+    entry_bytes: ClassVar[int]  #: memory that is accounted for one key
 
     def __init__(self, keys_count_max: int) -> None:
         assert keys_count_max > 0, keys_count_max
         self.keys_count_max = keys_count_max
-        #: Up to here every record is accounted for.
+        #: All records up to this offset are accounted for.
         self.latest_offset = NO_OFFSET
 
     @abstractmethod
     def __len__(self) -> int:
-        """Keys."""
+        """Return the number of keys."""
 
     @abstractmethod
     def put_rows(self, columns: RecordColumns, rows: Sequence[int], first_offset: int) -> bool:
-        """Note the keys of these rows, those without one and those before `first_offset` left out.
+        """Add the keys of these rows, except rows without a key and those before `first_offset`.
 
-        Offsets are larger than all before. False when there was no room: up to `latest_offset` all are noted then.
+        Offsets must be larger than all before. Returns False if the map is full; then all rows up to `latest_offset`
+        are added.
         """
 
     @abstractmethod
     def obsolete_rows(self, columns: RecordColumns) -> bytes | bytearray:
-        """1 for each row that is not the latest of its key, or has none; 0 for others and for what is not noted yet."""
+        """Return 1 for each row that has no key or is not the latest of its key; 0 for others and those not added."""
 
     def update_latest_offset(self, offset: int) -> None:
-        """Note that nothing else up to `offset` has a key."""
+        """Record that there are no other keys up to `offset`."""
         self.latest_offset = max(self.latest_offset, offset)
 
 
 def offset_map_of_size(size_bytes: int, load_factor: float, keys_count: int) -> OffsetMap:
-    """One that takes `keys_count` keys, fewer if they do not fit into `size_bytes` of memory up to `load_factor`."""
+    """Return a map for `keys_count` keys, or for fewer if they do not fit into `size_bytes` at `load_factor`."""
     if keys_count >= MANY_KEYS_COUNT and _has_numpy():
         from barnabas.log.compaction.offset_map_numpy import NumpyOffsetMap
 
@@ -72,7 +72,7 @@ def _has_numpy() -> bool:
 
 
 class PlainOffsetMap(OffsetMap):
-    """A dictionary."""
+    """An offset map in a dictionary."""
 
     entry_bytes = ENTRY_BYTES
 
@@ -84,7 +84,7 @@ class PlainOffsetMap(OffsetMap):
         return len(self._offsets)
 
     def put_rows(self, columns: RecordColumns, rows: Sequence[int], first_offset: int) -> bool:
-        """Note the keys of these rows."""
+        """See `OffsetMap.put_rows`."""
         known, offsets, keys_count_max = self._offsets, columns.offsets, self.keys_count_max
         for row in rows:
             key, offset = columns.key(row), offsets[row]
@@ -96,7 +96,6 @@ class PlainOffsetMap(OffsetMap):
         return True
 
     def obsolete_rows(self, columns: RecordColumns) -> bytearray:
-        """1 for each row that is not the latest of its key, or has none."""
         latest, latest_offset = self._offsets.get, self.latest_offset
         obsolete = bytearray(len(columns.offsets))
         for row, offset in enumerate(columns.offsets):
@@ -108,7 +107,7 @@ class PlainOffsetMap(OffsetMap):
 
 
 def short_key(key: bytes) -> bytes:
-    """What a key is known by: itself, or from a certain length on a digest that nobody can make another key for."""
+    """Return a key, or its digest if it is long."""
     if len(key) < SHORT_KEY_BYTES:
         return key
     return blake2b(key, digest_size=SHORT_KEY_BYTES).digest()

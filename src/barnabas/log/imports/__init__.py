@@ -1,1 +1,1 @@
-"""Segment files that were built outside the broker and become part of a log."""
+"""Imports segment files that were built outside the broker into logs."""

@@ -1,6 +1,6 @@
-"""Adopts what processes beside the broker hand over to its logs: in threads, in steps, each swap on the event loop.
+"""Imports segments that processes outside the broker have compacted: in threads, in steps; swaps on the event loop.
 
-Whatever does not fit is refused and removed: the log stays as it is.
+Segments that do not match the log are rejected and removed; the log stays unchanged.
 """
 
 import asyncio
@@ -19,10 +19,10 @@ from barnabas.log.imports.manifest import (
     ImportedSegment,
     ImportManifest,
     ImportResult,
-    conclude,
     digest_of,
     read_manifest,
     remove_abandoned,
+    write_result,
 )
 from barnabas.log.imports.validation import Adoptable, Adoption, ImportRejectedError
 from barnabas.log.log_manager import LogManager
@@ -30,21 +30,21 @@ from barnabas.log.partition_log import PartitionLog
 from barnabas.log.segments.segment import Segment
 from barnabas.telemetry.logs import get_logger
 
-#: The directories are looked at in a thread, which has more to do even if `log.cleaner.backoff.ms` is 0.
+#: Shortest pause between checks, even if `log.cleaner.backoff.ms` is 0: a thread checks the directories.
 _REST_MS_MIN = 10
 
 _log = get_logger("barnabas.log.imports.importer")
 
 
-class _Found(NamedTuple):
-    """Logs that have a replacement."""
+class _PendingImports(NamedTuple):
+    """Logs with a segment import."""
 
     published: list[PartitionLog]
     claimed: list[PartitionLog]
 
 
 class Replacements:
-    """All methods run on the event loop."""
+    """Imports compacted segments into logs. All methods run on the event loop."""
 
     def __init__(
         self,
@@ -57,21 +57,21 @@ class Replacements:
         self._clock = clock
         self._settings = settings
         self._worker = worker
-        #: Told of the files of replaced segments, which readers may still have open.
+        #: Called with the files of replaced segments, which readers may still have open.
         self.on_replaced: Callable[[PartitionLog, list[Path]], None] = lambda log, files: None
         self._running: asyncio.Task[None] | None = None
-        #: Logs whose replacements are done with and stay; they are left alone until the next start.
+        #: Logs whose completed import could not be removed; they are skipped until the next start.
         self._irremovable: set[PartitionLog] = set()
         self.adopted_count = 0
         self.refused_count = 0
         self.adopted_bytes = 0
 
     def start(self) -> None:
-        """Adopt what is handed over from now on."""
+        """Start importing."""
         self._running = asyncio.get_running_loop().create_task(self._run(), name="replacements")
 
     async def stop(self) -> None:
-        """Stop after the step that is under way; what waits is adopted by the next start."""
+        """Stop after the current step; pending imports are processed after the next start."""
         self._worker.stopping.set()
         if self._running is not None:
             await self._running
@@ -79,79 +79,79 @@ class Replacements:
     async def _run(self) -> None:
         while not self._worker.stopping.is_set():
             try:
-                await self.adopt_all()
-            except Exception:  # whatever it is: the next replacement may be better
-                _log.exception("replacements could not be looked at")
+                await self.import_all()
+            except Exception:  # the next check may succeed
+                _log.exception("cannot check for segments to import")
             rest_ms = max(self._settings().backoff_ms, _REST_MS_MIN)
             try:
                 await asyncio.wait_for(self._worker.stopping.wait(), rest_ms / 1000)
             except TimeoutError:
                 continue
 
-    async def adopt_all(self) -> None:
-        """Look at all logs once, and adopt what is there for those that nobody works on."""
+    async def import_all(self) -> None:
+        """Check all logs once, and import pending segments into those that are not in use by another worker."""
         logs = [log for log in self._directories.logs.values() if log not in self._irremovable]
-        found = await self._worker.in_thread(_look, logs)
-        claimed = set(found.claimed + found.published)
+        pending = await self._worker.in_thread(_find_pending, logs)
+        claimed = set(pending.claimed + pending.published)
         self._worker.claimed = frozenset(claimed)
-        for log in found.published:
+        for log in pending.published:
             if log in self._worker.busy or not self._worker.should_continue(
                 LogWork(log, log.truncations_count)
             ):
                 continue
             self._worker.busy.add(log)
             try:
-                await self._adopt_if_possible(log)
+                await self._import_if_possible(log)
             finally:
                 self._worker.busy.discard(log)
             claimed.discard(log)
         self._worker.claimed = frozenset(claimed)
 
-    async def _adopt_if_possible(self, log: PartitionLog) -> None:
+    async def _import_if_possible(self, log: PartitionLog) -> None:
         path, work = log.directory / REPLACEMENT_DIRECTORY, LogWork(log, log.truncations_count)
         try:
             manifest = await self._worker.in_thread(read_manifest, path)
-            await self._adopt(work, path, manifest)
+            await self._import(work, path, manifest)
         except Interrupted:
             if self._worker.should_continue(work._replace(truncations_count=log.truncations_count)):
-                await self._refuse(log, path, "the log has changed meanwhile")
+                await self._reject(log, path, "the log has changed since the segments were read")
             return
-        except Exception as error:  # whatever it is, it would come again
-            await self._refuse(log, path, str(error) or repr(error))
+        except Exception as error:  # the same import would fail again
+            await self._reject(log, path, str(error) or repr(error))
             return
         self.adopted_count += 1
         _log.info(
-            "adopted segments that were handed over",
+            "imported segments",
             partition=str(log.topic_partition),
             parts=len(manifest.parts),
             end_offset=manifest.parts[-1].end_offset,
         )
-        await self._conclude(log, path, ImportResult(adopted=True))
+        await self._finish(log, path, ImportResult(adopted=True))
 
-    async def _conclude(self, log: PartitionLog, path: Path, outcome: ImportResult) -> None:
+    async def _finish(self, log: PartitionLog, path: Path, result: ImportResult) -> None:
         try:
-            await self._worker.in_thread(conclude, path, outcome)
+            await self._worker.in_thread(write_result, path, result)
         except OSError as error:
             self._irremovable.add(log)
-            _log.error("a replacement cannot be removed", path=str(path), why=str(error))
+            _log.error("cannot remove the files of a segment import", path=str(path), why=str(error))
 
-    async def _refuse(self, log: PartitionLog, path: Path, why: str) -> None:
+    async def _reject(self, log: PartitionLog, path: Path, why: str) -> None:
         self.refused_count += 1
-        _log.warning("refused segments that were handed over", partition=str(log.topic_partition), why=why)
-        await self._conclude(log, path, ImportResult(adopted=False, why=why))
+        _log.warning("segment import rejected", partition=str(log.topic_partition), why=why)
+        await self._finish(log, path, ImportResult(adopted=False, why=why))
 
-    async def _adopt(self, work: LogWork, path: Path, manifest: ImportManifest) -> None:
+    async def _import(self, work: LogWork, path: Path, manifest: ImportManifest) -> None:
         log = work.log
         if manifest.topic_id != log.topic_id:
-            raise ImportRejectedError("they are for a topic with another id")
+            raise ImportRejectedError("the segments are for a topic with another id")
         end_offset = manifest.parts[-1].end_offset
         for part in manifest.parts:
             self._check_cleanable(log, manifest.first_dirty_offset, end_offset)
             if part.end_offset <= log.first_segment_offset or await self._has(work, part):
-                continue  # retention was quicker, or a crash came after the swap
+                continue  # deleted by retention, or swapped before a crash
             old = _segments_of(log, part)
-            adoption = Adoption(self._adoptable(log, path, part, old, end_offset))
-            cleaned = await self._worker.drive(work, adoption.steps())
+            segment_import = Adoption(self._importable_segment(log, path, part, old, end_offset))
+            cleaned = await self._worker.drive(work, segment_import.steps())
             files = self._worker.swap(work, old, cleaned)
             await self._worker.in_thread(sync_path, log.directory)
             self.on_replaced(log, files)
@@ -162,13 +162,13 @@ class Replacements:
         await self._worker.in_thread(self._directories.checkpoint, home)
 
     def _check_cleanable(self, log: PartitionLog, first_dirty_offset: int, end_offset: int) -> None:
-        """:raises ImportRejectedError: When something was compacted that may not be, or left out that must be."""
+        """:raises ImportRejectedError: When the segments compact too much or too little of the log."""
         if not log.config.is_compacted:
             raise ImportRejectedError("the topic is not compacted")
         cleanable = cleanable_of(log, self._clock.wall_ms())
         if end_offset > cleanable.first_uncleanable_offset:
             raise ImportRejectedError(
-                f"the log may be compacted up to offset {cleanable.first_uncleanable_offset}, not {end_offset}"
+                f"the log may only be compacted up to offset {cleanable.first_uncleanable_offset}, not {end_offset}"
             )
         if first_dirty_offset > cleanable.first_dirty_offset:
             raise ImportRejectedError(
@@ -176,19 +176,19 @@ class Replacements:
             )
 
     async def _has(self, work: LogWork, part: ImportedSegment) -> bool:
-        """Whether the log has the part already."""
+        """Whether the log contains the segment already."""
         log = work.log
-        found = next((each for each in log.segments.rolled if each.base_offset == part.base_offset), None)
-        if found is None or found.size_bytes != part.size_bytes:
+        segment = next((own for own in log.segments.rolled if own.base_offset == part.base_offset), None)
+        if segment is None or segment.size_bytes != part.size_bytes:
             return False
-        digest = await self._worker.in_thread(digest_of, found.path, part.size_bytes)
-        return digest == part.digest and _end_of(log, found) == part.end_offset
+        digest = await self._worker.in_thread(digest_of, segment.path, part.size_bytes)
+        return digest == part.digest and _end_of(log, segment) == part.end_offset
 
-    def _adoptable(
+    def _importable_segment(
         self, log: PartitionLog, path: Path, part: ImportedSegment, old: Sequence[Segment], end_offset: int
     ) -> Adoptable:
         settings = self._settings()
-        aborted = [each for segment in log.segments for each in segment.transaction_index.entries]
+        aborted = [entry for segment in log.segments for entry in segment.transaction_index.entries]
         return Adoptable(
             part,
             path,
@@ -202,10 +202,10 @@ class Replacements:
             settings.step_bytes,
         )
 
-    # Telling
+    # Statistics
 
     def statistics(self) -> dict[str, object]:
-        """What was done, and what is under way, for people."""
+        """Return counts of imports, and the partitions with pending ones."""
         return {
             "adopted_count": self.adopted_count,
             "adopted_bytes": self.adopted_bytes,
@@ -214,39 +214,43 @@ class Replacements:
         }
 
 
-def _look(logs: Sequence[PartitionLog]) -> _Found:
-    """The logs that somebody hands something over to, or is about to; what the dead have left is removed. Blocks."""
-    found = _Found([], [])
+def _find_pending(logs: Sequence[PartitionLog]) -> _PendingImports:
+    """Return the logs with a published import or one in preparation; removes abandoned ones. Blocks."""
+    pending = _PendingImports([], [])
     for log in logs:
         path = log.directory / REPLACEMENT_DIRECTORY
         if not path.exists():
             continue
         if (path / MANIFEST_FILE).exists():
-            found.published.append(log)
+            pending.published.append(log)
         elif not remove_abandoned(log.directory):
-            found.claimed.append(log)
-    return found
+            pending.claimed.append(log)
+    return pending
 
 
 def _segments_of(log: PartitionLog, part: ImportedSegment) -> list[Segment]:
-    """The segments that a part takes the place of.
+    """Return the segments that an imported segment replaces.
 
-    :raises ImportRejectedError: When they are not what they were.
+    :raises ImportRejectedError: When they have changed.
     """
-    wanted = [(each.base_offset, each.size_bytes) for each in part.replaced]
-    found = [each for each in log.segments.rolled if part.base_offset <= each.base_offset < part.end_offset]
-    if [(each.base_offset, each.size_bytes) for each in found] != wanted:
+    expected = [(replaced.base_offset, replaced.size_bytes) for replaced in part.replaced]
+    segments = [
+        segment
+        for segment in log.segments.rolled
+        if part.base_offset <= segment.base_offset < part.end_offset
+    ]
+    if [(segment.base_offset, segment.size_bytes) for segment in segments] != expected:
         raise ImportRejectedError(
-            f"the segments from offset {part.base_offset} on are not those that were read"
+            f"the segments from offset {part.base_offset} on have changed since they were read"
         )
-    if _end_of(log, found[-1]) != part.end_offset:
+    if _end_of(log, segments[-1]) != part.end_offset:
         raise ImportRejectedError(
-            f"the segment at offset {found[-1].base_offset} does not end at {part.end_offset}"
+            f"the segment at offset {segments[-1].base_offset} does not end at {part.end_offset}"
         )
-    return found
+    return segments
 
 
 def _end_of(log: PartitionLog, segment: Segment) -> int:
-    """Where the segment behind begins."""
-    later = (each.base_offset for each in log.segments if each.base_offset > segment.base_offset)
+    """Return the base offset of the next segment."""
+    later = (other.base_offset for other in log.segments if other.base_offset > segment.base_offset)
     return next(later, log.log_end_offset)

@@ -1,9 +1,9 @@
-"""Segments that a process beside the broker has compacted, and how it hands them over.
+"""How a process outside the broker passes compacted segments to it: a directory, a lock and a manifest.
 
-In the log's directory lies `replacement/`: first the files of the segments, whose names are free, and as the last of
-all, by a rename, `manifest.json`. Before that the broker looks at nothing. Who prepares them holds a lock (`flock`) on
-the log's directory: what lies there without a manifest while the lock is free was left by somebody who died, and is
-removed. What became of it the broker writes to `outcome.json`, in the place of the manifest and all files.
+The subdirectory `replacement/` of the log's directory first gets the segment files, with any names, and last, by a
+rename, `manifest.json`. The broker ignores it before. The preparing process holds a lock (`flock`) on the log's
+directory: if there is no manifest and the lock is free, the process has died, and the broker removes the files. When
+the broker is done it writes the result to `outcome.json`, and removes the manifest and all other files.
 """
 
 import errno
@@ -43,50 +43,50 @@ _LENGTH_BYTES_MIN = BATCH_HEADER_BYTES - BATCH_OVERHEAD_BYTES
 
 
 class Replaced(NamedTuple):
-    """A segment of the log as it was read: only in its place may something else be put."""
+    """A segment of the log as the process read it; the import is only valid while it is unchanged."""
 
     base_offset: int
     size_bytes: int
-    #: Of all its headers, which have the CRCs of what follows them.
+    #: Digest of all its headers, which contain the CRCs of the batches.
     digest: str
 
 
 class ImportedSegment(NamedTuple):
-    """A segment that is handed over."""
+    """A segment to import."""
 
     file: str
-    #: Where the log has it; the first of `replaced` begins there.
+    #: Its base offset in the log, which is that of the first segment in `replaced`.
     base_offset: int
-    #: Where the next segment begins.
+    #: Base offset of the next segment.
     end_offset: int
     size_bytes: int
-    #: Of its own headers.
+    #: Digest of its own headers.
     digest: str
-    #: Neighbours, which it takes the place of.
+    #: The neighbouring segments that it replaces.
     replaced: tuple[Replaced, ...]
-    #: What its transaction index is to have.
+    #: The entries of its transaction index.
     aborted: tuple[AbortedTransaction, ...] = ()
 
 
 class ImportManifest(NamedTuple):
-    """All that is handed over to one log, in the order of offsets."""
+    """The segments to import into one log, ordered by offset."""
 
     topic_id: bytes
     parts: tuple[ImportedSegment, ...]
-    #: From here on it was looked for the latest of each key.
+    #: From this offset on the process looked for the latest record of each key.
     first_dirty_offset: int = 0
 
 
 class ImportResult(NamedTuple):
-    """What became of a replacement."""
+    """The result of an import."""
 
     adopted: bool
-    #: Why not, for people.
+    #: Reason for a rejection.
     why: str = ""
 
 
 def headers_of(fd: int, size_bytes: int) -> Iterator[list[BatchHeader]]:
-    """The headers of a file of batches, some at a time; what lies between is passed over unread where it is much.
+    """Yield the headers of a file of batches, in blocks; large batch bodies are skipped without reading them.
 
     :raises KafkaError: CORRUPT_MESSAGE where there is no batch.
     """
@@ -108,20 +108,20 @@ def headers_of(fd: int, size_bytes: int) -> Iterator[list[BatchHeader]]:
 
 
 def _damaged(position: int) -> KafkaError:
-    return KafkaError(ErrorCode.CORRUPT_MESSAGE, f"there is no whole batch at byte {position}")
+    return KafkaError(ErrorCode.CORRUPT_MESSAGE, f"no whole batch at byte {position}")
 
 
 class HeaderDigest:
-    """Told of all headers of a segment, in order; two segments that have the same hold the same.
+    """Digest of all headers of a segment, in order; segments with equal digests have equal content.
 
-    Leader epochs, which a leader gives, do not count.
+    Leader epochs are left out, because the leader assigns them on append.
     """
 
     def __init__(self) -> None:
         self._hash = blake2b(digest_size=_DIGEST_BYTES)
 
     def update(self, headers: Iterable[BatchHeader]) -> None:
-        """Take these in."""
+        """Add these headers to the digest."""
         pack = BATCH_HEADER.pack
         self._hash.update(
             b"".join([pack(header[0], header[1], NO_LEADER_EPOCH, *header[3:]) for header in headers])
@@ -129,12 +129,12 @@ class HeaderDigest:
 
     @property
     def text(self) -> str:
-        """As a manifest has it."""
+        """The digest as text for a manifest."""
         return self._hash.hexdigest()
 
 
 def digest_of(path: Path, size_bytes: int) -> str:
-    """The digest of a file's headers. Blocks.
+    """Return the digest of a file's headers. Blocks.
 
     :raises KafkaError: CORRUPT_MESSAGE where there is no batch.
     """
@@ -152,39 +152,39 @@ def digest_of(path: Path, size_bytes: int) -> str:
 
 
 class Claim:
-    """The right to prepare a replacement for the log in `directory`; of one process at a time, and gone with it."""
+    """The right to prepare an import for the log in `directory`: a lock that ends with its process."""
 
     def __init__(self, directory: Path) -> None:
-        """Take the right, and remove what somebody has left who had it.
+        """Acquire the lock, and remove what a former holder has left.
 
-        :raises FileNotFoundError: When there is no such log.
-        :raises FileExistsError: When somebody else has the right, or a replacement waits for the broker.
+        :raises FileNotFoundError: When the log does not exist.
+        :raises FileExistsError: When another process holds the lock, or an import is waiting for the broker.
         """
         self.directory = directory
         self.path = directory / REPLACEMENT_DIRECTORY
         self._fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             if not _lock(self._fd):
-                message = "segments are being prepared for this log already"
+                message = "another process is preparing an import for this log"
                 raise FileExistsError(errno.EEXIST, message, str(self.path))
             if (self.path / MANIFEST_FILE).exists():
-                message = "segments wait for the broker to adopt them"
+                message = "an import is waiting for the broker"
                 raise FileExistsError(errno.EEXIST, message, str(self.path))
             shutil.rmtree(self.path, ignore_errors=True)
             self.path.mkdir()
-            self._give_to_owner()
+            self._chown_to_log_owner()
         except BaseException:
             os.close(self._fd)
             raise
 
-    def _give_to_owner(self) -> None:
-        """Let the broker remove what root has written for it."""
+    def _chown_to_log_owner(self) -> None:
+        """Let the broker remove files that root has written for it."""
         owner = self.directory.stat()
         if os.geteuid() == 0 and owner.st_uid != 0:
             os.chown(self.path, owner.st_uid, owner.st_gid)
 
     def publish(self, manifest: ImportManifest) -> None:
-        """Hand over: everything goes to the disk, the manifest last; other files are removed. Blocks."""
+        """Publish the import: remove all other files, flush everything, then write the manifest. Blocks."""
         _remove(self.path, {part.file for part in manifest.parts})
         for part in manifest.parts:
             sync_path(self.path / part.file)
@@ -193,17 +193,17 @@ class Claim:
         write_atomically(self.path / MANIFEST_FILE, _to_json(manifest))
 
     def outcome(self) -> ImportResult | None:
-        """What the broker has done with it; None while it waits, or is at it."""
+        """Return what the broker did with the import; None while it waits or is being processed."""
         if (self.path / MANIFEST_FILE).exists():
             return None
         try:
-            found = json.loads((self.path / OUTCOME_FILE).read_text())
+            fields = json.loads((self.path / OUTCOME_FILE).read_text())
         except FileNotFoundError:
-            return ImportResult(adopted=False, why="the log is gone, or has been moved to another directory")
-        return ImportResult(bool(found["adopted"]), str(found["why"]))
+            return ImportResult(adopted=False, why="the log was deleted, or moved to another directory")
+        return ImportResult(bool(fields["adopted"]), str(fields["why"]))
 
     def release(self) -> None:
-        """Give the right back; what waits for the broker stays, all else goes."""
+        """Release the lock; a published import stays, all other files are removed."""
         if not (self.path / MANIFEST_FILE).exists():
             shutil.rmtree(self.path, ignore_errors=True)
         os.close(self._fd)
@@ -217,11 +217,11 @@ def _lock(fd: int) -> bool:
     return True
 
 
-# Adopting
+# Importing
 
 
 def remove_abandoned(directory: Path) -> bool:
-    """Remove a replacement without manifest whose preparer is gone; whether there is none now. Blocks."""
+    """Remove an import without a manifest whose process has ended; return whether it was removed. Blocks."""
     try:
         fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -236,40 +236,40 @@ def remove_abandoned(directory: Path) -> bool:
         os.close(fd)
 
 
-def conclude(path: Path, outcome: ImportResult) -> None:
-    """Leave nothing of a replacement but what became of it; the manifest goes last, as it keeps others out. Blocks."""
+def write_result(path: Path, result: ImportResult) -> None:
+    """Write the result and remove all other files; the manifest last, because it keeps other processes out. Blocks."""
     with suppress(FileNotFoundError):  # the log has been deleted meanwhile
         _remove(path, {MANIFEST_FILE})
-        write_atomically(path / OUTCOME_FILE, json.dumps(outcome._asdict()).encode(), sync=False)
+        write_atomically(path / OUTCOME_FILE, json.dumps(result._asdict()).encode(), sync=False)
         (path / MANIFEST_FILE).unlink(missing_ok=True)
 
 
 def _remove(path: Path, kept: Collection[str]) -> None:
-    """Leave nothing in a directory but what is to be kept."""
-    for each in path.iterdir():
-        if each.name in kept:
+    """Remove all files in a directory except those named in `kept`."""
+    for entry in path.iterdir():
+        if entry.name in kept:
             continue
-        if each.is_dir():
-            shutil.rmtree(each, ignore_errors=True)  # of somebody who is still at it, perhaps
+        if entry.is_dir():
+            shutil.rmtree(entry, ignore_errors=True)  # another process may still be writing to it
         else:
-            each.unlink()
+            entry.unlink()
 
 
 def read_manifest(path: Path) -> ImportManifest:
-    """What is handed over in the directory `path`. Blocks.
+    """Read the manifest of the import in the directory `path`. Blocks.
 
-    :raises FileNotFoundError: When it is not whole yet, or gone.
-    :raises MalformedFile: When it is not what it should be.
+    :raises FileNotFoundError: When it is not published yet, or was removed.
+    :raises MalformedFile: When it is not valid.
     """
     file = path / MANIFEST_FILE
     try:
-        found = json.loads(file.read_bytes())
-        if found["version"] != _VERSION:
-            raise MalformedFile(f"{file}: version {found['version']}: {_VERSION} is known")
+        fields = json.loads(file.read_bytes())
+        if fields["version"] != _VERSION:
+            raise MalformedFile(f"{file}: unsupported version {fields['version']}; it must be {_VERSION}")
         manifest = ImportManifest(
-            uuid_from_text(found["topic_id"]),
-            tuple(map(_part, found["parts"])),
-            int(found["first_dirty_offset"]),
+            uuid_from_text(fields["topic_id"]),
+            tuple(map(_part, fields["parts"])),
+            int(fields["first_dirty_offset"]),
         )
     except (ValueError, KeyError, TypeError) as error:
         raise MalformedFile(f"{file}: {error!r}") from error
@@ -277,53 +277,55 @@ def read_manifest(path: Path) -> ImportManifest:
     return manifest
 
 
-def _part(found: Mapping[str, Any]) -> ImportedSegment:
+def _part(fields: Mapping[str, Any]) -> ImportedSegment:
     replaced = tuple(
-        Replaced(int(each["base_offset"]), int(each["size_bytes"]), str(each["digest"]))
-        for each in found["replaced"]
+        Replaced(int(replaced["base_offset"]), int(replaced["size_bytes"]), str(replaced["digest"]))
+        for replaced in fields["replaced"]
     )
-    aborted = tuple(AbortedTransaction(*map(int, each)) for each in found["aborted"])
+    aborted = tuple(AbortedTransaction(*map(int, entry)) for entry in fields["aborted"])
     return ImportedSegment(
-        str(found["file"]),
-        int(found["base_offset"]),
-        int(found["end_offset"]),
-        int(found["size_bytes"]),
-        str(found["digest"]),
+        str(fields["file"]),
+        int(fields["base_offset"]),
+        int(fields["end_offset"]),
+        int(fields["size_bytes"]),
+        str(fields["digest"]),
         replaced,
         aborted,
     )
 
 
 def _check(file: Path, manifest: ImportManifest) -> None:
-    """Parts follow each other, each replaces something, and files lie where they should."""
+    """Check that segments are in order, that each replaces another one, and that file names are plain names."""
     end = 0
     for part in manifest.parts:
         if part.file != Path(part.file).name or part.file in (MANIFEST_FILE, OUTCOME_FILE, "", ".", ".."):
-            raise MalformedFile(f"{file}: '{part.file}' is no name of a file beside it")
+            raise MalformedFile(f"{file}: '{part.file}' must be the name of a file in the same directory")
         if not end <= part.base_offset < part.end_offset or part.size_bytes < 0:
-            raise MalformedFile(f"{file}: the part at offset {part.base_offset} has its place before {end}")
+            raise MalformedFile(
+                f"{file}: the segment at offset {part.base_offset} is not in order: the one before ends at {end}"
+            )
         if not part.replaced or part.replaced[0].base_offset != part.base_offset:
             raise MalformedFile(
-                f"{file}: the part at offset {part.base_offset} begins where nothing does that it replaces"
+                f"{file}: the segment at offset {part.base_offset} must replace one with the same base offset"
             )
         end = part.end_offset
     if not manifest.parts:
-        raise MalformedFile(f"{file}: nothing is handed over")
+        raise MalformedFile(f"{file}: the import has no segments")
 
 
 def _to_json(manifest: ImportManifest) -> bytes:
     parts = [
         {
             **part._asdict(),
-            "replaced": [each._asdict() for each in part.replaced],
-            "aborted": [list(each) for each in part.aborted],
+            "replaced": [replaced._asdict() for replaced in part.replaced],
+            "aborted": [list(aborted) for aborted in part.aborted],
         }
         for part in manifest.parts
     ]
-    found = {
+    fields = {
         "version": _VERSION,
         "topic_id": uuid_to_text(manifest.topic_id),
         "first_dirty_offset": manifest.first_dirty_offset,
         "parts": parts,
     }
-    return json.dumps(found).encode()
+    return json.dumps(fields).encode()

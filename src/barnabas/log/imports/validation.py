@@ -1,7 +1,7 @@
-"""A part of a replacement, put beside the log as a segment of its own once it is known to belong there.
+"""Validates one segment to import, and copies it next to the log.
 
-Every batch is checked: its CRC, and that it stands in the log already, with no more records than there, the same
-offsets, epochs, producer and sequence. Which records of a batch were left out is its sender's to answer for.
+Every batch is checked: its CRC, and that the log contains it with at least as many records, the same offsets, epochs,
+producer and sequence. The process that built the segment is responsible for which records of a batch it left out.
 """
 
 import os
@@ -21,72 +21,78 @@ from barnabas.log.segments.transaction_index import AbortedTransaction
 from barnabas.wire.records.batch import DELETE_HORIZON_BIT, BatchHeader, iterate_headers
 from barnabas.wire.records.filtering import EMPTY_ATTRIBUTES
 
-#: Headers that a step passes over behind the last batch that is handed over.
-_SKIPPED_AT_ONCE_COUNT = 10_000
+#: Headers to skip per step after the last batch of the imported segment.
+_SKIPPED_PER_STEP_COUNT = 10_000
 
 
 class ImportRejectedError(Exception):
-    """What is handed over does not belong into the log; the message says why, for people."""
+    """The segments do not match the log; the message tells the operator why."""
 
 
 class Adoptable(NamedTuple):
-    """A part, the files that it takes the place of, and what the log knows."""
+    """A segment to import, the files that it replaces, and the state of the log."""
 
     part: ImportedSegment
     replacement: Path
     directory: Path
-    #: Of the segments that the part says it replaces.
+    #: Files of the segments that it replaces, according to the manifest.
     old_files: Sequence[Path]
-    #: Where the last part ends.
+    #: End offset of the last segment of the import.
     end_offset: int
     config: LogConfig
-    #: By producer id.
+    #: Last records by producer id.
     last_records: Mapping[int, LastRecord]
-    #: What the transaction indexes of the log say.
+    #: Entries of all transaction indexes of the log.
     aborted: Sequence[AbortedTransaction]
     now_ms: int
     step_bytes: int
 
 
 class Adoption:
-    """One part under way."""
+    """The validation and copy of one segment."""
 
-    def __init__(self, wanted: Adoptable) -> None:
-        self._wanted = wanted
-        self._source = _Source(wanted)
+    def __init__(self, to_import: Adoptable) -> None:
+        self._to_import = to_import
+        self._source = _Source(to_import)
         self._digest = HeaderDigest()
         self._aborted_by: dict[int, list[AbortedTransaction]] = {}
-        for each in sorted(wanted.aborted, key=_last_offset):
-            self._aborted_by.setdefault(each.producer_id, []).append(each)
+        for aborted in sorted(to_import.aborted, key=_last_offset):
+            self._aborted_by.setdefault(aborted.producer_id, []).append(aborted)
         self.read_bytes = 0
         self.written_bytes = 0
 
     def steps(self) -> Generator[StepBytes, None, Segment]:
-        """Check and copy; the segment is flushed, its files end in `.cleaned`.
+        """Validate and copy in steps; the resulting segment is flushed, and its files end in `.cleaned`.
 
-        Nothing is left of it when the generator is closed or fails.
+        If the generator is closed or fails, the files are removed.
 
-        :raises ImportRejectedError: When something is not as it must be.
-        :raises OSError: When the disk fails, or a file is gone.
+        :raises ImportRejectedError: When the segment does not match the manifest or the log.
+        :raises OSError: When the disk fails, or a file does not exist.
         :raises KafkaError: CORRUPT_MESSAGE.
         """
-        wanted, part = self._wanted, self._wanted.part
-        path = wanted.replacement / part.file
+        to_import, part = self._to_import, self._to_import.part
+        path = to_import.replacement / part.file
         if path.stat().st_size != part.size_bytes:
-            raise ImportRejectedError(f"{part.file} has {path.stat().st_size} bytes, not {part.size_bytes}")
+            raise ImportRejectedError(
+                f"{part.file} has {path.stat().st_size} bytes instead of {part.size_bytes}"
+            )
         cleaned = Segment.create(
-            wanted.directory, part.base_offset, OpenFiles(1), now_ms=wanted.now_ms, suffix=CLEANED_SUFFIX
+            to_import.directory,
+            part.base_offset,
+            OpenFiles(1),
+            now_ms=to_import.now_ms,
+            suffix=CLEANED_SUFFIX,
         )
         try:
-            for chunk in checked_chunks(path, part.size_bytes, wanted.step_bytes):
+            for chunk in checked_chunks(path, part.size_bytes, to_import.step_bytes):
                 yield len(chunk) + self._copy(cleaned, chunk)
-            for count, _ in enumerate(self._source.skip_rest()):
-                if count % _SKIPPED_AT_ONCE_COUNT == 0:
+            for count, _ in enumerate(self._source.skip_remaining()):
+                if count % _SKIPPED_PER_STEP_COUNT == 0:
                     yield 0
             if self._digest.text != part.digest:
-                raise ImportRejectedError(f"{part.file} is not as the manifest says")
-            self._note_aborted(cleaned)
-            finish(cleaned, wanted.old_files[-1])
+                raise ImportRejectedError(f"{part.file} does not match its digest in the manifest")
+            self._add_aborted(cleaned)
+            finish(cleaned, to_import.old_files[-1])
         except BaseException:
             discard(cleaned)
             raise
@@ -98,36 +104,36 @@ class Adoption:
         headers = [header for _, header in iterate_headers(chunk)]
         self._digest.update(headers)
         for header in headers:
-            self._check(header, self._source.take(header.base_offset))
+            self._check(header, self._source.advance_to(header.base_offset))
         facts: list[BatchFacts] = [
             (header.size_bytes, header.last_offset, header.max_timestamp) for header in headers
         ]
-        cleaned.append_batches(memoryview(chunk), facts, self._wanted.config)
+        cleaned.append_batches(memoryview(chunk), facts, self._to_import.config)
         self.read_bytes += len(chunk)
         self.written_bytes += len(chunk)
         return len(chunk)
 
     def _check(self, header: BatchHeader, before: BatchHeader | None) -> None:
         if before is None or not _is_compaction_of(header, before):
-            raise ImportRejectedError(f"the batch at offset {header.base_offset} is not one of the log's")
+            raise ImportRejectedError(f"the log does not contain the batch at offset {header.base_offset}")
         if header.records_count and header.is_transactional and not header.is_control:
             aborted = self._aborted_by.get(header.producer_id, [])
             index = bisect_left(aborted, header.base_offset, key=_last_offset)
             if index < len(aborted) and aborted[index].first_offset <= header.base_offset:
                 raise ImportRejectedError(
-                    f"the batch at offset {header.base_offset} has records that were aborted"
+                    f"the batch at offset {header.base_offset} has records of an aborted transaction"
                 )
 
-    def _note_aborted(self, cleaned: Segment) -> None:
-        part = self._wanted.part
-        known = set(self._wanted.aborted)
-        for each in part.aborted:
-            if each not in known or not part.base_offset <= each.last_offset < part.end_offset:
+    def _add_aborted(self, cleaned: Segment) -> None:
+        part = self._to_import.part
+        known = set(self._to_import.aborted)
+        for aborted in part.aborted:
+            if aborted not in known or not part.base_offset <= aborted.last_offset < part.end_offset:
                 raise ImportRejectedError(
-                    f"no transaction was aborted at offset {each.last_offset} as the manifest says"
+                    f"the log has no aborted transaction at offset {aborted.last_offset}, unlike the manifest"
                 )
-        for each in sorted(set(part.aborted), key=_last_offset):
-            cleaned.transaction_index.append(each)
+        for aborted in sorted(set(part.aborted), key=_last_offset):
+            cleaned.transaction_index.append(aborted)
 
 
 def _last_offset(aborted: AbortedTransaction) -> int:
@@ -135,29 +141,29 @@ def _last_offset(aborted: AbortedTransaction) -> int:
 
 
 class _Source:
-    """The headers of the log's own segments, one after the other; those passed over must be such as may go."""
+    """The batch headers of the replaced segments, in order; checks that compaction may remove skipped ones."""
 
-    def __init__(self, wanted: Adoptable) -> None:
-        self._wanted = wanted
+    def __init__(self, to_import: Adoptable) -> None:
+        self._to_import = to_import
         self._headers = self._read()
         self._next: BatchHeader | None = None
 
     def close(self) -> None:
         self._headers.close()
 
-    def take(self, base_offset: int) -> BatchHeader | None:
-        """The batch that begins at `base_offset`."""
+    def advance_to(self, base_offset: int) -> BatchHeader | None:
+        """Return the batch at `base_offset`, skipping those before it; None if there is none."""
         while (header := self._peek()) is not None and header.base_offset < base_offset:
-            self._pass_over(header)
+            self._skip(header)
         if header is None or header.base_offset != base_offset:
             return None
         self._next = None
         return header
 
-    def skip_rest(self) -> Iterator[BatchHeader]:
-        """Pass over all that are left, one by one."""
+    def skip_remaining(self) -> Iterator[BatchHeader]:
+        """Skip and yield all remaining batches, one by one."""
         while (header := self._peek()) is not None:
-            self._pass_over(header)
+            self._skip(header)
             yield header
 
     def _peek(self) -> BatchHeader | None:
@@ -165,23 +171,23 @@ class _Source:
             self._next = next(self._headers, None)
         return self._next
 
-    def _pass_over(self, header: BatchHeader) -> None:
+    def _skip(self, header: BatchHeader) -> None:
         self._next = None
-        wanted = self._wanted
-        if must_retain(header, wanted.end_offset, wanted.last_records):
+        to_import = self._to_import
+        if must_retain(header, to_import.end_offset, to_import.last_records):
             raise ImportRejectedError(
-                f"the batch at offset {header.base_offset} must stay, be it without records"
+                f"the batch at offset {header.base_offset} must be kept, even without records"
             )
 
     def _read(self) -> Generator[BatchHeader, None, None]:
-        for path, replaced in zip(self._wanted.old_files, self._wanted.part.replaced, strict=True):
+        for path, replaced in zip(self._to_import.old_files, self._to_import.part.replaced, strict=True):
             digest = HeaderDigest()
             for headers in _headers_in(path, replaced):
                 digest.update(headers)
                 yield from headers
             if digest.text != replaced.digest:
                 raise ImportRejectedError(
-                    f"the segment at offset {replaced.base_offset} is not as it was read"
+                    f"the segment at offset {replaced.base_offset} has changed since it was read"
                 )
 
 
@@ -194,7 +200,7 @@ def _headers_in(path: Path, replaced: Replaced) -> Iterator[list[BatchHeader]]:
 
 
 def _is_compaction_of(header: BatchHeader, before: BatchHeader) -> bool:
-    """Whether a batch is `before`, or what compaction may leave of it."""
+    """Whether `header` is `before`, or what compaction may leave of it."""
     if header == before:
         return True
     attributes, base_timestamp = before.attributes, before.base_timestamp

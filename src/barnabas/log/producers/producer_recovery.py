@@ -1,4 +1,4 @@
-"""Finding the state of producers again: the newest usable snapshot, then the batches behind it. Blocks."""
+"""Restores producer state from the newest usable snapshot and the batches after it. Blocks."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -16,7 +16,7 @@ from barnabas.wire.records.control import read_end_marker
 
 
 class RestoredProducers(NamedTuple):
-    """Producers as of the end of the log, and the offset of the snapshot they were read from."""
+    """The producer state at the end of the log, and the offset of the snapshot that it was read from."""
 
     states: ProducerStateManager
     snapshot_offset: int
@@ -29,7 +29,7 @@ def restore_producers(
     log_start_offset: int,
     log_end_offset: int,
 ) -> RestoredProducers:
-    """The producers at `log_end_offset`; snapshots outside the log are removed, as are damaged ones."""
+    """Restore the producer state at `log_end_offset`; removes snapshots outside the log and damaged ones."""
     for offset in snapshot_offsets(directory):
         if not log_start_offset < offset <= log_end_offset:
             offset_file(directory, offset, SNAPSHOT_SUFFIX).unlink()
@@ -43,19 +43,19 @@ def producers_at(
     log_start_offset: int,
     offset: int,
 ) -> RestoredProducers:
-    """The producers as they were at `offset`, where a batch begins; damaged snapshots are removed."""
+    """Restore the producer state at `offset`, where a batch begins; removes damaged snapshots."""
     states = ProducerStateManager(topic_partition)
     snapshot_offset = log_start_offset
-    for taken_at in reversed(snapshot_offsets(directory)):
-        if not log_start_offset < taken_at <= offset:
+    for snapshot_at in reversed(snapshot_offsets(directory)):
+        if not log_start_offset < snapshot_at <= offset:
             continue
-        path = offset_file(directory, taken_at, SNAPSHOT_SUFFIX)
+        path = offset_file(directory, snapshot_at, SNAPSHOT_SUFFIX)
         try:
             states.replace(read_snapshot(path))
         except MalformedFile:
             path.unlink()
             continue
-        snapshot_offset = taken_at
+        snapshot_offset = snapshot_at
         break
     _replay(states, segments, snapshot_offset, offset)
     return RestoredProducers(states, snapshot_offset)
@@ -75,7 +75,7 @@ def _replay(states: ProducerStateManager, segments: Segments, start_offset: int,
 def replay_batch(
     states: ProducerStateManager, segment: Segment, position: int, header: BatchHeader
 ) -> AbortedTransaction | None:
-    """Account for a batch of a producer that is in the log already; gives back what it aborted."""
+    """Update the state with a producer's batch that is in the log already; returns the transaction that it aborted."""
     if not header.is_control:
         states.record(header)
         return None
@@ -85,9 +85,9 @@ def replay_batch(
 def end_transaction(
     states: ProducerStateManager, records: memoryview, header: BatchHeader
 ) -> AbortedTransaction | None:
-    """Account for the marker that stands first in `records`; gives back the transaction that it aborted.
+    """Update the state with the transaction marker at the start of `records`; returns the transaction that it aborted.
 
-    One that compaction emptied says nothing any more.
+    Does nothing for a marker that compaction has emptied.
     """
     marker = read_end_marker(records, 0, header)
     return None if marker is None else states.end_transaction(marker, header.last_offset)

@@ -1,4 +1,4 @@
-"""`.snapshot`: the producers of a partition at an offset (Kafka's ProducerSnapshot message, version 1)."""
+"""Snapshots (`.snapshot`) of a partition's producer state at an offset: Kafka's ProducerSnapshot message, version 1."""
 
 import os
 from collections.abc import Iterable
@@ -15,12 +15,12 @@ from barnabas.log.startup.checkpoints import MalformedFile
 _VERSION = 1
 _HEAD = Struct(">hIi")
 _ENTRY = Struct(">qhiqiqiq")
-#: The CRC covers everything behind itself: the count and the entries.
+#: The CRC covers everything after it: the count and the entries.
 _CRC_END = 6
 
 
 def write_snapshot(directory: Path, offset: int, entries: Iterable[ProducerStateEntry]) -> Path:
-    """Write the state of all producers before `offset`; not flushed to the disk."""
+    """Write the producer state before `offset`; not flushed to the disk."""
     rows = [_pack(entry) for entry in entries]
     data = bytearray(_HEAD.pack(_VERSION, 0, len(rows)) + b"".join(rows))
     data[2:_CRC_END] = crc32c(memoryview(data)[_CRC_END:]).to_bytes(4, "big")
@@ -44,9 +44,9 @@ def _pack(entry: ProducerStateEntry) -> bytes:
 
 
 def read_snapshot(path: Path) -> list[ProducerStateEntry]:
-    """The producers in a snapshot file.
+    """Read the producers from a snapshot file.
 
-    :raises MalformedFile: When version, length or CRC is wrong.
+    :raises MalformedFile: When version, length or CRC is not valid.
     """
     data = path.read_bytes()
     try:
@@ -55,7 +55,7 @@ def read_snapshot(path: Path) -> list[ProducerStateEntry]:
     except struct_error as error:
         raise MalformedFile(f"{path}: {error}") from error
     if version != _VERSION or count != len(rows) or crc32c(data[_CRC_END:]) != crc:
-        message = f"{path}: version {version} with {count} producers and CRC {crc} does not fit its content"
+        message = f"{path}: version {version} with {count} producers and CRC {crc} does not match its content"
         raise MalformedFile(message)
     return [_unpack(row) for row in rows]
 
@@ -71,15 +71,15 @@ def _unpack(row: tuple[int, ...]) -> ProducerStateEntry:
 
 
 def snapshot_offsets(directory: Path) -> list[int]:
-    """The offsets of all snapshots in a directory, ascending."""
+    """Return the offsets of all snapshots in a directory, ascending."""
     offsets = (offset_of(name) for name in os.listdir(directory) if name.endswith(SNAPSHOT_SUFFIX))
     return sorted(offset for offset in offsets if offset is not None)
 
 
 def remove_stray_snapshots(directory: Path, base_offsets: Iterable[int]) -> None:
-    """Keep the snapshots at the start of a segment and the newest one beyond, written at a clean stop."""
+    """Keep the snapshots at base offsets of segments, and the newest one after them, from a clean shutdown."""
     starts = set(base_offsets)
     strays = [offset for offset in snapshot_offsets(directory) if offset not in starts]
-    newest_wanted = bool(strays) and strays[-1] > max(starts, default=-1)
-    for offset in strays[:-1] if newest_wanted else strays:
+    keeps_newest = bool(strays) and strays[-1] > max(starts, default=-1)
+    for offset in strays[:-1] if keeps_newest else strays:
         offset_file(directory, offset, SNAPSHOT_SUFFIX).unlink(missing_ok=True)

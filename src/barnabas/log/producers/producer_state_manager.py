@@ -1,4 +1,4 @@
-"""What a partition remembers of idempotent and transactional producers (KIP-98)."""
+"""State of the idempotent and transactional producers of one partition (KIP-98)."""
 
 import heapq
 from collections import deque
@@ -11,22 +11,22 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.batch import NO_SEQUENCE, NO_TIMESTAMP, SEQUENCE_LIMIT, BatchHeader
 from barnabas.wire.records.control import EndTransactionMarker
 
-#: A producer has at most this many requests in flight, so a retry can only be one of them.
+#: A producer has at most this many requests in flight, so a retry can only repeat one of them.
 BATCHES_TO_RETAIN = 5
-#: Of one partition; beyond, those are forgotten that have written nothing for longest and have no transaction open.
-#: A producer that writes again starts with any sequence, as after `producer.id.expiration.ms`.
+#: Producers per partition; beyond, those with the oldest records and no open transaction are removed.
+#: A removed producer may start with any sequence, as after `producer.id.expiration.ms`.
 PRODUCER_IDS_MAX = 10_000
-#: How many are forgotten together, as it takes a look at all.
-EVICTED_TOGETHER = 500
+#: Number of producers removed at a time, because finding them takes a scan of all.
+EVICTION_COUNT = 500
 NO_EPOCH = -1
 NO_OFFSET = -1
 EPOCH_MAX = (1 << 15) - 1
-#: The first version of transactions whose markers have the next epoch (KIP-890).
+#: First transaction version whose markers increment the producer epoch (KIP-890).
 BUMPING_VERSION = 2
 
 
 class BatchMetadata(NamedTuple):
-    """One appended batch of a producer, as far as recognising it again needs."""
+    """What is needed to recognize a duplicate of one appended batch."""
 
     last_sequence: int
     last_offset: int
@@ -35,17 +35,16 @@ class BatchMetadata(NamedTuple):
 
     @property
     def first_sequence(self) -> int:
-        """Sequence of the first record, wrapping below 0."""
+        """Sequence of the first record; wraps below 0."""
         return (self.last_sequence - self.offset_delta) % SEQUENCE_LIMIT
 
     @property
     def first_offset(self) -> int:
-        """Offset of the first record."""
         return self.last_offset - self.offset_delta
 
 
 class ActiveProducer(NamedTuple):
-    """A producer as DescribeProducers shows it; -1 stands for what there is not."""
+    """A producer as DescribeProducers returns it; -1 means none."""
 
     producer_id: int
     producer_epoch: int
@@ -74,23 +73,23 @@ class ProducerStateEntry:
         self.coordinator_epoch = NO_EPOCH
         self.last_timestamp_ms = NO_TIMESTAMP
         self.current_txn_start_offset = NO_OFFSET
-        self.last_offset = NO_OFFSET  #: of its last record or marker
-        #: All of `producer_epoch`, in the order of their sequences.
+        self.last_offset = NO_OFFSET  #: offset of its last record or marker
+        #: Recent batches of `producer_epoch`, ordered by sequence.
         self.batches: deque[BatchMetadata] = deque(maxlen=BATCHES_TO_RETAIN)
 
     @property
     def last_sequence(self) -> int:
-        """Sequence of the last record, -1 when the epoch has none yet."""
+        """Sequence of the last record; -1 if the epoch has none yet."""
         return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
 
     def move_to_epoch(self, producer_epoch: int) -> None:
-        """Sequences start again in a new epoch."""
+        """Set the epoch; a new epoch starts without batches."""
         if producer_epoch != self.producer_epoch:
             self.batches.clear()
             self.producer_epoch = producer_epoch
 
     def find_duplicate(self, header: BatchHeader) -> BatchMetadata | None:
-        """The remembered batch with the very sequences of `header`."""
+        """Return the remembered batch with exactly the sequences of `header`."""
         if header.producer_epoch != self.producer_epoch:
             return None
         for batch in self.batches:
@@ -99,7 +98,7 @@ class ProducerStateEntry:
         return None
 
     def check_sequence(self, header: BatchHeader) -> None:
-        """Refuse a gap; where no epoch is known, any sequence may come.
+        """Reject a gap in sequences; if no epoch is known, any sequence is valid.
 
         :raises KafkaError: OUT_OF_ORDER_SEQUENCE_NUMBER.
         """
@@ -107,20 +106,20 @@ class ProducerStateEntry:
             return
         if header.producer_epoch != self.producer_epoch:
             if header.base_sequence != 0:
-                what = f"a new epoch, {header.producer_epoch}, starts with sequence 0"
-                raise self._out_of_order(header, what)
+                expected_text = f"the new epoch {header.producer_epoch} must start with sequence 0"
+                raise self._out_of_order(header, expected_text)
             return
         expected = (self.last_sequence + 1) % SEQUENCE_LIMIT
         if header.base_sequence != expected:
-            raise self._out_of_order(header, f"{expected} follows {self.last_sequence}")
+            raise self._out_of_order(header, f"{expected} must follow {self.last_sequence}")
 
-    def _out_of_order(self, header: BatchHeader, expected: str) -> KafkaError:
-        message = f"sequence {header.base_sequence} of producer {self.producer_id}: {expected}"
+    def _out_of_order(self, header: BatchHeader, expected_text: str) -> KafkaError:
+        message = f"sequence {header.base_sequence} of producer {self.producer_id}: {expected_text}"
         return KafkaError(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, message)
 
 
 class VerificationGuard:
-    """A transaction's first batch in a partition is on its way, while the coordinator is asked (KIP-890)."""
+    """A transaction's first batch in a partition, while its coordinator is verifying the transaction (KIP-890)."""
 
     __slots__ = ("bumps_epochs", "lowest_sequence", "producer_epoch", "started_ms")
 
@@ -128,13 +127,13 @@ class VerificationGuard:
         self, producer_epoch: int, lowest_sequence: int, bumps_epochs: bool, started_ms: int
     ) -> None:
         self.producer_epoch = producer_epoch
-        #: The smallest that was asked for: it must be appended first.
+        #: The smallest sequence to verify: it must be appended first.
         self.lowest_sequence = lowest_sequence
         self.bumps_epochs = bumps_epochs
         self.started_ms = started_ms
 
     def update_lowest_sequence(self, producer_epoch: int, sequence: int) -> None:
-        """Another batch of the same producer is to be verified."""
+        """Account for another batch of the same producer to verify."""
         if producer_epoch > self.producer_epoch:
             self.producer_epoch, self.lowest_sequence = producer_epoch, sequence
         elif producer_epoch == self.producer_epoch:
@@ -142,14 +141,14 @@ class VerificationGuard:
 
 
 class ProducerStateManager:
-    """All producers of one partition; checks what they send, remembers what was appended."""
+    """All producers of one partition: checks their batches and remembers what was appended."""
 
     def __init__(self, topic_partition: TopicPartition) -> None:
         self._topic_partition = topic_partition
         self._entries: dict[int, ProducerStateEntry] = {}
-        #: First offset of the open transaction, by producer id; ascending.
+        #: First offset of each open transaction, by producer id; ascending.
         self._open_transactions: dict[int, int] = {}
-        #: First offset -> offset of the marker, of transactions whose marker not every replica is known to have.
+        #: First offset -> marker offset, of transactions whose marker is not below the high watermark yet.
         self._unreplicated: dict[int, int] = {}
         self._verifications: dict[int, VerificationGuard] = {}
 
@@ -158,12 +157,12 @@ class ProducerStateManager:
 
     @property
     def entries(self) -> Iterable[ProducerStateEntry]:
-        """Every producer, for a snapshot."""
+        """All producers, for a snapshot."""
         return self._entries.values()
 
     @property
     def active(self) -> list[ActiveProducer]:
-        """Every producer, for people."""
+        """All producers, for DescribeProducers."""
         return [
             ActiveProducer(
                 entry.producer_id,
@@ -178,12 +177,12 @@ class ProducerStateManager:
 
     @property
     def first_undecided_offset(self) -> int | None:
-        """Where the earliest open transaction began."""
+        """First offset of the earliest open transaction."""
         return next(iter(self._open_transactions.values()), None)
 
     @property
     def first_unstable_offset(self) -> int | None:
-        """Where the earliest transaction began that is open, or whose marker not every replica has."""
+        """First offset of the earliest transaction that is open, or whose marker is not below the high watermark."""
         undecided = self.first_undecided_offset
         if not self._unreplicated:
             return undecided
@@ -191,14 +190,14 @@ class ProducerStateManager:
         return unreplicated if undecided is None else min(undecided, unreplicated)
 
     def on_high_watermark_updated(self, high_watermark: int) -> None:
-        """Every replica has what lies before `high_watermark`: markers there count."""
+        """Forget the transactions whose markers are below `high_watermark`: every in-sync replica has them."""
         if self._unreplicated:
             self._unreplicated = {
                 first: last for first, last in self._unreplicated.items() if last >= high_watermark
             }
 
     def has_open_transaction(self, producer_id: int, producer_epoch: int) -> bool:
-        """Whether a transaction of this very epoch has records here."""
+        """Whether a transaction of exactly this epoch has records here."""
         entry = self._entries.get(producer_id)
         return (
             entry is not None
@@ -209,9 +208,9 @@ class ProducerStateManager:
     def start_verification(
         self, producer_id: int, producer_epoch: int, sequence: int, *, bumps_epochs: bool, now_ms: int
     ) -> VerificationGuard | None:
-        """What must be shown when the transaction's first batch is appended, once its coordinator knows of it.
+        """Return the guard that the transaction's first batch needs, once its coordinator has verified it.
 
-        None when the transaction has records here already. `bumps_epochs`: transactions of version 2 (KIP-890).
+        None if the transaction has records here already. `bumps_epochs`: transactions of version 2 (KIP-890).
 
         :raises KafkaError: INVALID_PRODUCER_EPOCH.
         """
@@ -237,11 +236,11 @@ class ProducerStateManager:
         verification: VerificationGuard | None = None,
         verifies: bool = False,
     ) -> BatchMetadata | None:
-        """Whether the batch may be appended: None, or the batch that it repeats.
+        """Check whether the batch may be appended; returns None, or the earlier batch that it duplicates.
 
-        An unknown producer may start with any sequence: its state may have expired. With `sequences`
-        off only epochs are checked, as for what a coordinator writes. With `verifies` a transaction's first batch
-        must come with what `start_verification` gave for it.
+        An unknown producer may start with any sequence, because its state may have expired. Without `sequences`
+        only epochs are checked, as for batches of a coordinator. With `verifies` a transaction's first batch must
+        come with the guard from `start_verification`.
 
         :raises KafkaError: INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_TXN_STATE.
         """
@@ -262,7 +261,7 @@ class ProducerStateManager:
         if entry.current_txn_start_offset != NO_OFFSET and not header.is_transactional:
             message = (
                 f"producer {header.producer_id} has a transaction open in {self._topic_partition} "
-                f"since offset {entry.current_txn_start_offset}: only transactional records are expected"
+                f"since offset {entry.current_txn_start_offset}: only transactional records are allowed"
             )
             raise KafkaError(ErrorCode.INVALID_TXN_STATE, message)
         return None
@@ -273,13 +272,12 @@ class ProducerStateManager:
         known = self._verifications.get(header.producer_id)
         if known is None or known is not verification:
             message = (
-                f"{self._topic_partition} is in no transaction of producer {header.producer_id} "
-                f"that its coordinator is known to have"
+                f"{self._topic_partition} is not in a verified transaction of producer {header.producer_id}"
             )
             raise KafkaError(ErrorCode.INVALID_TXN_STATE, message)
 
     def _check_first_sequence(self, header: BatchHeader, entry: ProducerStateEntry | None) -> None:
-        """While a producer's first batch is being verified, none behind it may come first."""
+        """While a producer's first batch is being verified, reject later batches."""
         verification = self._verifications.get(header.producer_id)
         if verification is None:
             return
@@ -287,21 +285,21 @@ class ProducerStateManager:
         lowest = 0 if verification.bumps_epochs and is_unknown else verification.lowest_sequence
         if header.base_sequence > lowest:
             message = (
-                f"sequence {header.base_sequence} of producer {header.producer_id}: {lowest} comes first"
+                f"sequence {header.base_sequence} of producer {header.producer_id}: {lowest} must be first"
             )
             raise KafkaError(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, message)
 
     def _fenced(self, producer_id: int, producer_epoch: int, entry: ProducerStateEntry) -> KafkaError:
         message = (
             f"epoch {producer_epoch} of producer {producer_id} in {self._topic_partition}: "
-            f"epoch {entry.producer_epoch} was seen already"
+            f"it is older than epoch {entry.producer_epoch}"
         )
         return KafkaError(ErrorCode.INVALID_PRODUCER_EPOCH, message)
 
     def check_end_marker(self, marker: EndTransactionMarker, transaction_version: int) -> None:
-        """Whether the marker may be appended.
+        """Check whether the marker may be appended.
 
-        One of a transaction of version 2 has the epoch after that of the records (KIP-890), unless it is written again.
+        A marker of transaction version 2 has the epoch after that of the records (KIP-890), unless it is a retry.
 
         :raises KafkaError: INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED.
         """
@@ -316,18 +314,18 @@ class ProducerStateManager:
         if transaction_version >= BUMPING_VERSION and is_open and not is_bumped:
             message = (
                 f"epoch {epoch} of a marker of producer {marker.producer_id} in {self._topic_partition}: "
-                f"the records of the transaction have it; the epoch after it is expected"
+                f"it is that of the transaction's records, and must be the next one"
             )
             raise KafkaError(ErrorCode.INVALID_PRODUCER_EPOCH, message)
         if marker.coordinator_epoch < entry.coordinator_epoch:
             message = (
                 f"coordinator epoch {marker.coordinator_epoch} of a marker of producer {marker.producer_id} in "
-                f"{self._topic_partition}: epoch {entry.coordinator_epoch} was seen already"
+                f"{self._topic_partition}: it is older than epoch {entry.coordinator_epoch}"
             )
             raise KafkaError(ErrorCode.TRANSACTION_COORDINATOR_FENCED, message)
 
     def record(self, header: BatchHeader) -> None:
-        """Remember an appended batch of data; the header has its final offsets and timestamps."""
+        """Update the state with an appended data batch, whose header has its final offsets and timestamps."""
         entry = self._entry(header.producer_id)
         entry.move_to_epoch(header.producer_epoch)
         entry.batches.append(
@@ -344,7 +342,7 @@ class ProducerStateManager:
             self._verifications.pop(header.producer_id, None)
 
     def end_transaction(self, marker: EndTransactionMarker, offset: int) -> AbortedTransaction | None:
-        """Remember the marker appended at `offset`; gives back what it aborted, if that had records here."""
+        """Update the state with the marker appended at `offset`; returns the transaction it aborted, if any."""
         entry = self._entry(marker.producer_id)
         entry.move_to_epoch(marker.producer_epoch)
         entry.coordinator_epoch = marker.coordinator_epoch
@@ -363,7 +361,7 @@ class ProducerStateManager:
         return AbortedTransaction(marker.producer_id, first_offset, offset, stable_offset)
 
     def _end_verification(self, marker: EndTransactionMarker) -> None:
-        """A marker of version 2 has the epoch of the next transaction, whose verification may be under way."""
+        """Remove the verification, except that of the next transaction: a version 2 marker already has its epoch."""
         verification = self._verifications.get(marker.producer_id)
         if verification is None:
             return
@@ -374,14 +372,14 @@ class ProducerStateManager:
         entry = self._entries.get(producer_id)
         if entry is None:
             if len(self._entries) >= PRODUCER_IDS_MAX:
-                self.evict(PRODUCER_IDS_MAX - EVICTED_TOGETHER)
+                self.evict(PRODUCER_IDS_MAX - EVICTION_COUNT)
             entry = self._entries[producer_id] = ProducerStateEntry(producer_id)
         return entry
 
     def evict(self, kept_count: int) -> None:
-        """Forget the producers that have written nothing for longest, until `kept_count` are left.
+        """Remove the producers with the oldest records until `kept_count` are left.
 
-        Those with a transaction that is open or being verified stay.
+        Producers with a transaction that is open or being verified stay.
         """
         idle = (
             entry
@@ -393,7 +391,7 @@ class ProducerStateManager:
             del self._entries[entry.producer_id]
 
     def replace(self, entries: Iterable[ProducerStateEntry]) -> None:
-        """Forget everything and start from a snapshot."""
+        """Replace all state by that of a snapshot."""
         self._entries = {entry.producer_id: entry for entry in entries}
         open_entries = [
             entry for entry in self._entries.values() if entry.current_txn_start_offset != NO_OFFSET
@@ -405,7 +403,7 @@ class ProducerStateManager:
         self._unreplicated.clear()
 
     def remove_expired(self, now_ms: int, expiration_ms: int) -> None:
-        """Forget producers without an open transaction that were idle for `producer.id.expiration.ms`."""
+        """Remove producers without an open transaction that were idle for `producer.id.expiration.ms`."""
         self._entries = {
             producer_id: entry
             for producer_id, entry in self._entries.items()

@@ -1,4 +1,4 @@
-"""`.index`: every few kilobytes, the last offset of a batch and the file position where that batch starts."""
+"""The offset index (`.index`): every few kilobytes, the last offset of a batch and its position in the file."""
 
 from struct import Struct
 
@@ -11,7 +11,7 @@ class OffsetIndex(SparseIndex):
     ENTRY = Struct(">ii")
 
     def append(self, offset: int, position: int) -> None:
-        """Note that the batch at `position` ends with `offset`."""
+        """Add the batch at `position`, whose last offset is `offset`."""
         self._append(offset - self.base_offset, position)
 
     def is_full(self, size_max_bytes: int) -> bool:
@@ -19,21 +19,21 @@ class OffsetIndex(SparseIndex):
         return self.count >= size_max_bytes // self.ENTRY.size
 
     def lookup(self, offset: int) -> tuple[int, int] | None:
-        """The last entry at or before `offset` as (offset, position)."""
+        """Return the last entry at or before `offset` as (offset, position)."""
         slot = self._slot_at_most(offset - self.base_offset, self._relative_offset)
         return self._absolute(slot) if slot >= 0 else None
 
     def first_from_position(self, position: int) -> tuple[int, int] | None:
-        """The first entry of a batch at or behind `position`, as (offset, position)."""
+        """Return the first entry of a batch at or after `position`, as (offset, position)."""
         slot = self._slot_at_most(position - 1, self._position) + 1
         return self._absolute(slot) if slot < self.count else None
 
     def last(self) -> tuple[int, int] | None:
-        """The last entry as (offset, position)."""
+        """Return the last entry as (offset, position)."""
         return self._absolute(self.count - 1) if self.count else None
 
     def truncate_to(self, offset: int) -> None:
-        """Drop the entries at and after `offset`."""
+        """Remove the entries from `offset` on."""
         self._keep(self._slot_at_most(offset - 1 - self.base_offset, self._relative_offset) + 1)
 
     def _relative_offset(self, slot: int) -> int:

@@ -1,29 +1,29 @@
-"""A bound on open files: ten thousand idle partitions must not hold ten thousand descriptors."""
+"""Limits the number of open segments, so that ten thousand idle partitions do not need ten thousand descriptors."""
 
 from collections import deque
 from typing import Protocol
 
-#: A quarter of what most systems allow a process; a mapped segment counts twice (Python keeps its own).
+#: A quarter of the descriptors that most systems allow a process; a mapped segment uses two (Python keeps its own).
 OPEN_SEGMENTS_MAX = 256
 
 
 class OpenFileOwner(Protocol):
-    """Something that opens its files again when it is next used."""
+    """An object that opens its files again when it is next used."""
 
-    #: Set by every use, cleared when the turn of closing passes by.
+    #: Set on every use; cleared when the algorithm skips the object.
     used: bool
 
     def close_files(self) -> None:
-        """Let go of descriptors and maps."""
+        """Release descriptors and maps."""
         ...
 
     def failed(self, error: OSError) -> None:
-        """Hear that `close_files`, which somebody else had to call, failed."""
+        """Report that `close_files` failed, when `OpenFiles` called it."""
         ...
 
 
 class OpenFiles:
-    """Closes whoever was not used for longest, nearly: each gets a second chance (the clock algorithm)."""
+    """Closes approximately the least recently used files: each owner gets a second chance (the clock algorithm)."""
 
     def __init__(self, count_max: int = OPEN_SEGMENTS_MAX) -> None:
         assert count_max > 0
@@ -34,7 +34,7 @@ class OpenFiles:
         return len(self._open)
 
     def opened(self, newcomer: OpenFileOwner) -> None:
-        """Take `newcomer` in, and close another when there are too many."""
+        """Add `newcomer`, and close another owner if there are too many."""
         while len(self._open) >= self._count_max:
             oldest = self._open.popleft()
             if oldest.used:
@@ -45,7 +45,7 @@ class OpenFiles:
         self._open.append(newcomer)
 
     def closed(self, segment: OpenFileOwner) -> None:
-        """Forget a segment that closed its files itself."""
+        """Remove a segment that closed its files itself."""
         if segment in self._open:
             self._open.remove(segment)
 

@@ -1,4 +1,4 @@
-"""One segment of a log: a file of batches, its two sparse indexes and its aborted transactions."""
+"""One segment of a log: a file of batches, its offset and time index, and its aborted transactions."""
 
 import errno
 import mmap
@@ -32,20 +32,20 @@ from barnabas.wire.records.batch import (
 )
 
 _LENGTH = Struct(">i")
-#: Offsets in the indexes are relative to the base offset, in 31 bits.
+#: Offsets in the indexes are relative to the base offset and have 31 bits.
 RELATIVE_OFFSET_MAX = (1 << 31) - 1
-#: From this size on touching mapped pages costs less than copying out of the page cache (measured, sent
-#: through a socket: 64 KiB 31 against 16 us, 256 KiB 88 against 115 us, 1 MiB 182 against 394 us).
+#: From this size on touching mapped pages costs less than copying out of the page cache. Measured by sending through a
+#: socket, copied against mapped: 64 KiB 16 us against 31 us, 256 KiB 115 against 88 us, 1 MiB 394 against 182 us.
 MAP_BYTES_MIN = 256 * 1024
-#: Batch ends that are remembered, so that readers at the tail are found without a search.
+#: Number of recent batch ends to remember, so that reads at the tail need no search.
 POSITIONS_COUNT_MAX = 128
 
-#: What the indexes need of a batch: its size in bytes, last offset and largest timestamp.
+#: What the indexes need to know about a batch: size in bytes, last offset and largest timestamp.
 BatchFacts: TypeAlias = tuple[int, int, int]
 
 
 class Segment:
-    """Batches from `base_offset` on. Only its log calls it; errors of the disk pass through as OSError."""
+    """Batches from `base_offset` on. Used by its log only; disk errors are raised as OSError."""
 
     def __init__(
         self,
@@ -59,10 +59,10 @@ class Segment:
     ) -> None:
         self.directory = directory
         self.base_offset = base_offset
-        #: Behind the names of all files; of one that is in use, empty.
+        #: Suffix of all file names; empty for a segment in use.
         self.suffix = suffix
         self.path = offset_file(directory, base_offset, LOG_SUFFIX + suffix)
-        #: Bytes of whole batches; the file may be longer while it is preallocated.
+        #: Size of the whole batches; the file may be longer while it is preallocated.
         self.size_bytes = size_bytes
         self.created_ms = created_ms
         self.last_offset_max = base_offset + RELATIVE_OFFSET_MAX
@@ -77,7 +77,7 @@ class Segment:
         )
         self.indexes_full = False
         self.used = True
-        #: Told of an error of the disk that met nobody who called the segment; its log's `take_offline`.
+        #: Called for a disk error that was not raised to a caller of the segment; set to the log's `take_offline`.
         self.on_failure: Callable[[OSError], object] | None = None
         self._open_files = open_files
         self._fd = -1
@@ -98,27 +98,27 @@ class Segment:
         preallocate_bytes: int = 0,
         suffix: str = "",
     ) -> "Segment":
-        """An empty segment and its file; leftovers of the same name are removed."""
+        """Create an empty segment and its file; existing files of the same name are removed."""
         for kind in SEGMENT_SUFFIXES:
             offset_file(directory, base_offset, kind + suffix).unlink(missing_ok=True)
         segment = cls(directory, base_offset, open_files, size_bytes=0, created_ms=now_ms, suffix=suffix)
-        segment.forget_indexes()
+        segment.clear_indexes()
         fd = segment._descriptor()
         if preallocate_bytes:
             os.posix_fallocate(fd, 0, preallocate_bytes)
         return segment
 
     def append(self, batch: memoryview, last_offset: int, max_timestamp: int, config: LogConfig) -> None:
-        """Write a whole batch behind the last one; a short write counts as a full disk.
+        """Append a whole batch; a short write counts as a full disk.
 
-        Nothing is kept of a failed write: the next one starts at the same position.
+        After a failed write the next one starts at the same position.
         """
         position = self.size_bytes
         self._write(batch)
         self.index(position, len(batch), last_offset, max_timestamp, config)
 
     def append_batches(self, batches: memoryview, facts: Sequence[BatchFacts], config: LogConfig) -> None:
-        """Write several whole batches by one system call, like `append`."""
+        """Append several whole batches with one system call, like `append`."""
         position = self.size_bytes
         self._write(batches)
         for size_bytes, last_offset, max_timestamp in facts:
@@ -138,7 +138,7 @@ class Segment:
     def index(
         self, position: int, size_bytes: int, last_offset: int, max_timestamp: int, config: LogConfig
     ) -> None:
-        """Account for a batch at `position`: its timestamp, index entries, where the next offset will be."""
+        """Update timestamps, index entries and remembered positions for the batch at `position`."""
         if self._first_timestamp_ms is None:
             self._first_timestamp_ms = max_timestamp
         largest = self._max_timestamp or self.max_timestamp
@@ -169,7 +169,7 @@ class Segment:
         config: LogConfig,
         jitter_ms: int,
     ) -> bool:
-        """Whether a batch of `size_bytes` needs a new segment: size, age, full indexes, offset range."""
+        """Whether a batch of `size_bytes` needs a new segment because of size, age, full indexes or offset range."""
         if last_offset > self.last_offset_max:
             return True
         return self.size_bytes > 0 and (
@@ -179,30 +179,30 @@ class Segment:
         )
 
     def _age_ms(self, timestamp_ms: int, now_ms: int) -> int:
-        """By the records' clock while they have timestamps, else by ours."""
+        """Return the age by record timestamps if there are any, else by the broker's clock."""
         first_ms = self._first_timestamp_ms
         if first_ms is None:
             first_ms = self._first_timestamp_ms = self.first_timestamp_ms()
         return timestamp_ms - first_ms if first_ms >= 0 else now_ms - self.created_ms
 
     def first_timestamp_ms(self) -> int:
-        """The largest timestamp of the first batch; -1 without one."""
+        """Return the largest timestamp of the first batch; -1 if there is none."""
         return next((header.max_timestamp for _, header in self.headers()), NO_TIMESTAMP)
 
     @property
     def max_timestamp(self) -> tuple[int, int]:
-        """The largest timestamp and the last offset of its batch; (-1, base offset) without any."""
+        """The largest timestamp and the last offset of its batch; (-1, base offset) if there is none."""
         if self._max_timestamp is None:
             self._max_timestamp = self.time_index.last()
         return self._max_timestamp
 
     def largest_timestamp_ms(self) -> int:
-        """The largest timestamp, or when the file was last written if no record has one."""
+        """Return the largest timestamp, or when the file was last written if no record has one."""
         timestamp_ms = self.max_timestamp[0]
         return timestamp_ms if timestamp_ms >= 0 else self.path.stat().st_mtime_ns // 1_000_000
 
     def position_of(self, offset: int) -> int:
-        """Where the batch that holds `offset`, or the first one after it, starts; the size when none does."""
+        """Return the start of the batch that contains `offset`, or of the first one after it; else the size."""
         position = self._positions.get(offset)
         return position if position is not None else self._search(offset)
 
@@ -213,7 +213,7 @@ class Segment:
         return self.size_bytes
 
     def indexed_position(self, offset: int) -> int:
-        """A batch start at or before `offset`, from the index; an index that lies is passed over."""
+        """Return a batch start at or before `offset`, from the index; 0 if the index entry does not match the file."""
         entry = self.offset_index.lookup(offset)
         if entry is None:
             return 0
@@ -225,38 +225,37 @@ class Segment:
         return 0
 
     def headers(self, position: int = 0) -> Iterator[tuple[int, BatchHeader]]:
-        """Every batch from `position` on, as (position, header).
+        """Yield (position, header) of every batch from `position` on.
 
-        :raises KafkaError: CORRUPT_MESSAGE where the file holds no batch.
+        :raises KafkaError: CORRUPT_MESSAGE where the file does not contain a batch.
         """
         if position < self.size_bytes:
             yield from iterate_headers(self.mapped(), position, self.size_bytes)
 
     def view(self, position: int, size_bytes: int, *, may_copy: bool = True) -> memoryview:
-        """The bytes at `position`: a copy of few, the mapped file itself for many, or if nothing may be copied.
+        """Return the bytes at `position`: a copy of few, a view of the mapped file for many or without `may_copy`.
 
-        A view of the map stays valid after the segment is closed or deleted, but not when the file is
-        truncated below it.
+        A view stays valid after the segment is closed or deleted, but not when the file is truncated below its end.
         """
         if may_copy and size_bytes < MAP_BYTES_MIN:
             return memoryview(os.pread(self._descriptor(), size_bytes, position))
         return memoryview(self.mapped())[position : position + size_bytes]
 
     def end_of_read(self, position: int, size_bytes: int) -> int | None:
-        """An offset that lies behind `size_bytes` read from `position` on, as near as the index knows; None beyond it.
+        """Return an offset at or after the end of `size_bytes` read from `position`, by the index; None beyond it.
 
-        Kafka's bound, so that fetches tell the same aborted transactions.
+        This is Kafka's bound, so that fetches return the same aborted transactions as Kafka's.
         """
         entry = self.offset_index.first_from_position(position + size_bytes)
         return None if entry is None else entry[0]
 
     def batch_size_bytes(self, position: int) -> int:
-        """Size of the batch that starts at `position`."""
+        """Return the size of the batch that starts at `position`."""
         (length,) = _LENGTH.unpack(self.view(position + 8, 4))
         return int(length) + BATCH_OVERHEAD_BYTES
 
     def mapped(self) -> mmap.mmap:
-        """The file, mapped as far as it is written; it must not be empty."""
+        """Map the written part of the file; it must not be empty."""
         mapped = self._map
         if mapped is None or len(mapped) < self.size_bytes:
             mapped = self._map = mmap.mmap(self._descriptor(), self.size_bytes, access=mmap.ACCESS_READ)
@@ -271,7 +270,7 @@ class Segment:
         return self._fd
 
     def close_files(self) -> None:
-        """Write the indexes and let go of descriptor, map and memory; the next use opens them again."""
+        """Write the indexes and release descriptor, map and memory; the next use opens the files again."""
         try:
             self.offset_index.release()
             self.time_index.release()
@@ -283,18 +282,18 @@ class Segment:
                 self._fd = -1
 
     def failed(self, error: OSError) -> None:
-        """Hear that the files could not be closed to make room for others."""
+        """Report that `OpenFiles` could not close the files."""
         if self.on_failure is not None:
             self.on_failure(error)
 
     def close_counted(self) -> None:
-        """`close_files`, and no longer counted among the open ones."""
+        """Close the files and remove the segment from `OpenFiles`."""
         if self._fd >= 0:
             self._open_files.closed(self)
         self.close_files()
 
     def close(self) -> None:
-        """Write the indexes at their exact size, cut off what was preallocated, close the files."""
+        """Write the indexes, truncate the file to its batches if it is preallocated, and close the files."""
         self.time_index.append(*self.max_timestamp)
         if self.path.stat().st_size != self.size_bytes:
             os.ftruncate(self._descriptor(), self.size_bytes)
@@ -302,7 +301,7 @@ class Segment:
         self.close_counted()
 
     def abandon(self) -> None:
-        """Close the files, writing nothing. The log is let go of, too, so that its memory is free at once."""
+        """Close the files without writing. Also drops the reference to the log, so that it is freed immediately."""
         self._map = None
         self.on_failure = None
         if self._fd >= 0:
@@ -311,7 +310,7 @@ class Segment:
             self._fd = -1
 
     def truncate_to(self, offset: int, now_ms: int) -> None:
-        """Cut the file before the batch that holds `offset`, and the indexes with it."""
+        """Truncate the file and the indexes before the batch that contains `offset`."""
         position = self.position_of(offset)
         self.offset_index.truncate_to(offset)
         self.time_index.truncate_to(offset)
@@ -333,18 +332,18 @@ class Segment:
         return largest
 
     def cut(self, size_bytes: int) -> None:
-        """Make the file end after its first `size_bytes`; indexes are the caller's."""
+        """Truncate the file to `size_bytes`; the caller updates the indexes."""
         self._map = None
         os.ftruncate(self._descriptor(), size_bytes)
         self.size_bytes = size_bytes
 
-    def hand_over(self, open_files: OpenFiles) -> None:
-        """Close the files and count them elsewhere from now on: from the thread that loads to the loop."""
+    def use_open_files(self, open_files: OpenFiles) -> None:
+        """Close the files and use another `OpenFiles` from now on, for example when a thread has loaded the segment."""
         self.close_files()
         self._open_files = open_files
 
     def relocate(self, directory: Path) -> None:
-        """Follow the log's directory, which has been renamed; open files stay open."""
+        """Use the new path of the log's directory after a rename; open files stay open."""
         self.directory = directory
         self.path = offset_file(directory, self.base_offset, LOG_SUFFIX + self.suffix)
         self.offset_index.path = offset_file(directory, self.base_offset, INDEX_SUFFIX + self.suffix)
@@ -354,7 +353,7 @@ class Segment:
         )
 
     def rename(self, suffix: str) -> None:
-        """Put `suffix` behind the names of all files, in the place of the one that they have; data first."""
+        """Replace the suffix of all file names by `suffix`; the data file is renamed first."""
         for kind in SEGMENT_SUFFIXES:
             path = offset_file(self.directory, self.base_offset, kind + self.suffix)
             if path.exists():
@@ -362,8 +361,8 @@ class Segment:
         self.suffix = suffix
         self.relocate(self.directory)
 
-    def forget_indexes(self) -> None:
-        """Start over with empty indexes, to be filled by `index`."""
+    def clear_indexes(self) -> None:
+        """Clear the indexes before `index` fills them again."""
         self.offset_index.clear()
         self.time_index.clear()
         self.transaction_index.clear()
@@ -373,7 +372,7 @@ class Segment:
         self._positions.clear()
 
     def mark_deleted(self) -> list[Path]:
-        """Rename the files to `.deleted` and give the new names back, to be removed later."""
+        """Rename the files to `.deleted`; returns the new paths, to be removed later."""
         self.abandon()
         renamed = []
         for suffix in SEGMENT_SUFFIXES:

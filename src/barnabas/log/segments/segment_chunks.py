@@ -1,4 +1,4 @@
-"""A segment's batches read beside the log, a bounded number of bytes at a time."""
+"""Reads the batches of a segment without its log, a limited number of bytes at a time."""
 
 import os
 from collections.abc import Iterator
@@ -13,9 +13,9 @@ _LENGTH_POSITION = 8
 
 
 def checked_chunks(path: Path, size_bytes: int, step_bytes: int, position: int = 0) -> Iterator[bytes]:
-    """The batches from `position` on in the first `size_bytes` of a file, about `step_bytes` at a time, CRCs checked.
+    """Yield the batches of a file between `position` and `size_bytes` in chunks of about `step_bytes`, checking CRCs.
 
-    :raises OSError: When the disk fails, or the file is gone.
+    :raises OSError: When the disk fails, or the file does not exist.
     :raises KafkaError: CORRUPT_MESSAGE.
     """
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -28,11 +28,11 @@ def checked_chunks(path: Path, size_bytes: int, step_bytes: int, position: int =
         os.close(fd)
 
 
-def _read(path: Path, fd: int, position: int, left_bytes: int, step_bytes: int) -> bytes:
-    data = os.pread(fd, min(step_bytes, left_bytes), position)
+def _read(path: Path, fd: int, position: int, remaining_bytes: int, step_bytes: int) -> bytes:
+    data = os.pread(fd, min(step_bytes, remaining_bytes), position)
     if len(data) >= BATCH_OVERHEAD_BYTES:
         first_bytes = _LENGTH.unpack_from(data, _LENGTH_POSITION)[0] + BATCH_OVERHEAD_BYTES
-        if len(data) < first_bytes <= left_bytes:
+        if len(data) < first_bytes <= remaining_bytes:
             data = os.pread(fd, first_bytes, position)
     end = 0
     for start, header in iterate_headers(data):
@@ -40,9 +40,9 @@ def _read(path: Path, fd: int, position: int, left_bytes: int, step_bytes: int) 
             raise _damaged(path, f"the batch at offset {header.base_offset} does not match its CRC")
         end = start + header.size_bytes
     if end == 0:
-        raise _damaged(path, f"there is no whole batch at byte {position}")
+        raise _damaged(path, f"no whole batch at byte {position}")
     return data[:end]
 
 
-def _damaged(path: Path, what: str) -> KafkaError:
-    return KafkaError(ErrorCode.CORRUPT_MESSAGE, f"{path}: {what}")
+def _damaged(path: Path, message: str) -> KafkaError:
+    return KafkaError(ErrorCode.CORRUPT_MESSAGE, f"{path}: {message}")

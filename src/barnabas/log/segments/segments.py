@@ -1,4 +1,4 @@
-"""The segments of one log in the order of their offsets."""
+"""The segments of one log, ordered by offset."""
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
@@ -9,17 +9,17 @@ from barnabas.log.segments.segment import Segment
 
 
 class FilePart(NamedTuple):
-    """Bytes of a file that is written at its end alone."""
+    """A range of a file to which bytes are only appended."""
 
     path: Path
     position: int
     size_bytes: int
-    #: Nothing comes after it.
+    #: Whether the range ends at the end of the log.
     is_last: bool
 
 
 class LogSlice(NamedTuple):
-    """Bytes of one segment, from a batch's start on; the last batch may be cut off."""
+    """Bytes of one segment, starting with a batch; the last batch may be cut off."""
 
     data: memoryview
     segment_base_offset: int
@@ -31,10 +31,10 @@ class LogSlice(NamedTuple):
 
 
 class Segments:
-    """At least one segment; the last one is active, which means that it is written to."""
+    """At least one segment; the last one is the active segment, to which appends go."""
 
     def __init__(self, segments: list[Segment]) -> None:
-        assert segments, "a log has at least its active segment"
+        assert segments, "a log must have an active segment"
         self._segments = segments
 
     def __iter__(self) -> Iterator[Segment]:
@@ -46,49 +46,48 @@ class Segments:
     def __getitem__(self, index: int) -> Segment:
         return self._segments[index]
 
-    def holds(self, segment: Segment) -> bool:
-        """Whether the segment is still one of the log's."""
-        return any(each is segment for each in self._segments)
+    def contains(self, segment: Segment) -> bool:
+        """Whether the segment still belongs to the log."""
+        return any(own is segment for own in self._segments)
 
     @property
     def active(self) -> Segment:
-        """The segment that is written to."""
+        """The segment to which appends go."""
         return self._segments[-1]
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of all batches."""
         return sum(segment.size_bytes for segment in self._segments)
 
     def floor_index(self, offset: int) -> int:
-        """Index of the segment in whose range `offset` lies; that of the first one for offsets before it."""
+        """Return the index of the segment whose range contains `offset`; 0 for offsets before the first one."""
         if offset >= self._segments[-1].base_offset:
             return len(self._segments) - 1
         return max(bisect_right(self._segments, offset, key=_base_offset) - 1, 0)
 
     def since(self, offset: int) -> list[Segment]:
-        """The segment in whose range `offset` lies, and all that follow."""
+        """Return the segment whose range contains `offset`, and all later ones."""
         return self._segments[self.floor_index(offset) :]
 
     def end_offset_of(self, index: int, log_end_offset: int) -> int:
-        """Offset after the segment's range: where the next one begins, or the end of the log."""
+        """Return the end of the segment's range: the base offset of the next one, or the log end offset."""
         following = index + 1
         return self._segments[following].base_offset if following < len(self._segments) else log_end_offset
 
     def append(self, segment: Segment) -> None:
-        """Make `segment` the active one."""
+        """Add a new active segment."""
         assert segment.base_offset > self.active.base_offset, (segment.base_offset, self.active.base_offset)
         self._segments.append(segment)
 
     def remove_first(self, count: int) -> list[Segment]:
-        """Take the oldest out; the active one stays."""
+        """Remove and return the oldest segments; the active one stays."""
         assert count < len(self._segments)
         removed = self._segments[:count]
         del self._segments[:count]
         return removed
 
     def remove_from(self, index: int) -> list[Segment]:
-        """Take the newest out, from `index` on; the first one stays."""
+        """Remove and return the newest segments, from `index` on; the first one stays."""
         assert index > 0
         removed = self._segments[index:]
         del self._segments[index:]
@@ -96,23 +95,23 @@ class Segments:
 
     @property
     def rolled(self) -> list[Segment]:
-        """All but the active one."""
+        """All segments except the active one."""
         return self._segments[:-1]
 
-    def hold(self, run: Sequence[Segment]) -> bool:
-        """Whether `run` are neighbours here, the active one not among them."""
+    def contains_run(self, run: Sequence[Segment]) -> bool:
+        """Whether the segments in `run` are neighbours in this log and do not include the active one."""
         rolled = self.rolled
         first = rolled.index(run[0]) if run[0] in rolled else len(rolled)
         return rolled[first : first + len(run)] == list(run)
 
     def replace(self, run: Sequence[Segment], segment: Segment) -> None:
-        """Put `segment` in the place of neighbours that `hold` knows."""
-        assert self.hold(run)
+        """Replace neighbouring segments (see `contains_run`) by `segment`."""
+        assert self.contains_run(run)
         first = self._segments.index(run[0])
         self._segments[first : first + len(run)] = [segment]
 
     def replace_all(self, segment: Segment) -> list[Segment]:
-        """Take all out and begin again with `segment`."""
+        """Remove and return all segments, and start again with `segment`."""
         removed = self._segments
         self._segments = [segment]
         return removed

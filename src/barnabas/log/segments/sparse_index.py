@@ -1,7 +1,7 @@
-"""What the offset index and the time index share: fixed-size entries, kept in memory while in use.
+"""Common base of the offset index and the time index: fixed-size entries, kept in memory while in use.
 
-The file is written when the segment is closed or rolled: after a crash recovery rebuilds it, so
-nothing is gained by writing it entry by entry.
+The file is only written when the segment is closed or rolled: recovery after a crash rebuilds it anyway, so writing
+every entry would gain nothing.
 """
 
 from bisect import bisect_right
@@ -11,7 +11,7 @@ from struct import Struct
 
 
 class SparseIndex:
-    """Entries of two ascending numbers, the second of which or the first is relative to the base offset."""
+    """Entries of two ascending numbers, one of which is an offset relative to the base offset."""
 
     ENTRY: Struct
 
@@ -30,13 +30,13 @@ class SparseIndex:
 
     @property
     def count(self) -> int:
-        """How many entries there are."""
+        """Number of entries."""
         return len(self.entries) // self.ENTRY.size
 
     def _read(self) -> bytearray:
-        """Kafka preallocates the file of an active segment: entries end where only zeros follow.
+        """Read the file up to the zeros at its end: Kafka preallocates the file of an active segment.
 
-        But a single entry may be all zeros: that of a record at the base offset with the timestamp 0.
+        A single entry may be all zeros: that of a record at the base offset with timestamp 0.
         """
         try:
             data = self.path.read_bytes()
@@ -51,7 +51,7 @@ class SparseIndex:
         return first, second
 
     def _slot_at_most(self, target: int, key: Callable[[int], int]) -> int:
-        """The last slot whose key is at most `target`; -1 when there is none."""
+        """Return the last slot whose key is at most `target`; -1 if there is none."""
         return bisect_right(range(self.count), target, key=key) - 1
 
     def _append(self, first: int, second: int) -> None:
@@ -65,21 +65,21 @@ class SparseIndex:
 
     @property
     def exists(self) -> bool:
-        """Whether there is a file to read."""
+        """Whether the file exists."""
         return self.path.exists()
 
     def clear(self) -> None:
-        """Forget every entry; the file follows on the next `save`."""
+        """Remove all entries; `save` writes the change to the file."""
         self._loaded = bytearray()
         self._unsaved = True
 
     def save(self) -> None:
-        """Write the file when it lacks something, at its exact size."""
+        """Write the file at its exact size if it lacks any change."""
         if self._unsaved:
             self.path.write_bytes(self.entries)
             self._unsaved = False
 
     def release(self) -> None:
-        """Give the memory back; the next use reads the file again."""
+        """Save, and release the memory; the next use reads the file again."""
         self.save()
         self._loaded = None

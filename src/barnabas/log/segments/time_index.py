@@ -1,4 +1,4 @@
-"""`.timeindex`: the largest timestamp so far and the last offset of the batch that has it."""
+"""The time index (`.timeindex`): the largest timestamp so far and the last offset of the batch that contains it."""
 
 from struct import Struct
 
@@ -12,24 +12,24 @@ class TimeIndex(SparseIndex):
     ENTRY = Struct(">qi")
 
     def append(self, timestamp_ms: int, offset: int) -> None:
-        """Note a new largest timestamp; one that is not larger than the last is passed over."""
+        """Append a new largest timestamp; ignored unless it is larger than the last one."""
         if timestamp_ms > self.last()[0]:
             self._append(timestamp_ms, offset - self.base_offset)
 
     def is_full(self, size_max_bytes: int) -> bool:
-        """Whether only the slot is left that closing the segment needs."""
+        """Whether only the last slot is free, which closing the segment needs."""
         return self.count >= size_max_bytes // self.ENTRY.size - 1
 
     def lookup(self, timestamp_ms: int) -> tuple[int, int]:
-        """The last entry at or before `timestamp_ms` as (timestamp, offset), else (-1, base offset)."""
+        """Return the last entry at or before `timestamp_ms` as (timestamp, offset), else (-1, base offset)."""
         return self._absolute(self._slot_at_most(timestamp_ms, self._timestamp))
 
     def last(self) -> tuple[int, int]:
-        """The last entry as (timestamp, offset), else (-1, base offset)."""
+        """Return the last entry as (timestamp, offset), else (-1, base offset)."""
         return self._absolute(self.count - 1)
 
     def truncate_to(self, offset: int) -> None:
-        """Drop the entries at and after `offset`."""
+        """Remove the entries from `offset` on."""
         self._keep(self._slot_at_most(offset - 1 - self.base_offset, self._relative_offset) + 1)
 
     def _timestamp(self, slot: int) -> int:

@@ -1,4 +1,4 @@
-"""`.txnindex`: the aborted transactions whose markers lie in a segment (KIP-98), in the order of their markers."""
+"""The transaction index (`.txnindex`): aborted transactions with markers in a segment (KIP-98), in marker order."""
 
 import os
 from bisect import bisect_left
@@ -14,18 +14,18 @@ _VERSION = 0
 
 
 class AbortedTransaction(NamedTuple):
-    """What readers of committed records must know to leave out a transaction's records."""
+    """An aborted transaction, with what readers of committed records need to skip its records."""
 
     producer_id: int
     first_offset: int
-    #: That of the marker.
+    #: Offset of the transaction marker.
     last_offset: int
-    #: As it was once the marker had been appended.
+    #: The last stable offset after the marker was appended.
     last_stable_offset: int
 
 
 class TransactionIndex:
-    """The file, written at every abort; there is none while nothing was aborted."""
+    """Written at every abort; there is no file while nothing was aborted."""
 
     __slots__ = ("_loaded", "path")
 
@@ -35,16 +35,16 @@ class TransactionIndex:
 
     @property
     def entries(self) -> Sequence[AbortedTransaction]:
-        """All of them, read from the file on first use.
+        """All entries, read from the file on first use.
 
         :raises OSError: When the disk fails.
-        :raises KafkaError: CORRUPT_MESSAGE when the file holds something else.
+        :raises KafkaError: CORRUPT_MESSAGE when the file is damaged.
         """
         return self._entries()
 
     @property
     def is_sound(self) -> bool:
-        """Whether the file can be read, or is not there.
+        """Whether the file can be read, or does not exist.
 
         :raises OSError: When the disk fails.
         """
@@ -60,7 +60,7 @@ class TransactionIndex:
         return self._loaded
 
     def append(self, aborted: AbortedTransaction) -> None:
-        """Note a transaction that has just been aborted.
+        """Add a transaction that has just been aborted.
 
         :raises OSError: When the disk fails.
         """
@@ -71,50 +71,50 @@ class TransactionIndex:
         entries.append(aborted)
 
     def collect(self, start_offset: int, upper_bound_offset: int, found: list[AbortedTransaction]) -> bool:
-        """Add to `found` what was aborted of `[start_offset, upper_bound_offset)`; whether that is all there can be.
+        """Add the aborted transactions of `[start_offset, upper_bound_offset)` to `found`; return whether that is all.
 
-        It is when a transaction in here was decided with everything below the bound; else look into later segments.
+        It is all if an entry's last stable offset is at or above the bound; else continue with later segments.
         """
         entries = self._entries()
         first = bisect_left(entries, start_offset, key=_last_offset)
-        #: The first that was decided with everything below the bound, if any.
+        #: Index of the first entry with a last stable offset at or above the bound, if any.
         last = bisect_left(entries, upper_bound_offset, key=_last_stable_offset)
-        found += [each for each in entries[first : last + 1] if each.first_offset < upper_bound_offset]
+        found += [entry for entry in entries[first : last + 1] if entry.first_offset < upper_bound_offset]
         return last < len(entries)
 
     def truncate_to(self, offset: int) -> None:
-        """Forget the transactions whose markers lie at or after `offset`."""
-        kept = [each for each in self._entries() if each.last_offset < offset]
+        """Remove the transactions with markers at or after `offset`."""
+        kept = [entry for entry in self._entries() if entry.last_offset < offset]
         if len(kept) < len(self._entries()):
             os.truncate(self.path, len(kept) * _ENTRY.size)
             self._loaded = kept
 
     def clear(self) -> None:
-        """Forget everything, the file included."""
+        """Remove all entries and the file."""
         self.path.unlink(missing_ok=True)
         self._loaded = []
 
     def release(self) -> None:
-        """Give the memory back; the next use reads the file again."""
+        """Release the memory; the next use reads the file again."""
         self._loaded = None
 
 
 def read_entries(path: Path) -> list[AbortedTransaction]:
-    """What a file says; nothing when there is none.
+    """Return the entries of a file; none if it does not exist.
 
     :raises OSError: When the disk fails.
-    :raises KafkaError: CORRUPT_MESSAGE when the file holds something else.
+    :raises KafkaError: CORRUPT_MESSAGE when the file is damaged.
     """
     try:
         data = path.read_bytes()
     except FileNotFoundError:
         return []
     if len(data) % _ENTRY.size:
-        raise _damaged(path, f"{len(data)} bytes are no whole number of entries of {_ENTRY.size}")
+        raise _damaged(path, f"size {len(data)} must be a multiple of {_ENTRY.size} bytes")
     entries = []
     for version, *fields in _ENTRY.iter_unpack(data):
         if version != _VERSION:
-            raise _damaged(path, f"version {version} of an entry: {_VERSION} is known")
+            raise _damaged(path, f"unsupported version {version} of an entry; it must be {_VERSION}")
         entries.append(AbortedTransaction(*fields))
     return entries
 
@@ -127,5 +127,5 @@ def _last_stable_offset(aborted: AbortedTransaction) -> int:
     return aborted.last_stable_offset
 
 
-def _damaged(path: Path, what: str) -> KafkaError:
-    return KafkaError(ErrorCode.CORRUPT_MESSAGE, f"{path}: {what}")
+def _damaged(path: Path, message: str) -> KafkaError:
+    return KafkaError(ErrorCode.CORRUPT_MESSAGE, f"{path}: {message}")

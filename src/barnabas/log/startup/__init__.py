@@ -1,1 +1,1 @@
-"""Finding, checking and recovering logs when a broker starts."""
+"""Find, check and recover logs when a broker starts."""

@@ -16,20 +16,20 @@ _VERSION = "0"
 
 
 class MalformedFile(Exception):
-    """A file that is not what its name says; the message names it and the line."""
+    """Raised for a file with unexpected content; the message names the file and the line."""
 
 
 def write_checkpoint(path: Path, rows: Iterable[tuple[object, ...]], *, sync: bool = True) -> None:
-    """Replace a checkpoint file. Blocks when `sync`."""
+    """Replace a checkpoint file. Blocks if `sync` is set."""
     lines = [" ".join(map(str, row)) for row in rows]
     text = "\n".join([_VERSION, str(len(lines)), *lines, ""])
     write_atomically(path, text.encode(), sync=sync)
 
 
 def read_checkpoint(path: Path, columns: tuple[Callable[[str], Any], ...]) -> list[tuple[Any, ...]]:
-    """The rows of a checkpoint file, none when there is no file.
+    """Return the rows of a checkpoint file; none if the file does not exist.
 
-    :raises MalformedFile: When version, count or a row is wrong.
+    :raises MalformedFile: When version, count or a row is not valid.
     """
     try:
         lines = path.read_text().splitlines()
@@ -38,10 +38,10 @@ def read_checkpoint(path: Path, columns: tuple[Callable[[str], Any], ...]) -> li
     except UnicodeDecodeError as error:
         raise MalformedFile(f"{path}: not a text file") from error
     if not lines or lines[0] != _VERSION:
-        raise MalformedFile(f"{path}: line 1 should be the version {_VERSION}")
+        raise MalformedFile(f"{path}: line 1 must be the version {_VERSION}")
     rows = [_read_row(path, number, line, columns) for number, line in enumerate(lines[2:], 3)]
     if len(lines) < 2 or lines[1] != str(len(rows)):
-        raise MalformedFile(f"{path}: line 2 should be the number of rows, {len(rows)}")
+        raise MalformedFile(f"{path}: line 2 must be the number of rows, {len(rows)}")
     return rows
 
 
@@ -52,13 +52,11 @@ def _read_row(
     try:
         return tuple(column(word) for column, word in zip(columns, words, strict=True))
     except ValueError as error:
-        raise MalformedFile(
-            f"{path}: line {number} should have {len(columns)} fields, not '{line}'"
-        ) from error
+        raise MalformedFile(f"{path}: line {number} must have {len(columns)} fields, not '{line}'") from error
 
 
 def read_offsets(path: Path) -> dict[TopicPartition, int]:
-    """Offsets by partition.
+    """Return offsets by partition.
 
     :raises MalformedFile: When the file is damaged.
     """
@@ -72,15 +70,15 @@ def write_offsets(path: Path, offsets: Mapping[TopicPartition, int]) -> None:
 
 
 def write_partition_metadata(directory: Path, topic_id: bytes) -> None:
-    """Note the topic id in a partition's directory."""
+    """Write the topic id to a partition's directory; not flushed to the disk."""
     text = f"version: 0\ntopic_id: {uuid_to_text(topic_id)}"
     write_atomically(directory / PARTITION_METADATA_FILE, text.encode(), sync=False)
 
 
 def read_partition_metadata(directory: Path) -> bytes | None:
-    """The topic id in a partition's directory, or None when there is none.
+    """Return the topic id in a partition's directory, or None if it has none.
 
-    A power cut can leave the file empty as long as nothing of the log has been flushed.
+    After a power failure the file may be empty, if nothing of the log was flushed before.
 
     :raises MalformedFile: When the file is damaged.
     """

@@ -1,4 +1,4 @@
-"""Opening what lies in the log directories at a start, and settling which of it is in use."""
+"""Opens the logs in the log directories at startup, and selects the current replica of each partition."""
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,14 +19,14 @@ from barnabas.log.startup.checkpoints import (
     RECOVERY_POINT_FILE,
     MalformedFile,
 )
-from barnabas.log.startup.replica_selection import Ambiguous, FoundReplica, Role, decide_roles
+from barnabas.log.startup.replica_selection import AmbiguousReplicasError, FoundReplica, Role, decide_roles
 from barnabas.log.trash.state import read_state
 from barnabas.telemetry.logs import get_logger
 from barnabas.wire.errors import KafkaError
 
 _log = get_logger("barnabas.log")
 
-#: Topic name -> what its logs obey.
+#: Returns the log config of a topic name.
 ConfigFor = Callable[[str], LogConfig]
 
 
@@ -35,11 +35,11 @@ class Opened(NamedTuple):
 
     directory: LogDirectory
     log: PartitionLog
-    is_marked: bool  #: whether a move made it
-    is_restored: bool = False  #: whether it comes from the trash, and has its state in its directory
+    is_marked: bool  #: whether a move created it
+    is_restored: bool = False  #: whether it comes from the trash, with its offsets in its directory
 
-    def found(self, log_dir: int) -> FoundReplica:
-        """What decides its role."""
+    def to_found_replica(self, log_dir: int) -> FoundReplica:
+        """Return the facts that determine its role."""
         return FoundReplica(
             log_dir=log_dir,
             topic_id=self.log.topic_id,
@@ -59,9 +59,9 @@ def open_logs(
     random: Random,
     open_files: OpenFiles,
 ) -> list[Opened]:
-    """Open every log of a directory, and recover them unless it was stopped cleanly. Blocks.
+    """Open all logs of a directory, and recover them after an unclean shutdown. Blocks.
 
-    :raises OSError: When the disk fails, or holds damage that no recovery mends.
+    :raises OSError: When the disk fails, or a file is damaged beyond recovery.
     """
     started_ms = clock.monotonic_ms()
     clean_shutdown = directory.has_clean_shutdown_marker
@@ -70,10 +70,10 @@ def open_logs(
     high_watermarks = directory.read_checkpoint(HIGH_WATERMARK_FILE)
     cleaner_offsets = directory.read_checkpoint(CLEANER_OFFSET_FILE)
 
-    def open_log(place: tuple[TopicPartition, Path]) -> Opened:
-        name, path = place
+    def open_log(partition: tuple[TopicPartition, Path]) -> Opened:
+        name, path = partition
         state = read_state(path)
-        start, recovery, cleaned = state or (
+        start_offset, recovery_point, cleaner_offset = state or (
             start_offsets.get(name, 0),
             recovery_points.get(name, 0),
             cleaner_offsets.get(name, 0),
@@ -84,8 +84,8 @@ def open_logs(
                 name,
                 config=config_for(name.topic),
                 clock=clock,
-                recovery_point=recovery,
-                log_start_offset=start,
+                recovery_point=recovery_point,
+                log_start_offset=start_offset,
                 high_watermark=0 if state else high_watermarks.get(name, 0),
                 clean_shutdown=clean_shutdown and state is None,
                 random=random,
@@ -93,36 +93,36 @@ def open_logs(
             )
         except (MalformedFile, KafkaError) as error:
             raise OSError(f"{name}: {error}") from error
-        log.cleaner_offset = cleaned
+        log.cleaner_offset = cleaner_offset
         return Opened(directory, log, has_move_mark(path), is_restored=state is not None)
 
     partitions = list(directory.partitions_on_disk())
-    facts = {"path": str(directory.path), "logs_count": len(partitions)}
-    recovers = bool(partitions) and not clean_shutdown
-    if recovers:
-        _log.warning("a log directory was not stopped cleanly: its logs are recovered", **facts)
+    fields = {"path": str(directory.path), "logs_count": len(partitions)}
+    needs_recovery = bool(partitions) and not clean_shutdown
+    if needs_recovery:
+        _log.warning("log directory was not shut down cleanly; recovering its logs", **fields)
     opened = list(pool.map(open_log, partitions))
-    took_ms = clock.monotonic_ms() - started_ms
-    _log.info("opened the logs of a directory", **facts, recovered=recovers, took_ms=took_ms)
+    duration_ms = clock.monotonic_ms() - started_ms
+    _log.info("opened the logs of a log directory", **fields, recovered=needs_recovery, took_ms=duration_ms)
     return opened
 
 
 def select_replicas(
     directories: Sequence[LogDirectory], opened: Sequence[Opened], *, any_offline: bool
 ) -> Iterator[tuple[Opened, Role]]:
-    """What becomes of each, in the order of their partitions; see `found_replicas`.
+    """Yield the role of each opened log, ordered by partition; see `replica_selection`.
 
     :raises LogDirectoryError: When two directories hold the same partition.
     """
     by_name: dict[TopicPartition, list[Opened]] = {}
-    for each in opened:
-        by_name.setdefault(each.log.topic_partition, []).append(each)
+    for opened_log in opened:
+        by_name.setdefault(opened_log.log.topic_partition, []).append(opened_log)
     for name, replicas in sorted(by_name.items()):
-        found = [each.found(directories.index(each.directory)) for each in replicas]
+        found = [replica.to_found_replica(directories.index(replica.directory)) for replica in replicas]
         try:
             roles = decide_roles(found, any_offline=any_offline)
-        except Ambiguous as error:
-            first, second, *_ = (each.directory.path for each in replicas)
-            message = f"{name} lies in {first} and in {second}: remove one of them"
+        except AmbiguousReplicasError as error:
+            first, second, *_ = (replica.directory.path for replica in replicas)
+            message = f"{name} exists in {first} and in {second}: remove one of the two directories"
             raise LogDirectoryError(message) from error
         yield from zip(replicas, roles, strict=True)

@@ -1,4 +1,4 @@
-"""`meta.properties`: to which cluster and node a log directory belongs (KIP-631, KIP-858)."""
+"""Reads and writes `meta.properties`: the cluster and node that a log directory belongs to (KIP-631, KIP-858)."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -15,14 +15,14 @@ class MetaProperties(NamedTuple):
 
     cluster_id: str
     node_id: int
-    #: 16 bytes; a directory that an older Kafka wrote has none.
+    #: 16 bytes; None for a directory written by an older Kafka.
     directory_id: bytes | None
 
 
 def read_meta_properties(directory: Path) -> MetaProperties | None:
-    """The identity of a log directory, or None when it was never used.
+    """Return the identity of a log directory, or None if it was never used.
 
-    :raises MalformedFile: When the file lacks a property or has a value that cannot be.
+    :raises MalformedFile: When the file lacks a property or has a value that is not valid.
     """
     path = directory / META_PROPERTIES_FILE
     try:
@@ -43,7 +43,7 @@ def _property(line: str) -> tuple[str, str]:
 
 
 def write_meta_properties(directory: Path, meta: MetaProperties) -> None:
-    """Note the identity of a log directory. Blocks."""
+    """Write the identity of a log directory. Blocks."""
     assert meta.directory_id is not None
     text = (
         f"#\nversion=1\ncluster.id={meta.cluster_id}\nnode.id={meta.node_id}\n"

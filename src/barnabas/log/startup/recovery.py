@@ -1,4 +1,4 @@
-"""Opening the files of a log: leftovers, checking after a crash, where the log begins and ends. Blocks."""
+"""Opens the files of a log: removes leftovers, checks batches after a crash, finds start and end. Blocks."""
 
 import os
 from pathlib import Path
@@ -34,11 +34,11 @@ _log = get_logger("barnabas.log")
 
 
 class LoadedSegments(NamedTuple):
-    """What `load_segments` found."""
+    """The result of `load_segments`."""
 
     segments: Segments
     log_end_offset: int
-    #: What recovery cut off or dropped.
+    #: Bytes that recovery truncated or deleted.
     discarded_bytes: int
 
 
@@ -53,22 +53,22 @@ def load_segments(
     clean_shutdown: bool,
     now_ms: int,
 ) -> LoadedSegments:
-    """Open a partition's segments; after an unclean stop check everything from `recovery_point` on."""
+    """Open a partition's segments; after an unclean shutdown check everything from `recovery_point` on."""
     names = _finish_interrupted_work(directory, os.listdir(directory))
     _remove_orphaned_indexes(directory, names)
     open_files = OpenFiles()
     logs = sorted(name for name in names if name.endswith(LOG_SUFFIX))
-    found = [_open_segment(directory / name, open_files, now_ms) for name in logs]
+    segments = [_open_segment(directory / name, open_files, now_ms) for name in logs]
     producers = _Producers(directory, topic_partition, log_start_offset)
     discarded_bytes = 0
     if not clean_shutdown:
-        discarded_bytes = _recover(found, config, epochs, recovery_point, producers)
-    rebuild_missing_indexes(found, config, producers)
-    end_offset = _next_offset(found[-1]) if found else log_start_offset
-    if not found or end_offset < log_start_offset:
-        discarded_bytes += sum(segment.size_bytes for segment in found)
-        _remove(found)
-        found = [
+        discarded_bytes = _recover(segments, config, epochs, recovery_point, producers)
+    rebuild_missing_indexes(segments, config, producers)
+    end_offset = _next_offset(segments[-1]) if segments else log_start_offset
+    if not segments or end_offset < log_start_offset:
+        discarded_bytes += sum(segment.size_bytes for segment in segments)
+        _remove(segments)
+        segments = [
             Segment.create(
                 directory,
                 log_start_offset,
@@ -80,12 +80,12 @@ def load_segments(
         end_offset = log_start_offset
     if discarded_bytes:
         _log.warning(
-            "cut off an incomplete or damaged end of a log",
+            "truncated the incomplete or damaged end of a log",
             partition=str(topic_partition),
             discarded_bytes=discarded_bytes,
             log_end_offset=end_offset,
         )
-    return LoadedSegments(Segments(found), end_offset, discarded_bytes)
+    return LoadedSegments(Segments(segments), end_offset, discarded_bytes)
 
 
 def _open_segment(path: Path, open_files: OpenFiles, now_ms: int) -> Segment:
@@ -96,21 +96,21 @@ def _open_segment(path: Path, open_files: OpenFiles, now_ms: int) -> Segment:
 
 
 def _finish_interrupted_work(directory: Path, names: list[str]) -> list[str]:
-    """Remove what was to be deleted, finish swaps of compacted segments; gives back the names left."""
+    """Remove files marked for deletion and complete swaps of compacted segments; returns the remaining names."""
     if not any(name.endswith((DELETED_SUFFIX, CLEANED_SUFFIX, SWAP_SUFFIX)) for name in names):
         return names
     unlink_files([directory / name for name in names if name.endswith((DELETED_SUFFIX, CLEANED_SUFFIX))])
     cleaned = [offset_of(name) or 0 for name in names if name.endswith(CLEANED_SUFFIX)]
     swaps = [name for name in names if name.endswith(SWAP_SUFFIX)]
     if cleaned:
-        # A split that did not finish: its output is thrown away, its input is still there.
+        # A split was interrupted: remove its output, because its input still exists.
         unlink_files([directory / name for name in swaps if (offset_of(name) or 0) >= min(cleaned)])
     _finish_swaps(directory)
     return os.listdir(directory)
 
 
 def _remove_orphaned_indexes(directory: Path, names: list[str]) -> None:
-    """Drop indexes whose segment is gone."""
+    """Remove indexes that have no segment."""
     bases = {name.partition(".")[0] for name in names if name.endswith(LOG_SUFFIX)}
     indexes = (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
     unlink_files(
@@ -141,34 +141,40 @@ def _swap_end_offset(path: Path) -> int:
 
 
 class _Producers(NamedTuple):
-    """Who wrote what is checked: their open transactions tell what a marker aborts."""
+    """Restores the producer state before a segment, so that its markers show which transactions they abort."""
 
     directory: Path
     topic_partition: TopicPartition
     log_start_offset: int
 
-    def before(self, found: list[Segment], index: int) -> ProducerStateManager:
-        """As they were where the segment at `index` begins."""
+    def before(self, segments: list[Segment], index: int) -> ProducerStateManager:
+        """Return the producer state at the start of the segment at `index`."""
         if index == 0:
             return ProducerStateManager(self.topic_partition)
-        offset = found[index].base_offset
-        segments = Segments(found[:index])
+        offset = segments[index].base_offset
+        earlier = Segments(segments[:index])
         return producers_at(
-            self.directory, self.topic_partition, segments, self.log_start_offset, offset
+            self.directory, self.topic_partition, earlier, self.log_start_offset, offset
         ).states
 
 
 def _recover(
-    found: list[Segment], config: LogConfig, epochs: LeaderEpochs, recovery_point: int, producers: _Producers
+    segments: list[Segment],
+    config: LogConfig,
+    epochs: LeaderEpochs,
+    recovery_point: int,
+    producers: _Producers,
 ) -> int:
-    """Check the segments from the one that holds `recovery_point` on; stop at the first bad batch."""
-    first = max((i for i, segment in enumerate(found) if segment.base_offset <= recovery_point), default=0)
-    states = producers.before(found, first) if found else ProducerStateManager(producers.topic_partition)
-    for index in range(first, len(found)):
-        bad_bytes = rebuild(found[index], config, states, epochs)
+    """Check the segments from the one that contains `recovery_point` on; stop at the first bad batch."""
+    first = max((i for i, segment in enumerate(segments) if segment.base_offset <= recovery_point), default=0)
+    states = (
+        producers.before(segments, first) if segments else ProducerStateManager(producers.topic_partition)
+    )
+    for index in range(first, len(segments)):
+        bad_bytes = rebuild(segments[index], config, states, epochs)
         if bad_bytes:
-            dropped = found[index + 1 :]
-            del found[index + 1 :]
+            dropped = segments[index + 1 :]
+            del segments[index + 1 :]
             _remove(dropped)
             return bad_bytes + sum(segment.size_bytes for segment in dropped)
     return 0
@@ -177,12 +183,12 @@ def _recover(
 def rebuild(
     segment: Segment, config: LogConfig, states: ProducerStateManager, epochs: LeaderEpochs | None = None
 ) -> int:
-    """Check every batch, fill the indexes again, cut the file before the first bad batch.
+    """Check every batch, rebuild the indexes, and truncate the file before the first bad batch.
 
-    `states` are the producers where the segment begins; they are where it ends afterwards. Gives back how many bytes
-    were cut off.
+    `states` must be the producer state at the start of the segment, and is updated to its end. Returns the number of
+    truncated bytes.
     """
-    segment.forget_indexes()
+    segment.clear_indexes()
     valid_bytes, next_offset = 0, segment.base_offset
     try:
         for position, header in segment.headers():
@@ -195,7 +201,7 @@ def rebuild(
                 segment.transaction_index.append(aborted)
             valid_bytes, next_offset = position + header.size_bytes, header.next_offset
     except KafkaError:
-        pass  # the bytes after the last good batch are no batch: they are cut off below
+        pass  # the bytes after the last good batch are not a batch; they are truncated below
     bad_bytes = segment.size_bytes - valid_bytes
     if bad_bytes:
         segment.cut(valid_bytes)
@@ -216,15 +222,15 @@ def _is_sound(segment: Segment, position: int, header: BatchHeader, next_offset:
     )
 
 
-def rebuild_missing_indexes(found: list[Segment], config: LogConfig, producers: _Producers) -> None:
-    """Fill the indexes of segments that lost them, or have them damaged; an empty segment needs none."""
-    for index, segment in enumerate(found):
+def rebuild_missing_indexes(segments: list[Segment], config: LogConfig, producers: _Producers) -> None:
+    """Rebuild indexes that are missing or damaged; an empty segment needs none."""
+    for index, segment in enumerate(segments):
         if segment.size_bytes and not (segment.offset_index.exists and segment.transaction_index.is_sound):
-            rebuild(segment, config, producers.before(found, index))
+            rebuild(segment, config, producers.before(segments, index))
 
 
 def _next_offset(segment: Segment) -> int:
-    """The offset after the last batch, from the last index entry on."""
+    """Return the offset after the last batch, scanning from the last index entry on."""
     entry = segment.offset_index.last()
     return _scan_end(segment, segment.indexed_position(entry[0]) if entry else 0)
 
@@ -234,7 +240,7 @@ def _scan_end(segment: Segment, position: int) -> int:
     for start, header in segment.headers(position):
         next_offset, end = header.next_offset, start + header.size_bytes
     if end != segment.size_bytes:
-        segment.cut(end)  # a clean stop leaves no partial batch, but preallocated space perhaps
+        segment.cut(end)  # after a clean shutdown this is preallocated space, not a partial batch
     return next_offset
 
 

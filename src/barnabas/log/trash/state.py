@@ -1,4 +1,4 @@
-"""What checkpoints say of a log, kept in its own directory while it is in the trash."""
+"""The checkpointed offsets of a log in the trash, stored in its own directory."""
 
 import json
 from pathlib import Path
@@ -14,7 +14,7 @@ _NAME_LENGTH_MAX = 255
 
 
 class TrashState(NamedTuple):
-    """Offsets that a log's files do not tell."""
+    """Offsets of a log that its segment files do not contain."""
 
     log_start_offset: int = 0
     recovery_point: int = 0
@@ -22,19 +22,21 @@ class TrashState(NamedTuple):
 
 
 def trash_directory(topic_partition: TopicPartition, topic_id: bytes) -> str:
-    """`<topic>-<partition>.<topic id>-stray`, the topic cut so that a file system takes it."""
+    """Return `<topic>-<partition>.<topic id>-stray`, with the topic cut to the length limit of file names."""
     end = f"-{topic_partition.partition}.{topic_id.hex()}{STRAY_SUFFIX}"
     return topic_partition.topic[: _NAME_LENGTH_MAX - len(end)] + end
 
 
 def state_of(log: PartitionLog) -> TrashState:
-    """What is to be kept of a log."""
-    begins_within = log.log_start_offset > log.first_segment_offset
-    return TrashState(log.log_start_offset if begins_within else 0, log.recovery_point, log.cleaner_offset)
+    """Return the offsets of a log to store in the trash."""
+    starts_within_segment = log.log_start_offset > log.first_segment_offset
+    return TrashState(
+        log.log_start_offset if starts_within_segment else 0, log.recovery_point, log.cleaner_offset
+    )
 
 
-def keep_state(log: PartitionLog) -> None:
-    """Write what is to be kept of a log, if that is anything. Its start survives a power cut. Blocks.
+def save_state(log: PartitionLog) -> None:
+    """Write the state of a log, unless it is empty; the log start offset survives a power failure. Blocks.
 
     :raises OSError: When the disk fails.
     """
@@ -44,7 +46,7 @@ def keep_state(log: PartitionLog) -> None:
 
 
 def write_state(directory: Path, state: TrashState, *, sync: bool = False) -> None:
-    """Write a log's state into its directory. Blocks.
+    """Write a log's state to its directory. Blocks.
 
     :raises OSError: When the disk fails.
     """
@@ -52,7 +54,10 @@ def write_state(directory: Path, state: TrashState, *, sync: bool = False) -> No
 
 
 def read_state(directory: Path) -> TrashState | None:
-    """What was kept; None for a log that does not come from the trash. A damaged file costs time, not records."""
+    """Return the stored state; None for a log that is not from the trash.
+
+    An empty state replaces a damaged file: recovery then takes longer, but no records are lost.
+    """
     try:
         text = (directory / STATE_FILE).read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -64,5 +69,5 @@ def read_state(directory: Path) -> TrashState | None:
 
 
 def remove_state(directory: Path) -> None:
-    """Go by the checkpoints from now on. Blocks."""
+    """Remove the stored state, because the checkpoints contain it from now on. Blocks."""
     (directory / STATE_FILE).unlink(missing_ok=True)

@@ -1,7 +1,7 @@
-"""Logs of deleted topics that may come back: set aside under names that tell whose they are.
+"""The trash: logs of deleted topics that can be restored, in directories named after their topic ids.
 
-The directory is `<topic>-<partition>.<topic id>-stray`: Apache Kafka passes over it, and nobody deletes it who does not
-know that topic. What the checkpoints of its log directory say of a log lies in it beside the segments.
+The directory is `<topic>-<partition>.<topic id>-stray`: Apache Kafka ignores it, and only code that knows the topic id
+deletes it. The log's checkpointed offsets are stored in it, next to the segments.
 """
 
 import contextlib
@@ -32,17 +32,17 @@ from barnabas.wire.errors import KafkaError
 
 _TRASHED = re.compile(r"(.+)-([0-9]+)\.([0-9a-f]{32})-stray")
 
-#: Checkpoints that have what is in a `TrashState`, in its order.
+#: Checkpoint files with the offsets of a `TrashState`, in its order.
 _STATE_FILES = (LOG_START_OFFSET_FILE, RECOVERY_POINT_FILE, CLEANER_OFFSET_FILE)
 
-#: While a log is opened beside the loop.
+#: Open segments of a log that a thread is restoring.
 _OPEN_SEGMENTS_MAX = 4
 
 _log = get_logger("barnabas.log")
 
 
 class TrashedLog(NamedTuple):
-    """One log that was set aside."""
+    """One log in the trash."""
 
     topic_id: bytes
     partition: int
@@ -50,7 +50,7 @@ class TrashedLog(NamedTuple):
 
 
 def trashed_logs(directory: LogDirectory) -> Iterator[TrashedLog]:
-    """Logs of a directory that were set aside, whosever they are. Blocks.
+    """Yield all logs in the trash of a directory. Blocks.
 
     :raises OSError: When the disk fails.
     """
@@ -61,103 +61,105 @@ def trashed_logs(directory: LogDirectory) -> Iterator[TrashedLog]:
 
 
 def settle_trash(directories: LogManager, names: Mapping[bytes, str], gone: Collection[bytes]) -> None:
-    """Before logs are loaded: do what the cluster has decided and a crash or a failed disk has left undone. Blocks.
+    """Complete deletions and restores that a crash or a failed disk interrupted, before logs are loaded. Blocks.
 
     A disk that fails goes offline.
 
-    :param names: Topics that there are, by their ids: their logs get their names back.
-    :param gone: Ids of topics that nobody can bring back: the start removes their logs.
+    :param names: Existing topics by id: their logs get back the names of their partitions.
+    :param gone: Ids of purged topics: their logs are removed while logs are loaded.
     """
-    _set_misnamed_aside(directories, names)
+    _trash_misnamed(directories, names)
     for directory in directories.directories:
         with directories.offline_on_error(directory):
-            for found in list(trashed_logs(directory)):
-                if found.topic_id in gone:
-                    _mark_for_deletion(directory, found, directories.random)
-                elif found.topic_id in names:
-                    name = TopicPartition(names[found.topic_id], found.partition)
+            for trashed in list(trashed_logs(directory)):
+                if trashed.topic_id in gone:
+                    _mark_for_deletion(directory, trashed, directories.random)
+                elif trashed.topic_id in names:
+                    name = TopicPartition(names[trashed.topic_id], trashed.partition)
                     if not (directory.path / str(name)).exists():
-                        write_state(found.path, read_state(found.path) or TrashState())
-                        found.path.rename(directory.path / str(name))
+                        write_state(trashed.path, read_state(trashed.path) or TrashState())
+                        trashed.path.rename(directory.path / str(name))
 
 
-def _set_misnamed_aside(directories: LogManager, names: Mapping[bytes, str]) -> None:
-    """Put into the trash what lies under the name of another topic: its own has another name now, or none.
+def _trash_misnamed(directories: LogManager, names: Mapping[bytes, str]) -> None:
+    """Move logs to the trash whose directory has the name of another topic: their own was renamed or deleted.
 
-    So it is where a topic was deleted or renamed while the disk was offline. Only what may be so is looked at.
+    That happens if a topic is deleted or renamed while the disk is offline. Reads topic ids only where needed.
     """
     ids = {name: topic_id for topic_id, name in names.items()}
-    lying: dict[LogDirectory, list[tuple[TopicPartition, Path]]] = {}
-    wanted: Counter[TopicPartition] = Counter()
+    partitions_by_directory: dict[LogDirectory, list[tuple[TopicPartition, Path]]] = {}
+    logs_count: Counter[TopicPartition] = Counter()
     for directory in directories.directories:
         with directories.offline_on_error(directory):
-            lying[directory] = directory.partitions_on_disk()
-            wanted.update(name for name, _ in lying[directory])
-            wanted.update(
-                TopicPartition(names[found.topic_id], found.partition)
-                for found in trashed_logs(directory)
-                if found.topic_id in names
+            partitions_by_directory[directory] = directory.partitions_on_disk()
+            logs_count.update(name for name, _ in partitions_by_directory[directory])
+            logs_count.update(
+                TopicPartition(names[trashed.topic_id], trashed.partition)
+                for trashed in trashed_logs(directory)
+                if trashed.topic_id in names
             )
-    for directory, places in lying.items():
+    for directory, partitions in partitions_by_directory.items():
         with directories.offline_on_error(directory):
-            for name, path in places:
-                if path.name == str(name) and (name.topic not in ids or wanted[name] > 1):
-                    _set_aside(directory, name, path, names)
+            for name, path in partitions:
+                if path.name == str(name) and (name.topic not in ids or logs_count[name] > 1):
+                    _move_to_trash(directory, name, path, names)
 
 
-def _set_aside(directory: LogDirectory, name: TopicPartition, path: Path, names: Mapping[bytes, str]) -> None:
+def _move_to_trash(
+    directory: LogDirectory, name: TopicPartition, path: Path, names: Mapping[bytes, str]
+) -> None:
     try:
         topic_id = read_partition_metadata(path)
     except MalformedFile:
-        return  # opening it tells
+        return  # opening the log reports the error
     if topic_id is None or names.get(topic_id) == name.topic:
         return
     if topic_id not in names and name.topic not in names.values():
-        return  # it stands in nobody's way
+        return  # no other log needs the name
     offsets = (directory.read_checkpoint(file).get(name, 0) for file in _STATE_FILES)
     write_state(path, TrashState(*offsets), sync=True)
     path.rename(directory.path / trash_directory(name, topic_id))
 
 
-def _mark_for_deletion(directory: LogDirectory, found: TrashedLog, random: Random) -> Path:
-    name = TopicPartition("trash", found.partition)
-    return found.path.rename(directory.path / renamed_directory(name, random, DELETE_SUFFIX))
+def _mark_for_deletion(directory: LogDirectory, trashed: TrashedLog, random: Random) -> Path:
+    name = TopicPartition("trash", trashed.partition)
+    return trashed.path.rename(directory.path / renamed_directory(name, random, DELETE_SUFFIX))
 
 
 class TrashedLogs:
-    """The trash of a node's directories. What blocks is for threads; one at a time."""
+    """The trash of a node's log directories. Call blocking methods in threads, one at a time."""
 
     def __init__(self, directories: LogManager) -> None:
         self._directories = directories
 
-    def _found(self) -> Iterator[tuple[LogDirectory, TrashedLog]]:
-        """What lies on the disks that are online; one that fails goes offline."""
+    def _trashed(self) -> Iterator[tuple[LogDirectory, TrashedLog]]:
+        """Yield the logs in the trash of all online directories; a directory that fails goes offline."""
         for directory in self._directories.directories:
             if directory.failure is None:
-                found: list[TrashedLog] = []
+                logs: list[TrashedLog] = []
                 with self._directories.offline_on_error(directory):
-                    found = list(trashed_logs(directory))
-                yield from ((directory, each) for each in found)
+                    logs = list(trashed_logs(directory))
+                yield from ((directory, trashed) for trashed in logs)
 
     def of_topic(self, topic_id: bytes) -> dict[int, tuple[LogDirectory, TrashedLog]]:
-        """A topic's logs, by partition. Blocks."""
+        """Return a topic's logs in the trash, by partition. Blocks."""
         return {
-            found.partition: (directory, found)
-            for directory, found in self._found()
-            if found.topic_id == topic_id
+            trashed.partition: (directory, trashed)
+            for directory, trashed in self._trashed()
+            if trashed.topic_id == topic_id
         }
 
     def reopen(
-        self, directory: LogDirectory, found: TrashedLog, name: TopicPartition, config: LogConfig
+        self, directory: LogDirectory, trashed: TrashedLog, name: TopicPartition, config: LogConfig
     ) -> PartitionLog | None:
-        """Give a log back the name of a partition and recover it; None when the disk fails. Blocks."""
+        """Rename a log from the trash to its partition and recover it; None if that fails. Blocks."""
         path = directory.path / str(name)
         try:
-            state = read_state(found.path) or TrashState()
-            directory.forget_checkpoints(name)
-            remove_move_mark(found.path)
-            write_state(found.path, state)  # whoever finds it again before the end knows where it is from
-            found.path.rename(path)
+            state = read_state(trashed.path) or TrashState()
+            directory.remove_from_checkpoints(name)
+            remove_move_mark(trashed.path)
+            write_state(trashed.path, state)  # a restart then knows that the log is from the trash
+            trashed.path.rename(path)
             log = PartitionLog.open(
                 path,
                 name,
@@ -169,18 +171,18 @@ class TrashedLogs:
                 open_files=OpenFiles(_OPEN_SEGMENTS_MAX),
             )
         except (OSError, MalformedFile, KafkaError) as error:
-            _log.error("a log cannot be brought back", path=str(path), why=str(error))
+            _log.error("cannot restore a log from the trash", path=str(path), why=str(error))
             return None
         log.cleaner_offset = state.cleaner_offset
         return log
 
-    def adopt(self, directory: LogDirectory, log: PartitionLog) -> None:
-        """Let a log that was opened again be its partition's."""
-        log.count_files_in(self._directories.open_files)
-        self._directories.adopt(directory, log.topic_partition, log)
+    def register_log(self, directory: LogDirectory, log: PartitionLog) -> None:
+        """Register a restored log as its partition's log."""
+        log.use_open_files(self._directories.open_files)
+        self._directories.register_log(directory, log.topic_partition, log)
 
-    def settled(self, restored: Sequence[tuple[LogDirectory, PartitionLog]]) -> None:
-        """Let the checkpoints know what only the directories of logs that are back did. Blocks."""
+    def finish_restoring(self, restored: Sequence[tuple[LogDirectory, PartitionLog]]) -> None:
+        """Write the offsets of restored logs to the checkpoints, then remove their trash state. Blocks."""
         for directory in {directory for directory, _ in restored}:
             with self._directories.offline_on_error(directory):
                 directory.checkpoint()
@@ -189,25 +191,25 @@ class TrashedLogs:
                         remove_state(log.directory)
 
     def purge(self, topic_ids: Collection[bytes]) -> None:
-        """Have the logs of topics removed; a disk that fails goes offline. Blocks."""
-        for directory, found in self._found():
-            if found.topic_id in topic_ids and directory.failure is None:
+        """Schedule the removal of topics' logs; a directory that fails goes offline. Blocks."""
+        for directory, trashed in self._trashed():
+            if trashed.topic_id in topic_ids and directory.failure is None:
                 with self._directories.offline_on_error(directory):
                     self._directories.remove_soon(
-                        _mark_for_deletion(directory, found, self._directories.random)
+                        _mark_for_deletion(directory, trashed, self._directories.random)
                     )
 
     def sizes_bytes(self, topic_ids: Collection[bytes] | None = None) -> dict[bytes, int]:
-        """How many bytes lie there of each topic, or of each of these, by id. Blocks."""
+        """Return the size in the trash of each topic, or of each of `topic_ids`, by id. Blocks."""
         sizes: dict[bytes, int] = {}
-        for _, found in self._found():
-            if topic_ids is None or found.topic_id in topic_ids:
-                sizes[found.topic_id] = sizes.get(found.topic_id, 0) + _size_bytes(found.path)
+        for _, trashed in self._trashed():
+            if topic_ids is None or trashed.topic_id in topic_ids:
+                sizes[trashed.topic_id] = sizes.get(trashed.topic_id, 0) + _size_bytes(trashed.path)
         return sizes
 
 
 def _size_bytes(path: Path) -> int:
-    """The bytes of a directory's files; of one that somebody is just taking away, those seen so far."""
+    """Return the size of a directory's files; if it is being removed, of those seen so far."""
     size_bytes = 0
     with contextlib.suppress(OSError), os.scandir(path) as entries:
         for entry in entries:

@@ -270,8 +270,8 @@ async def test_how_far_a_log_is_compacted_goes_along_to_another_directory(
         for segment in log.segments:
             if segment.size_bytes:
                 future.append_as_follower(segment.view(0, segment.size_bytes))
-        future.take_over(log)
-        the.directories.promote_future(name)
+        future.copy_state_from(log)
+        the.directories.replace_current_with_future(name)
         the.directories.checkpoint()
         assert the.checkpoint(0) == "0\n0\n"
         assert the.checkpoint(1) == "0\n1\nx 0 3\n"

@@ -83,7 +83,7 @@ async def test_what_is_handed_over_takes_the_place_of_what_was_read(
         compact(twin, clock.now_ms)
         the.append(log, "a")  # while it was prepared
         claim.publish(manifest)
-        await the.replacements.adopt_all()
+        await the.replacements.import_all()
         outcome = claim.outcome()
         assert outcome is not None
         assert outcome.adopted, outcome
@@ -172,7 +172,7 @@ async def test_what_does_not_fit_is_refused_and_removed_and_the_log_stays_as_it_
         claim, manifest = the.prepare(log)
         claim.publish(spoil(the, log, claim, manifest) or manifest)
         before = offsets_of(log)
-        await the.replacements.adopt_all()
+        await the.replacements.import_all()
         outcome = claim.outcome()
         assert outcome is not None
         assert not outcome.adopted
@@ -205,7 +205,7 @@ async def test_aborted_records_are_not_taken_back(tmp_path: Path, clock: ManualC
         file.write_bytes(with_aborted)
         digest = digest_of(file, len(with_aborted))
         claim.publish(_part(manifest, file="all", size_bytes=len(with_aborted), digest=digest))
-        await the.replacements.adopt_all()
+        await the.replacements.import_all()
         outcome = claim.outcome()
         assert outcome is not None
         assert outcome.why == "the batch at offset 2 has records that were aborted"
@@ -213,7 +213,7 @@ async def test_aborted_records_are_not_taken_back(tmp_path: Path, clock: ManualC
         claim, manifest = the.prepare(log)
         assert manifest.parts[0].aborted == tuple(log.segments[2].transaction_index.entries)
         claim.publish(manifest)
-        await the.replacements.adopt_all()
+        await the.replacements.import_all()
         assert the.replacements.adopted_count == 1
         assert offsets_of(log) == [1]
         assert tuple(log.segments[0].transaction_index.entries) == manifest.parts[0].aborted
@@ -238,10 +238,10 @@ async def test_after_a_crash_between_two_swaps_the_rest_is_adopted(
             return swap(*arguments)  # type: ignore[arg-type]
 
         monkeypatch.setattr(the.worker, "swap", once)
-        await the.replacements.adopt_all()
+        await the.replacements.import_all()
         assert claim.outcome() is None
         the.worker.stopping.clear()
-        await the.replacements.adopt_all()
+        await the.replacements.import_all()
         outcome = claim.outcome()
         assert outcome is not None
         assert outcome.adopted
@@ -259,7 +259,7 @@ async def test_segments_that_retention_has_let_go_of_are_passed_over(
         claim.publish(manifest)
         log.increment_log_start_offset(manifest.parts[0].end_offset)
         log.delete_old_segments(0)
-        await the.replacements.adopt_all()
+        await the.replacements.import_all()
         assert the.replacements.adopted_count == 1
         assert offsets_of(log)[-2:] == [4, 5]
 
@@ -271,7 +271,7 @@ async def test_a_log_that_somebody_prepares_a_replacement_for_is_not_compacted_u
     async with home(tmp_path, clock) as the:
         log = the.log()
         claim, manifest = the.prepare(log)
-        await the.replacements.adopt_all()
+        await the.replacements.import_all()
         assert the.cleaner.filthiest() is None
         assert the.replacements.statistics()["claimed"] == ["x-0"]
         with pytest.raises(FileExistsError, match="prepared for this log already"):
@@ -279,7 +279,7 @@ async def test_a_log_that_somebody_prepares_a_replacement_for_is_not_compacted_u
         claim.release()
         claim.path.mkdir()  # as a process that was killed leaves it
         (claim.path / manifest.parts[0].file).write_bytes(b"")
-        await the.replacements.adopt_all()
+        await the.replacements.import_all()
         assert not claim.path.exists()
         assert the.cleaner.filthiest() is not None
 
@@ -293,7 +293,7 @@ async def test_a_log_that_is_moving_keeps_its_replacement_and_one_that_is_delete
         claim, manifest = the.prepare(log)
         claim.publish(manifest)
         the.directories.create_future(log.topic_partition, the.directories.directories[1])
-        await the.replacements.adopt_all()
+        await the.replacements.import_all()
         assert claim.outcome() is None
         the.directories.drop_future(log.topic_partition).abandon()
         drive = the.worker.drive
@@ -303,7 +303,7 @@ async def test_a_log_that_is_moving_keeps_its_replacement_and_one_that_is_delete
             return await drive(*arguments)  # type: ignore[arg-type]
 
         monkeypatch.setattr(the.worker, "drive", delete_first)
-        await the.replacements.adopt_all()
+        await the.replacements.import_all()
         outcome = claim.outcome()
         assert outcome is not None
         assert not outcome.adopted
@@ -323,8 +323,8 @@ async def test_what_cannot_be_removed_is_left_alone(
         def refuse(*_: object) -> None:
             raise PermissionError("no")
 
-        monkeypatch.setattr("barnabas.log.imports.importer.conclude", refuse)
-        await the.replacements.adopt_all()
-        await the.replacements.adopt_all()
+        monkeypatch.setattr("barnabas.log.imports.importer.write_result", refuse)
+        await the.replacements.import_all()
+        await the.replacements.import_all()
         assert the.replacements.refused_count == 1
         await asyncio.sleep(0)

@@ -11,11 +11,11 @@ from barnabas.log.imports.manifest import (
     ImportManifest,
     ImportResult,
     Replaced,
-    conclude,
     digest_of,
     headers_of,
     read_manifest,
     remove_abandoned,
+    write_result,
 )
 from barnabas.log.segments.transaction_index import AbortedTransaction
 from barnabas.log.startup.checkpoints import MalformedFile
@@ -123,12 +123,12 @@ def test_the_outcome_is_all_that_is_left(tmp_path: Path) -> None:
     (claim.path / "a").touch()
     claim.publish(ImportManifest(ID, (FIRST,)))
     assert claim.outcome() is None
-    conclude(claim.path, ImportResult(adopted=False, why="no"))
+    write_result(claim.path, ImportResult(adopted=False, why="no"))
     assert claim.outcome() == ImportResult(adopted=False, why="no")
     assert json.loads((claim.path / "outcome.json").read_text()) == {"adopted": False, "why": "no"}
     claim.release()
     assert list(tmp_path.iterdir()) == []
-    conclude(claim.path, ImportResult(adopted=True))
+    write_result(claim.path, ImportResult(adopted=True))
     outcome = claim.outcome()
     assert outcome is not None
     assert "the log is gone" in outcome.why

@@ -313,7 +313,7 @@ def ids(states: ProducerStateManager) -> list[int]:
 def bounded(states: ProducerStateManager, monkeypatch: pytest.MonkeyPatch) -> ProducerStateManager:
     """States of ten producers at most, of which three are forgotten together."""
     monkeypatch.setattr(module, "PRODUCER_IDS_MAX", 10)
-    monkeypatch.setattr(module, "EVICTED_TOGETHER", 3)
+    monkeypatch.setattr(module, "EVICTION_COUNT", 3)
     return states
 
 

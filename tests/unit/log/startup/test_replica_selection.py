@@ -1,6 +1,6 @@
 import pytest
 
-from barnabas.log.startup.replica_selection import Ambiguous, FoundReplica, Role, decide_roles
+from barnabas.log.startup.replica_selection import AmbiguousReplicasError, FoundReplica, Role, decide_roles
 
 A, B, C = 0, 1, 2
 
@@ -72,5 +72,5 @@ def test_a_future_replica_is_left_alone_while_its_log_may_be_offline(
     ],
 )
 def test_two_logs_that_no_move_explains_are_for_somebody_to_decide(found: list[FoundReplica]) -> None:
-    with pytest.raises(Ambiguous):
+    with pytest.raises(AmbiguousReplicasError):
         decide_roles(found, any_offline=False)
