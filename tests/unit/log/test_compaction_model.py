@@ -1,4 +1,4 @@
-"""Random histories of keys, tombstones and transactions, compacted again and again, against a list of all records."""
+"""Random keys, tombstones and transactions, compacted repeatedly and compared with a list of all records."""
 
 import tempfile
 from collections.abc import Callable
@@ -46,8 +46,8 @@ def numpy_map(keys_count_max: int) -> OffsetMap:
 @dataclass
 class Written:
     record: Record
-    producer_id: int | None  #: of a transaction
-    outcome: bool | None  #: committed, aborted, or open
+    producer_id: int | None  #: None outside a transaction
+    committed: bool | None  #: None while the transaction is open
 
 
 class CompactionMachine(RuleBasedStateMachine):
@@ -82,7 +82,7 @@ class CompactionMachine(RuleBasedStateMachine):
         self, values: list[tuple[bytes, bytes | None]], codec: Compression, producer: int | None
     ) -> None:
         began_ms = self.clock.now_ms + 1
-        # Nothing is written before its time: what a tombstone is given counts from there.
+        # Advance the clock first: a tombstone's delete horizon counts from there.
         self.clock.advance(len(values))
         records = [Record(0, began_ms + number, *pair) for number, pair in enumerate(values)]
         options: dict[str, int] = {}
@@ -96,8 +96,8 @@ class CompactionMachine(RuleBasedStateMachine):
         info = self.log.append_as_leader(memoryview(batch), 0, verification=verification)
         self.log.update_high_watermark(self.log.log_end_offset)
         for offset, record in enumerate(records, info.first_offset):
-            outcome = True if producer is None else None
-            self.written.append(Written(record._replace(offset=offset), producer, outcome))
+            committed = True if producer is None else None
+            self.written.append(Written(record._replace(offset=offset), producer, committed))
 
     @rule(values=pairs, codec=st.sampled_from([Compression.NONE, Compression.ZSTD]))
     def put(self, values: list[tuple[bytes, bytes | None]], codec: Compression) -> None:
@@ -114,9 +114,9 @@ class CompactionMachine(RuleBasedStateMachine):
             self.open_transactions.discard(producer)
             self.log.append_end_marker(EndTransactionMarker(producer, 0, 0, commit, self.clock.now_ms), 0)
             self.log.update_high_watermark(self.log.log_end_offset)
-            for each in self.written:
-                if each.producer_id == producer and each.outcome is None:
-                    each.outcome = commit
+            for written in self.written:
+                if written.producer_id == producer and written.committed is None:
+                    written.committed = commit
 
     @rule()
     def roll(self) -> None:
@@ -125,20 +125,20 @@ class CompactionMachine(RuleBasedStateMachine):
     @rule(
         keys_count_max=st.integers(1, 6),
         wait_ms=st.sampled_from([0, 1, RETENTION_MS]),
-        anew=st.booleans(),
+        from_start=st.booleans(),
         make_map=st.sampled_from([PlainOffsetMap, numpy_map]),
     )
     def clean(
-        self, keys_count_max: int, wait_ms: int, anew: bool, make_map: Callable[[int], OffsetMap]
+        self, keys_count_max: int, wait_ms: int, from_start: bool, make_map: Callable[[int], OffsetMap]
     ) -> None:
         self.clock.advance(wait_ms)
-        if anew:
+        if from_start:
             self.log.cleaner_offset = 0
         options = {"keys_count_max": keys_count_max, "step_bytes": 200, "make_map": make_map}
         compact(self.log, self.clock.now_ms, **options)
         self.cleaned_to = max(self.cleaned_to, self.log.cleaner_offset)
         keys = [record.key for record in records_of(self.log) if record.offset < self.log.cleaner_offset]
-        assert len(keys) == len(set(keys)), "of each key one record is left where the cleaner has been"
+        assert len(keys) == len(set(keys)), "one record per key is left below the cleaner offset"
 
     @rule(clean=st.booleans())
     def restart(self, clean: bool) -> None:
@@ -151,69 +151,69 @@ class CompactionMachine(RuleBasedStateMachine):
         assert self.log.log_end_offset == before
 
     @invariant()
-    def what_is_left_is_as_it_was_written_and_in_its_order(self) -> None:
-        by_offset = {each.record.offset: each.record for each in self.written}
-        found = records_of(self.log)
-        assert [by_offset[record.offset] for record in found] == found
-        assert [record.offset for record in found] == sorted({record.offset for record in found})
+    def remaining_records_are_unchanged_and_in_order(self) -> None:
+        by_offset = {written.record.offset: written.record for written in self.written}
+        remaining = records_of(self.log)
+        assert [by_offset[record.offset] for record in remaining] == remaining
+        assert [record.offset for record in remaining] == sorted({record.offset for record in remaining})
 
     @invariant()
-    def the_last_committed_value_of_each_key_is_what_readers_find(self) -> None:
+    def readers_find_the_last_committed_value_of_each_key(self) -> None:
         stable = self.log.last_stable_offset
-        wanted: dict[bytes | None, Record] = {}
-        for each in self.written:
-            if each.outcome and each.record.offset < stable:
-                wanted[each.record.key] = each.record
+        expected: dict[bytes | None, Record] = {}
+        for written in self.written:
+            if written.committed and written.record.offset < stable:
+                expected[written.record.key] = written.record
         found = {record.key: record for record in self.read_committed()}
-        for key, record in wanted.items():
+        for key, record in expected.items():
             if record.value is not None or self.clock.now_ms < record.timestamp_ms + RETENTION_MS:
                 assert found.get(key) == record
             else:
                 assert found.get(key) in (record, None), "a deleted key does not come back"
-        assert found.keys() <= wanted.keys()
+        assert found.keys() <= expected.keys()
 
     @invariant()
     def readers_of_committed_records_see_no_others(self) -> None:
-        committed = {each.record.offset for each in self.written if each.outcome}
+        committed = {written.record.offset for written in self.written if written.committed}
         assert {record.offset for record in self.read_committed()} <= committed
 
     @invariant()
-    def aborted_records_are_gone_once_the_cleaner_has_been_there(self) -> None:
-        aborted = {each.record.offset for each in self.written if each.outcome is False}
+    def aborted_records_are_removed_below_the_cleaner_offset(self) -> None:
+        aborted = {written.record.offset for written in self.written if written.committed is False}
         left = {record.offset for record in records_of(self.log) if record.offset < self.cleaned_to}
         assert not aborted & left
 
     @invariant()
-    def producers_may_go_on_where_they_were(self) -> None:
-        known = {each.producer_id: each.last_sequence for each in self.log.active_producers}
-        assert known == {producer: count - 1 for producer, count in self.sequences.items() if count}
+    def producer_sequences_are_kept(self) -> None:
+        sequences = {producer.producer_id: producer.last_sequence for producer in self.log.active_producers}
+        assert sequences == {producer: count - 1 for producer, count in self.sequences.items() if count}
 
     def read_committed(self) -> list[Record]:
-        """What a consumer makes of fetches: batches, and what each fetch tells of aborted transactions."""
-        found: list[Record] = []
+        """Return the records that a consumer gets from batches and the aborted transactions of each fetch."""
+        committed: list[Record] = []
         position, bound = self.log.log_start_offset, self.log.last_stable_offset
         while position < bound:
-            part = self.log.read(position, 300, bound, min_one_batch=True)
-            to_come = sorted(
-                self.log.aborted_transactions(position, part),
-                key=lambda each: each.first_offset,
+            log_slice = self.log.read(position, 300, bound, min_one_batch=True)
+            upcoming = sorted(
+                self.log.aborted_transactions(position, log_slice),
+                key=lambda transaction: transaction.first_offset,
                 reverse=True,
             )
             aborted: set[int] = set()
-            data, before = bytes(part.data), position
+            data, before = bytes(log_slice.data), position
             for start, header in iterate_headers(data):
-                while to_come and to_come[-1].first_offset <= header.last_offset:
-                    aborted.add(to_come.pop().producer_id)
+                while upcoming and upcoming[-1].first_offset <= header.last_offset:
+                    aborted.add(upcoming.pop().producer_id)
                 records = decode_batch(data, start, header)
                 if header.is_control:
                     if records and control_type(records[0].key) is ControlType.ABORT:
                         aborted.discard(header.producer_id)
                 elif not (header.is_transactional and header.producer_id in aborted):
-                    found += [record for record in records if before <= record.offset < bound]
+                    committed += [record for record in records if before <= record.offset < bound]
                 position = header.next_offset
             if position == before:
                 break
-        return found
+        return committed
 
 
 TestCompaction = CompactionMachine.TestCase

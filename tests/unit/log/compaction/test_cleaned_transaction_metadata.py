@@ -17,10 +17,10 @@ def data(offset: int, producer_id: int = 7, *, transactional: bool = True) -> Ba
     return read_header(batch)
 
 
-marker = data  # what counts of a header is the same
+marker = data  # the relevant header fields are the same
 
 
-def test_the_records_of_an_aborted_transaction_go_and_its_marker_with_the_next_pass() -> None:
+def test_an_abort_marker_can_be_discarded_after_the_records_of_its_transaction() -> None:
     first = CleanedTransactionMetadata([aborted(0)])
     assert first.is_aborted(data(0))
     assert not first.is_aborted(data(1, producer_id=8))
@@ -30,14 +30,14 @@ def test_the_records_of_an_aborted_transaction_go_and_its_marker_with_the_next_p
     assert CleanedTransactionMetadata([aborted(0)]).can_discard(marker(2), ControlType.ABORT)
 
 
-def test_a_commit_marker_may_go_once_no_batch_of_its_transaction_is_left() -> None:
+def test_a_commit_marker_can_be_discarded_once_no_batch_of_its_transaction_is_left() -> None:
     transactions = CleanedTransactionMetadata([])
     assert not transactions.is_aborted(data(0))
     assert not transactions.can_discard(marker(1), ControlType.COMMIT)
     assert transactions.can_discard(marker(2), ControlType.COMMIT)
 
 
-def test_transactions_of_one_producer_follow_each_other() -> None:
+def test_consecutive_transactions_of_one_producer_are_distinguished() -> None:
     transactions = CleanedTransactionMetadata([aborted(4), aborted(0)])
     assert transactions.is_aborted(data(0))
     assert not transactions.can_discard(marker(1), ControlType.ABORT)
@@ -48,12 +48,12 @@ def test_transactions_of_one_producer_follow_each_other() -> None:
     assert transactions.take_retained() == [aborted(0), aborted(4)]
 
 
-def test_records_outside_of_transactions_are_nobodys() -> None:
+def test_records_outside_of_transactions_are_never_aborted() -> None:
     transactions = CleanedTransactionMetadata([aborted(0)])
     assert not transactions.is_aborted(data(0, transactional=False))
 
 
-def test_an_emptied_control_batch_may_go_and_one_of_another_type_stays() -> None:
+def test_an_empty_control_batch_can_be_discarded_and_one_of_another_type_cannot() -> None:
     transactions = CleanedTransactionMetadata([])
     assert transactions.can_discard(marker(0), None)
     assert not transactions.can_discard(marker(1), ControlType.LEADER_CHANGE)

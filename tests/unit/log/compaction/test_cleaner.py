@@ -27,8 +27,8 @@ from support.waiting import reached
 COMPACT = LogConfig(cleanup_policy=frozenset({"compact"}))
 
 
-class Home:
-    """Two directories, the cleaner over them, and what it has replaced."""
+class CleanerNode:
+    """Two log directories, a cleaner for them, and the files that it has replaced."""
 
     def __init__(self, tmp_path: Path, clock: ManualClock) -> None:
         self.paths = [tmp_path / "a", tmp_path / "b"]
@@ -44,7 +44,7 @@ class Home:
         self.cleaner.on_replaced = lambda log, files: self.replaced.extend(files)
 
     def log(self, topic: str, keys: str = "aab", config: LogConfig = COMPACT) -> PartitionLog:
-        """A log with a record for each letter, its key, in segments of their own."""
+        """Create a log with one record per letter of `keys`, each in its own segment."""
         log = self.directories.create(topic, 0, topic.encode().ljust(16), config)
         self.append(log, keys)
         return log
@@ -60,84 +60,84 @@ class Home:
         return (self.paths[directory] / "cleaner-offset-checkpoint").read_text()
 
     async def clean_once(self) -> None:
-        found = self.cleaner.filthiest()
-        assert found
-        await self.cleaner._clean_if_possible(*found)
+        candidate = self.cleaner.filthiest()
+        assert candidate
+        await self.cleaner._clean_if_possible(*candidate)
 
 
 @asynccontextmanager
-async def home(tmp_path: Path, clock: ManualClock) -> AsyncIterator[Home]:
-    made = Home(tmp_path, clock)
+async def running_cleaner(tmp_path: Path, clock: ManualClock) -> AsyncIterator[CleanerNode]:
+    node = CleanerNode(tmp_path, clock)
     try:
-        yield made
+        yield node
     finally:
-        await made.cleaner.stop()
-        made.worker.close()
-        made.directories.close()
+        await node.cleaner.stop()
+        node.worker.close()
+        node.directories.close()
 
 
 @on_loop
-async def test_every_log_that_is_due_is_compacted_and_written_down(
+async def test_every_log_that_is_due_is_compacted_and_checkpointed(
     tmp_path: Path, clock: ManualClock
 ) -> None:
-    async with home(tmp_path, clock) as the:
-        first, second, other = the.log("x"), the.log("y", "abcab"), the.log("z", config=LogConfig())
-        the.cleaner.start()
-        await reached(lambda: the.cleaner.cleaned_count == 2)
+    async with running_cleaner(tmp_path, clock) as node:
+        first, second, other = node.log("x"), node.log("y", "abcab"), node.log("z", config=LogConfig())
+        node.cleaner.start()
+        await reached(lambda: node.cleaner.cleaned_count == 2)
         assert (offsets_of(first), offsets_of(second), offsets_of(other)) == ([1, 2], [2, 3, 4], [0, 1, 2])
-        assert the.checkpoint(0) == "0\n1\nx 0 3\n"
-        assert the.checkpoint(1) == "0\n1\ny 0 5\n"
-        assert {path.suffix for path in the.replaced} == {".deleted"}
-        assert the.cleaner.filthiest() is None
-        assert the.cleaner.max_dirty_ratio == 0.0
-        statistics = the.cleaner.statistics()
+        assert node.checkpoint(0) == "0\n1\nx 0 3\n"
+        assert node.checkpoint(1) == "0\n1\ny 0 5\n"
+        assert {path.suffix for path in node.replaced} == {".deleted"}
+        assert node.cleaner.filthiest() is None
+        assert node.cleaner.max_dirty_ratio == 0.0
+        statistics = node.cleaner.statistics()
         assert (statistics["cleaned_count"], statistics["uncleanable"]) == (2, {})
         assert (statistics["failures_count"], statistics["max_overdue_ms"]) == (0, 0)
         clock.advance(70)
-        assert the.cleaner.time_since_last_check_ms == 70
+        assert node.cleaner.time_since_last_check_ms == 70
 
 
 @pytest.mark.parametrize(("many_count", "entry_bytes"), [(1, SLOT_BYTES), (100, ENTRY_BYTES)])
 @on_loop
-async def test_the_table_of_keys_is_of_the_size_that_is_told(
+async def test_the_use_of_the_key_table_is_measured(
     tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch, many_count: int, entry_bytes: int
 ) -> None:
     monkeypatch.setattr(offset_map, "MANY_KEYS_COUNT", many_count)
-    async with home(tmp_path, clock) as the:
-        the.settings = SETTINGS._replace(threads_count=2)
-        log = the.log("x", "abcab")
-        await the.clean_once()
+    async with running_cleaner(tmp_path, clock) as node:
+        node.settings = SETTINGS._replace(threads_count=2)
+        log = node.log("x", "abcab")
+        await node.clean_once()
         assert offsets_of(log) == [2, 3, 4]
-        assert the.cleaner.last_table_use == 3 * entry_bytes / (SETTINGS.dedupe_buffer_bytes / 2)
+        assert node.cleaner.last_table_use == 3 * entry_bytes / (SETTINGS.dedupe_buffer_bytes / 2)
 
 
 @on_loop
 async def test_the_filthiest_log_comes_first(tmp_path: Path, clock: ManualClock) -> None:
-    async with home(tmp_path, clock) as the:
-        half, all_of_it, below = the.log("x", "aabb"), the.log("y", "ab"), the.log("z", "abcdef")
+    async with running_cleaner(tmp_path, clock) as node:
+        half, fully_dirty, below = node.log("x", "aabb"), node.log("y", "ab"), node.log("z", "abcdef")
         half.cleaner_offset, below.cleaner_offset = 1, 5
-        found = the.cleaner.filthiest()
-        assert found
-        assert found[0] is all_of_it
-        await the.clean_once()
-        await the.clean_once()
-        assert the.cleaner.filthiest() is None
+        candidate = node.cleaner.filthiest()
+        assert candidate
+        assert candidate[0] is fully_dirty
+        await node.clean_once()
+        await node.clean_once()
+        assert node.cleaner.filthiest() is None
         assert (half.cleaner_offset, below.cleaner_offset) == (4, 5)
-        assert the.cleaner.max_dirty_ratio == pytest.approx(1 / 6)
+        assert node.cleaner.max_dirty_ratio == pytest.approx(1 / 6)
 
 
 @on_loop
-async def test_a_start_goes_on_where_the_last_one_was(tmp_path: Path, clock: ManualClock) -> None:
-    async with home(tmp_path, clock) as the:
-        the.log("x")
-        await the.clean_once()
-    async with home(tmp_path, clock) as again:
+async def test_the_cleaner_offset_survives_a_restart(tmp_path: Path, clock: ManualClock) -> None:
+    async with running_cleaner(tmp_path, clock) as node:
+        node.log("x")
+        await node.clean_once()
+    async with running_cleaner(tmp_path, clock) as again:
         assert again.directories.logs[TopicPartition("x", 0)].cleaner_offset == 3
         assert again.cleaner.filthiest() is None
 
 
 @on_loop
-async def test_a_damaged_log_is_left_alone_and_holds_up_no_other(
+async def test_a_damaged_log_is_uncleanable_and_does_not_stop_others(
     tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lines: list[dict[str, object]] = []
@@ -150,182 +150,180 @@ async def test_a_damaged_log_is_left_alone_and_holds_up_no_other(
             pass
 
     monkeypatch.setattr(module, "_log", Log())
-    async with home(tmp_path, clock) as the:
-        bad, good = the.log("x"), the.log("y")
+    async with running_cleaner(tmp_path, clock) as node:
+        bad, good = node.log("x"), node.log("y")
         path = bad.segments[1].path
         path.write_bytes(path.read_bytes()[:-1] + b"!")
-        the.cleaner.start()
-        await reached(lambda: the.cleaner.cleaned_count == 1 and bool(the.cleaner.uncleanable))
-        [uncleanable] = the.cleaner.uncleanable
+        node.cleaner.start()
+        await reached(lambda: node.cleaner.cleaned_count == 1 and bool(node.cleaner.uncleanable))
+        [uncleanable] = node.cleaner.uncleanable
         assert uncleanable.log is bad
         assert "does not match its CRC" in uncleanable.why
         assert (offsets_of(good), bad.cleaner_offset, bad.failure) == ([1, 2], 0, None)
         assert [line["partition"] for line in lines] == ["x-0"]
-        the.directories.delete_async(TopicPartition("x", 0))
-        assert the.cleaner.uncleanable == []
-        assert the.log("x")
-        await reached(lambda: the.cleaner.cleaned_count == 2)
+        node.directories.delete_async(TopicPartition("x", 0))
+        assert node.cleaner.uncleanable == []
+        assert node.log("x")
+        await reached(lambda: node.cleaner.cleaned_count == 2)
 
 
 @pytest.mark.parametrize(("number", "is_offline"), [(28, False), (5, True)])
 @on_loop
-async def test_a_full_disk_costs_the_pass_and_a_broken_one_the_directory(
+async def test_a_full_disk_makes_the_log_uncleanable_and_a_disk_error_takes_it_offline(
     tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch, number: int, is_offline: bool
 ) -> None:
     def broken(*_: object) -> int:
         raise OSError(number, "of the disk")
 
-    async with home(tmp_path, clock) as the:
-        log = the.log("x")
+    async with running_cleaner(tmp_path, clock) as node:
+        log = node.log("x")
         with monkeypatch.context() as patch:
             patch.setattr("os.pwrite", broken)
-            await the.clean_once()
+            await node.clean_once()
         assert (log.failure is not None) == is_offline
-        assert len(the.cleaner.uncleanable) == (not is_offline)
-        assert the.cleaner.failures_count == 1
-        assert the.cleaner.filthiest() is None
+        assert len(node.cleaner.uncleanable) == (not is_offline)
+        assert node.cleaner.failures_count == 1
+        assert node.cleaner.filthiest() is None
         assert not list(log.directory.glob("*.cleaned"))
 
 
-Change = Callable[[Home, PartitionLog], object]
+Change = Callable[[CleanerNode, PartitionLog], object]
 
 
 @pytest.mark.parametrize(
     "change",
     [
-        lambda the, log: the.directories.delete_async(log.topic_partition),
-        lambda the, log: log.truncate_to(1),
-        lambda the, log: the.directories.create_future(log.topic_partition, the.directories.directories[1]),
-        lambda the, log: log.increment_log_start_offset(2) and log.delete_old_segments(0),
-        lambda the, log: the.worker.stopping.set(),
+        lambda node, log: node.directories.delete_async(log.topic_partition),
+        lambda node, log: log.truncate_to(1),
+        lambda node, log: node.directories.create_future(
+            log.topic_partition, node.directories.directories[1]
+        ),
+        lambda node, log: log.increment_log_start_offset(2) and log.delete_old_segments(0),
+        lambda node, log: node.worker.stopping.set(),
     ],
     ids=["deleted", "truncated", "moving", "first-segments-gone", "stopping"],
 )
 @on_loop
-async def test_what_was_written_for_a_log_that_has_changed_is_thrown_away(
+async def test_cleaned_segments_are_discarded_if_the_log_has_changed(
     tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch, change: Change
 ) -> None:
-    async with home(tmp_path, clock) as the:
-        log = the.log("x", "aab")
-        swap = the.worker.swap
+    async with running_cleaner(tmp_path, clock) as node:
+        log = node.log("x", "aab")
+        swap = node.worker.swap
 
         def changed_before(*arguments: object) -> list[Path]:
-            change(the, log)
+            change(node, log)
             return swap(*arguments)  # type: ignore[arg-type]
 
-        monkeypatch.setattr(the.worker, "swap", changed_before)
-        await the.clean_once()
-        assert the.cleaner.cleaned_count == 0
-        assert the.cleaner.uncleanable == []
-        assert the.replaced == []
+        monkeypatch.setattr(node.worker, "swap", changed_before)
+        await node.clean_once()
+        assert node.cleaner.cleaned_count == 0
+        assert node.cleaner.uncleanable == []
+        assert node.replaced == []
         assert not list(tmp_path.glob("?/x-0/*.cleaned"))
         assert log.cleaner_offset == 0
 
 
-@pytest.mark.parametrize("is_let_go", [True, False])
+@pytest.mark.parametrize("is_deleted", [True, False])
 @on_loop
-async def test_a_file_that_is_gone_is_no_failure_of_the_disk(
-    tmp_path: Path, clock: ManualClock, is_let_go: bool
+async def test_a_missing_file_is_not_a_disk_error(
+    tmp_path: Path, clock: ManualClock, is_deleted: bool
 ) -> None:
-    async with home(tmp_path, clock) as the:
-        log = the.log("x", "aab")
-        found = the.cleaner.filthiest()
-        assert found
-        if is_let_go:
+    async with running_cleaner(tmp_path, clock) as node:
+        log = node.log("x", "aab")
+        candidate = node.cleaner.filthiest()
+        assert candidate
+        if is_deleted:
             log.increment_log_start_offset(2)
-            steps = the.worker.drive
+            steps = node.worker.drive
 
-            async def let_go_meanwhile(*arguments: object) -> object:
+            async def delete_meanwhile(*arguments: object) -> object:
                 log.delete_old_segments(0)
                 return await steps(*arguments)  # type: ignore[arg-type]
 
-            the.worker.drive = let_go_meanwhile  # type: ignore[method-assign,assignment]
+            node.worker.drive = delete_meanwhile  # type: ignore[method-assign,assignment]
         else:
             log.segments[0].path.unlink()
-        await the.cleaner._clean_if_possible(*found)
+        await node.cleaner._clean_if_possible(*candidate)
         assert log.failure is None
-        assert len(the.cleaner.uncleanable) == (not is_let_go)
+        assert len(node.cleaner.uncleanable) == (not is_deleted)
 
 
 @on_loop
-async def test_a_log_on_its_way_to_another_directory_is_left_alone(
-    tmp_path: Path, clock: ManualClock
-) -> None:
-    async with home(tmp_path, clock) as the:
-        log = the.log("x")
-        the.directories.create_future(log.topic_partition, the.directories.directories[1])
-        assert the.cleaner.filthiest() is None
-        the.directories.drop_future(log.topic_partition)
-        assert the.cleaner.filthiest() is not None
+async def test_a_log_that_is_being_moved_is_not_compacted(tmp_path: Path, clock: ManualClock) -> None:
+    async with running_cleaner(tmp_path, clock) as node:
+        log = node.log("x")
+        node.directories.create_future(log.topic_partition, node.directories.directories[1])
+        assert node.cleaner.filthiest() is None
+        node.directories.drop_future(log.topic_partition)
+        assert node.cleaner.filthiest() is not None
 
 
 @on_loop
-async def test_how_far_a_log_is_compacted_goes_along_to_another_directory(
-    tmp_path: Path, clock: ManualClock
-) -> None:
-    async with home(tmp_path, clock) as the:
-        log, name = the.log("x"), TopicPartition("x", 0)
-        await the.clean_once()
-        future = the.directories.create_future(name, the.directories.directories[1])
+async def test_the_cleaner_offset_is_kept_when_a_log_is_moved(tmp_path: Path, clock: ManualClock) -> None:
+    async with running_cleaner(tmp_path, clock) as node:
+        log, name = node.log("x"), TopicPartition("x", 0)
+        await node.clean_once()
+        future = node.directories.create_future(name, node.directories.directories[1])
         for segment in log.segments:
             if segment.size_bytes:
                 future.append_as_follower(segment.view(0, segment.size_bytes))
         future.copy_state_from(log)
-        the.directories.replace_current_with_future(name)
-        the.directories.checkpoint()
-        assert the.checkpoint(0) == "0\n0\n"
-        assert the.checkpoint(1) == "0\n1\nx 0 3\n"
+        node.directories.replace_current_with_future(name)
+        node.directories.checkpoint()
+        assert node.checkpoint(0) == "0\n0\n"
+        assert node.checkpoint(1) == "0\n1\nx 0 3\n"
         assert offsets_of(future) == [1, 2]
 
 
 @on_loop
-async def test_a_bound_on_bytes_per_second_holds_the_cleaner_back(tmp_path: Path, clock: ManualClock) -> None:
-    async with home(tmp_path, clock) as the:
-        log = the.log("x", "aaaabbbb")
-        the.settings = SETTINGS._replace(bytes_per_second=1_000.0)
-        the.cleaner.start()
-        await reached(lambda: the.worker.throttle.wait_ms(1_000.0, clock.now_ms) > 0)
-        assert the.cleaner.cleaned_count == 0
-        the.settings = SETTINGS
-        await reached(lambda: the.cleaner.cleaned_count == 1)
+async def test_the_cleaner_is_throttled_to_its_bytes_per_second(tmp_path: Path, clock: ManualClock) -> None:
+    async with running_cleaner(tmp_path, clock) as node:
+        log = node.log("x", "aaaabbbb")
+        node.settings = SETTINGS._replace(bytes_per_second=1_000.0)
+        node.cleaner.start()
+        await reached(lambda: node.worker.throttle.wait_ms(1_000.0, clock.now_ms) > 0)
+        assert node.cleaner.cleaned_count == 0
+        node.settings = SETTINGS
+        await reached(lambda: node.cleaner.cleaned_count == 1)
         assert log.cleaner_offset == 8
 
 
 @on_loop
-async def test_the_cleaner_rests_a_little_even_where_it_need_not(
+async def test_the_cleaner_pauses_a_little_even_with_a_backoff_of_0(
     tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     timeouts: list[float] = []
     wait = asyncio.wait
 
-    async def noted(*arguments: Any, timeout: float, **options: Any) -> object:
+    async def recording_wait(*arguments: Any, timeout: float, **options: Any) -> object:
         timeouts.append(timeout)
         return await wait(*arguments, timeout=timeout, **options)
 
-    monkeypatch.setattr(asyncio, "wait", noted)
-    async with home(tmp_path, clock) as the:
-        the.settings = SETTINGS._replace(backoff_ms=0)
-        the.cleaner.start()
+    monkeypatch.setattr(asyncio, "wait", recording_wait)
+    async with running_cleaner(tmp_path, clock) as node:
+        node.settings = SETTINGS._replace(backoff_ms=0)
+        node.cleaner.start()
         await reached(lambda: timeouts)
     assert set(timeouts) == {module.REST_MS_MIN / 1000}
 
 
 @on_loop
-async def test_two_threads_compact_two_logs_and_none_compact_nothing(
+async def test_two_threads_compact_two_logs_and_zero_threads_compact_none(
     tmp_path: Path, clock: ManualClock
 ) -> None:
-    async with home(tmp_path, clock) as the:
-        the.log("x"), the.log("y")
-        the.settings = SETTINGS._replace(threads_count=0)
-        the.cleaner.start()
+    async with running_cleaner(tmp_path, clock) as node:
+        node.log("x"), node.log("y")
+        node.settings = SETTINGS._replace(threads_count=0)
+        node.cleaner.start()
         await asyncio.sleep(0)
-        assert the.cleaner.statistics()["under_way"] == []
-        the.settings = SETTINGS._replace(threads_count=2)
-        await reached(lambda: the.cleaner.statistics()["under_way"] == ["x-0", "y-0"])
-        await reached(lambda: the.cleaner.cleaned_count == 2)
+        assert node.cleaner.statistics()["under_way"] == []
+        node.settings = SETTINGS._replace(threads_count=2)
+        await reached(lambda: node.cleaner.statistics()["under_way"] == ["x-0", "y-0"])
+        await reached(lambda: node.cleaner.cleaned_count == 2)
 
 
-def test_small_buffers_and_low_bounds_still_make_steps() -> None:
+def test_step_sizes_follow_buffer_size_threads_and_rate_limit() -> None:
     for settings, step_bytes in (
         (SETTINGS, 1 << 19),
         (SETTINGS._replace(threads_count=4), 1 << 17),

@@ -25,7 +25,7 @@ def log(open_log: OpenLog) -> PartitionLog:
 
 
 def put(log: PartitionLog, *pairs: tuple[str, str | None], **options: object) -> int:
-    """Append the pairs of key and value as one batch; gives the first offset."""
+    """Append the pairs of key and value as one batch; returns the first offset."""
     now_ms = log._clock.wall_ms()
     records = [
         Record(0, now_ms, key.encode(), None if value is None else value.encode()) for key, value in pairs
@@ -35,14 +35,14 @@ def put(log: PartitionLog, *pairs: tuple[str, str | None], **options: object) ->
     return info.first_offset
 
 
-def left(log: PartitionLog) -> list[tuple[int, str, str | None]]:
+def remaining(log: PartitionLog) -> list[tuple[int, str, str | None]]:
     return [
-        (each.offset, (each.key or b"").decode(), None if each.value is None else each.value.decode())
-        for each in records_of(log)
+        (record.offset, (record.key or b"").decode(), None if record.value is None else record.value.decode())
+        for record in records_of(log)
     ]
 
 
-def test_the_last_record_of_each_key_stays_where_it_was(log: PartitionLog, clock: ManualClock) -> None:
+def test_the_last_record_of_each_key_keeps_its_offset(log: PartitionLog, clock: ManualClock) -> None:
     put(log, ("a", "1"), ("b", "1"))
     put(log, ("a", "2"))
     log.roll()
@@ -50,13 +50,11 @@ def test_the_last_record_of_each_key_stays_where_it_was(log: PartitionLog, clock
     log.roll()
     put(log, ("a", "3"))
     compact(log, clock.now_ms)
-    assert left(log) == [(2, "a", "2"), (3, "c", "1"), (4, "b", "2"), (5, "a", "3")]
+    assert remaining(log) == [(2, "a", "2"), (3, "c", "1"), (4, "b", "2"), (5, "a", "3")]
     assert (log.log_start_offset, log.log_end_offset, log.cleaner_offset) == (0, 6, 5)
 
 
-def test_what_is_appended_after_a_truncation_counts_as_never_compacted(
-    log: PartitionLog, clock: ManualClock
-) -> None:
+def test_truncation_lowers_the_cleaner_offset(log: PartitionLog, clock: ManualClock) -> None:
     for number in range(3):
         put(log, ("a", str(number)), ("b", str(number)))
         log.roll()
@@ -68,14 +66,14 @@ def test_what_is_appended_after_a_truncation_counts_as_never_compacted(
     assert log.cleaner_offset == 2
 
 
-def test_the_active_segment_stays_as_it_is(log: PartitionLog, clock: ManualClock) -> None:
+def test_the_active_segment_is_not_compacted(log: PartitionLog, clock: ManualClock) -> None:
     put(log, ("a", "1"), ("a", "2"))
     compact(log, clock.now_ms)
     assert offsets_of(log) == [0, 1]
     assert log.cleaner_offset == 0
 
 
-def test_nothing_beyond_the_high_watermark_is_touched(log: PartitionLog, clock: ManualClock) -> None:
+def test_nothing_above_the_high_watermark_is_compacted(log: PartitionLog, clock: ManualClock) -> None:
     for number in range(4):
         put(log, ("a", str(number)))
         log.roll()
@@ -85,7 +83,7 @@ def test_nothing_beyond_the_high_watermark_is_touched(log: PartitionLog, clock: 
     assert log.cleaner_offset == 2
 
 
-def test_a_second_pass_finds_what_the_first_has_left(log: PartitionLog, clock: ManualClock) -> None:
+def test_a_second_pass_compacts_with_the_result_of_the_first(log: PartitionLog, clock: ManualClock) -> None:
     for number in range(3):
         put(log, ("a", str(number)), ("b", str(number)))
         log.roll()
@@ -93,10 +91,10 @@ def test_a_second_pass_finds_what_the_first_has_left(log: PartitionLog, clock: M
     put(log, ("b", "9"))
     log.roll()
     compact(log, clock.now_ms)
-    assert left(log) == [(4, "a", "2"), (6, "b", "9")]
+    assert remaining(log) == [(4, "a", "2"), (6, "b", "9")]
 
 
-def test_small_segments_become_one_and_large_ones_do_not(open_log: OpenLog, clock: ManualClock) -> None:
+def test_small_segments_are_merged_and_large_ones_are_not(open_log: OpenLog, clock: ManualClock) -> None:
     log = open_log(cleanup_policy=frozenset({"compact"}), segment_bytes=400)
     for number in range(6):
         put(log, (f"key {number}", "x" * 50))
@@ -107,7 +105,7 @@ def test_small_segments_become_one_and_large_ones_do_not(open_log: OpenLog, cloc
     assert offsets_of(log) == list(range(6))
 
 
-def test_a_full_map_ends_the_pass_and_the_next_goes_on_there(log: PartitionLog, clock: ManualClock) -> None:
+def test_a_full_map_ends_the_pass_and_the_next_continues_there(log: PartitionLog, clock: ManualClock) -> None:
     for number in range(4):
         put(log, (f"a{number}", "1"), (f"b{number}", "1"))
         log.roll()
@@ -121,26 +119,26 @@ def test_a_full_map_ends_the_pass_and_the_next_goes_on_there(log: PartitionLog, 
     assert offsets_of(log) == [1, 2, 3, 4, 5, 6, 7, 8]
 
 
-def test_a_tombstone_stays_until_its_time_has_passed(log: PartitionLog, clock: ManualClock) -> None:
+def test_a_tombstone_is_kept_until_its_delete_horizon(log: PartitionLog, clock: ManualClock) -> None:
     put(log, ("a", "1"), ("b", "1"))
     put(log, ("a", None), ("c", "1"))
     log.roll()
     put(log, ("z", "1"))
     log.roll()
     compact(log, clock.now_ms)
-    assert left(log) == [(1, "b", "1"), (2, "a", None), (3, "c", "1"), (4, "z", "1")]
+    assert remaining(log) == [(1, "b", "1"), (2, "a", None), (3, "c", "1"), (4, "z", "1")]
     [horizon_ms] = {header.delete_horizon_ms for header, _ in batches_of(log)} - {None}
     assert horizon_ms == clock.now_ms + DAY_MS
     log.cleaner_offset = 0
     compact(log, clock.now_ms + DAY_MS - 1)
-    assert (2, "a", None) in left(log)
+    assert (2, "a", None) in remaining(log)
     log.cleaner_offset = 0
     compact(log, clock.now_ms + DAY_MS)
-    assert left(log) == [(1, "b", "1"), (3, "c", "1"), (4, "z", "1")]
+    assert remaining(log) == [(1, "b", "1"), (3, "c", "1"), (4, "z", "1")]
     assert {record.timestamp_ms for record in records_of(log)} == {clock.now_ms}
 
 
-def test_the_last_batch_of_a_pass_stays_without_its_records(log: PartitionLog, clock: ManualClock) -> None:
+def test_the_last_batch_of_a_pass_is_kept_without_its_records(log: PartitionLog, clock: ManualClock) -> None:
     put(log, ("a", "1"))
     put(log, ("a", None))
     log.roll()
@@ -152,7 +150,7 @@ def test_the_last_batch_of_a_pass_stays_without_its_records(log: PartitionLog, c
     assert headers == [(1, 0), (2, 1)]
 
 
-def test_the_last_batch_of_an_active_producer_stays_without_its_records(
+def test_the_last_batch_of_an_active_producer_is_kept_without_its_records(
     log: PartitionLog, clock: ManualClock
 ) -> None:
     options = {"producer_id": 7, "producer_epoch": 2}
@@ -170,7 +168,7 @@ def test_the_last_batch_of_an_active_producer_stays_without_its_records(
     assert [header.base_offset for header, _ in batches_of(log)] == [3]
 
 
-def test_producers_are_found_again_in_a_compacted_log(
+def test_producers_are_restored_from_a_compacted_log(
     log: PartitionLog, open_log: OpenLog, clock: ManualClock, tmp_path: Path
 ) -> None:
     options = {"producer_id": 7, "producer_epoch": 2}
@@ -197,7 +195,7 @@ def test_batches_keep_their_codec(log: PartitionLog, clock: ManualClock, codec: 
     assert [record.key for record in records] == [b"b"]
 
 
-def test_a_batch_of_which_all_stays_is_not_touched(log: PartitionLog, clock: ManualClock) -> None:
+def test_a_batch_without_obsolete_records_is_not_changed(log: PartitionLog, clock: ManualClock) -> None:
     put(log, ("a", "1"), ("b", "1"), compression=Compression.ZSTD)
     log.roll()
     before = bytes(log.segments[0].view(0, log.segments[0].size_bytes))
@@ -205,16 +203,16 @@ def test_a_batch_of_which_all_stays_is_not_touched(log: PartitionLog, clock: Man
     assert bytes(log.segments[0].view(0, log.segments[0].size_bytes)) == before
 
 
-def test_records_without_a_key_go(open_log: OpenLog, clock: ManualClock) -> None:
+def test_records_without_a_key_are_removed(open_log: OpenLog, clock: ManualClock) -> None:
     log = open_log()
     log.append_as_leader(memoryview(encode_batch([Record(0, clock.now_ms, None, b"v")])), 0)
     put(log, ("a", "1"))
     log.roll()
     compact(log, clock.now_ms)
-    assert left(log) == [(1, "a", "1")]
+    assert remaining(log) == [(1, "a", "1")]
 
 
-def test_a_read_finds_its_way_over_gaps_and_empty_segments(open_log: OpenLog, clock: ManualClock) -> None:
+def test_a_read_skips_gaps_and_empty_segments(open_log: OpenLog, clock: ManualClock) -> None:
     log = open_log(cleanup_policy=frozenset({"compact"}), segment_bytes=200)
     for number in range(9):
         put(log, ("a", str(number) * 60))
@@ -224,26 +222,26 @@ def test_a_read_finds_its_way_over_gaps_and_empty_segments(open_log: OpenLog, cl
     assert offsets_of(log) == [8, 9]
     assert min(segment.size_bytes for segment in log.segments) == 0
     for start_offset in range(9):
-        found = log.read(start_offset, 10_000, log.log_end_offset)
-        assert read_header(found.data).base_offset == 8
+        log_slice = log.read(start_offset, 10_000, log.log_end_offset)
+        assert read_header(log_slice.data).base_offset == 8
     assert run_search(log.search_timestamp(0)).offset == 8  # type: ignore[union-attr]
 
 
-def test_a_compacted_log_is_found_again_after_a_kill(
+def test_a_compacted_log_is_restored_after_a_kill(
     log: PartitionLog, open_log: OpenLog, clock: ManualClock
 ) -> None:
     for number in range(5):
         put(log, (f"k{number % 2}", str(number)), ("x", str(number)))
         log.roll()
     compact(log, clock.now_ms)
-    before = left(log)
+    before = remaining(log)
     log.abandon()
     again = open_log()
-    assert left(again) == before
+    assert remaining(again) == before
     assert again.log_end_offset == 10
 
 
-def test_damage_ends_the_pass_and_leaves_nothing_behind(
+def test_damage_ends_the_pass_without_leaving_temporary_files(
     log: PartitionLog, clock: ManualClock, tmp_path: Path
 ) -> None:
     put(log, ("a", "1"))
@@ -268,15 +266,15 @@ def test_a_batch_larger_than_a_step_is_read_whole(log: PartitionLog, clock: Manu
     assert offsets_of(log) == [1, 2]
 
 
-def test_the_files_of_a_segment_that_is_given_up_half_way_are_removed(
+def test_the_files_of_an_interrupted_cleaning_are_removed(
     log: PartitionLog, clock: ManualClock, tmp_path: Path
 ) -> None:
     put(log, ("a", "1"))
     log.roll()
     plan = plan_pass(log, cleanable_of(log, clock.now_ms), clock.now_ms)
-    cleaning = Cleaner(plan, PlainOffsetMap(9), 4_096)
-    finish(cleaning.index())
-    steps = cleaning.clean(cleaning.sources)
+    cleaner = Cleaner(plan, PlainOffsetMap(9), 4_096)
+    finish(cleaner.index())
+    steps = cleaner.clean(cleaner.sources)
     next(steps)
     assert list((tmp_path / "t-0").glob("*.cleaned"))
     steps.close()
@@ -296,7 +294,7 @@ def test_a_crash_at_any_step_of_the_swap_loses_nothing(
         put(log, ("a", str(number)), (f"k{number}", "1"))
         log.roll()
     put(log, ("a", "9"))
-    before = left(log)
+    before = remaining(log)
     _, [(old, new)] = written_anew(log, clock.now_ms)
     rename, renames_count = Path.rename, 0
 
@@ -313,16 +311,16 @@ def test_a_crash_at_any_step_of_the_swap_loses_nothing(
             log.replace_segments(old, new)
     again = open_log()
     compacted = [(1, "k0", "1"), (3, "k1", "1"), (5, "k2", "1"), (6, "a", "3"), (7, "k3", "1"), (8, "a", "9")]
-    assert left(again) == (before if steps_count < 3 else compacted)
+    assert remaining(again) == (before if steps_count < 3 else compacted)
     assert again.log_end_offset == 9
     assert not [
         path for path in (tmp_path / "t-0").iterdir() if path.suffix in (".cleaned", ".swap", ".deleted")
     ]
     again.close()
-    assert left(open_log(clean_shutdown=True)) == left(again)
+    assert remaining(open_log(clean_shutdown=True)) == remaining(again)
 
 
-def test_a_swap_that_the_disk_refuses_takes_the_log_offline(
+def test_a_disk_error_in_a_swap_takes_the_log_offline(
     log: PartitionLog, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put(log, ("a", "1"))
@@ -338,7 +336,7 @@ def test_a_swap_that_the_disk_refuses_takes_the_log_offline(
     assert log.failure is not None
 
 
-def test_a_reader_keeps_what_it_has_of_a_replaced_segment(open_log: OpenLog, clock: ManualClock) -> None:
+def test_a_view_of_a_replaced_segment_stays_valid(open_log: OpenLog, clock: ManualClock) -> None:
     log = open_log(cleanup_policy=frozenset({"compact"}))
     put(log, ("a", "1" * 400_000))
     put(log, ("a", "2"))

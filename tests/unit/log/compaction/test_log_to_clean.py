@@ -42,39 +42,39 @@ THREE = (Fake(0), Fake(10), Fake(20, size_bytes=200))
 
 
 def test_all_but_the_active_segment_can_be_compacted() -> None:
-    found = decide(*THREE, active=30)
-    assert found == LogToClean(0, 30, clean_bytes=0, dirty_bytes=400, overdue_ms=0)
-    assert found.dirty_ratio == 1.0
+    log_to_clean = decide(*THREE, active=30)
+    assert log_to_clean == LogToClean(0, 30, clean_bytes=0, dirty_bytes=400, overdue_ms=0)
+    assert log_to_clean.dirty_ratio == 1.0
 
 
-def test_what_was_compacted_once_is_clean() -> None:
-    found = decide(*THREE, active=30, cleaner=20)
-    assert found == LogToClean(20, 30, clean_bytes=200, dirty_bytes=200, overdue_ms=0)
-    assert found.dirty_ratio == 0.5
+def test_segments_below_the_cleaner_offset_are_clean() -> None:
+    log_to_clean = decide(*THREE, active=30, cleaner=20)
+    assert log_to_clean == LogToClean(20, 30, clean_bytes=200, dirty_bytes=200, overdue_ms=0)
+    assert log_to_clean.dirty_ratio == 0.5
     assert decide(*THREE, active=30, cleaner=30).dirty_bytes == 0
 
 
 @pytest.mark.parametrize(("stable", "uncleanable"), [(30, 30), (29, 20), (20, 20), (19, 10), (5, 0)])
-def test_a_segment_with_undecided_records_stays(stable: int, uncleanable: int) -> None:
+def test_a_segment_above_the_last_stable_offset_is_not_compacted(stable: int, uncleanable: int) -> None:
     assert decide(*THREE, active=30, stable=stable).first_uncleanable_offset == uncleanable
 
 
 @pytest.mark.parametrize("cleaner", [5, 120])
-def test_a_cleaner_offset_outside_the_log_counts_from_its_start(cleaner: int) -> None:
+def test_a_cleaner_offset_outside_the_log_is_replaced_by_its_start(cleaner: int) -> None:
     assert decide(*THREE, start=10, active=30, cleaner=cleaner).first_dirty_offset == 10
 
 
-def test_young_records_stay_for_the_shortest_lag() -> None:
+def test_young_segments_are_kept_for_the_minimum_lag() -> None:
     segments = (
         Fake(0, largest_ms=NOW_MS - 501),
         Fake(10, largest_ms=NOW_MS - 500),
         Fake(20, largest_ms=NOW_MS - 499),
     )
-    found = decide(*segments, active=30, min_compaction_lag_ms=500)
-    assert (found.first_uncleanable_offset, found.dirty_bytes) == (20, 200)
+    log_to_clean = decide(*segments, active=30, min_compaction_lag_ms=500)
+    assert (log_to_clean.first_uncleanable_offset, log_to_clean.dirty_bytes) == (20, 200)
 
 
-def test_the_longest_lag_makes_a_log_due_whatever_its_ratio() -> None:
+def test_the_maximum_lag_makes_a_log_due_whatever_its_dirty_ratio() -> None:
     segments = (Fake(0, size_bytes=10_000), Fake(10, first_ms=NOW_MS - 501), Fake(20, first_ms=NOW_MS - 700))
     config = LogConfig(cleanup_policy=COMPACT, max_compaction_lag_ms=500)
     late = decide(*segments, active=30, cleaner=10, max_compaction_lag_ms=500)
@@ -91,8 +91,11 @@ def test_a_log_is_due_above_its_dirty_ratio(ratio: float, is_due: bool) -> None:
 
 
 def test_an_empty_log_is_never_due() -> None:
-    found = decide(active=0)
-    assert (found.dirty_ratio, found.is_due(LogConfig(min_cleanable_dirty_ratio=0.0))) == (0.0, False)
+    log_to_clean = decide(active=0)
+    assert (log_to_clean.dirty_ratio, log_to_clean.is_due(LogConfig(min_cleanable_dirty_ratio=0.0))) == (
+        0.0,
+        False,
+    )
 
 
 def grouped(*segments: Fake, **config: object) -> list[list[int]]:
@@ -103,16 +106,16 @@ def grouped(*segments: Fake, **config: object) -> list[list[int]]:
     return [[segment.base_offset for segment in group] for group in groups]
 
 
-def test_neighbours_are_joined_up_to_the_size_of_a_segment() -> None:
+def test_neighbours_are_grouped_up_to_the_size_of_a_segment() -> None:
     sizes = [Fake(0), Fake(10), Fake(20), Fake(30, size_bytes=250), Fake(40)]
     assert grouped(*sizes, segment_bytes=300) == [[0, 10, 20], [30], [40]]
 
 
-def test_neighbours_are_joined_up_to_the_size_of_an_index() -> None:
+def test_neighbours_are_grouped_up_to_the_size_of_an_index() -> None:
     segments = [Fake(10 * number, index_bytes=40) for number in range(5)]
     assert grouped(*segments, segment_index_bytes=100) == [[0, 10], [20, 30], [40]]
 
 
-def test_the_offsets_of_a_segment_fit_into_its_index() -> None:
+def test_a_group_has_offsets_that_fit_into_an_index() -> None:
     segments = [Fake(0), Fake(2**31 - 10), Fake(2**31), Fake(2**33, size_bytes=0)]
     assert grouped(*segments) == [[0, 2**31 - 10], [2**31, 2**33]]

@@ -20,17 +20,17 @@ from barnabas.wire.records.columns import RecordColumns
 MakeMap = Callable[[int], OffsetMap]
 
 
-def in_numpy(keys_count_max: int) -> OffsetMap:
-    """With as few slots as there may be."""
+def numpy_map(keys_count_max: int) -> OffsetMap:
+    """Make a numpy map with as few slots as possible."""
     primes = (2, 3, 5, 7, 11, 13, 17, 19, 23)
     return NumpyOffsetMap(keys_count_max, next(prime for prime in primes if prime > keys_count_max))
 
 
-BOTH = pytest.mark.parametrize("make", [PlainOffsetMap, in_numpy])
+BOTH = pytest.mark.parametrize("make", [PlainOffsetMap, numpy_map])
 
 
 def rows_of(first_offset: int, *keys: bytes | None) -> RecordColumns:
-    """Records one after the other, as far as keys go."""
+    """Make columns of consecutive records that have only keys and offsets."""
     sizes = array("q", [-1 if key is None else len(key) for key in keys])
     positions, end = array("q"), 0
     for size in sizes:
@@ -53,7 +53,7 @@ def obsolete(offsets: OffsetMap, first_offset: int, *keys: bytes | None) -> list
 
 
 @BOTH
-def test_the_latest_record_of_a_key_stays(make: MakeMap) -> None:
+def test_the_latest_record_of_a_key_is_not_obsolete(make: MakeMap) -> None:
     offsets = make(10)
     assert put(offsets, 0, b"a", b"b", b"a")
     assert put(offsets, 3, b"c", b"b")
@@ -62,7 +62,7 @@ def test_the_latest_record_of_a_key_stays(make: MakeMap) -> None:
 
 
 @BOTH
-def test_what_is_not_in_the_map_stays_unless_it_has_no_key(make: MakeMap) -> None:
+def test_records_not_in_the_map_are_not_obsolete_unless_they_have_no_key(make: MakeMap) -> None:
     offsets = make(10)
     put(offsets, 0, b"a", None, b"")
     assert obsolete(offsets, 0, b"a", None, b"", None, b"a") == [0, 1, 0, 0, 0]
@@ -71,7 +71,7 @@ def test_what_is_not_in_the_map_stays_unless_it_has_no_key(make: MakeMap) -> Non
 
 
 @BOTH
-def test_only_some_rows_are_put_and_only_from_an_offset_on(make: MakeMap) -> None:
+def test_only_the_given_rows_from_the_first_offset_on_are_put(make: MakeMap) -> None:
     offsets = make(10)
     keys = (b"a", b"b", b"c", b"d")
     assert offsets.put_rows(rows_of(5, *keys), [0, 2, 3], 6)
@@ -81,7 +81,7 @@ def test_only_some_rows_are_put_and_only_from_an_offset_on(make: MakeMap) -> Non
 
 
 @BOTH
-def test_what_has_no_key_is_passed_over_and_never_goes_back(make: MakeMap) -> None:
+def test_the_latest_offset_never_decreases(make: MakeMap) -> None:
     offsets = make(10)
     assert offsets.latest_offset == -1
     offsets.update_latest_offset(5)
@@ -90,7 +90,7 @@ def test_what_has_no_key_is_passed_over_and_never_goes_back(make: MakeMap) -> No
 
 
 @BOTH
-def test_it_says_when_it_is_full_and_up_to_where_all_is_noted(make: MakeMap) -> None:
+def test_a_full_map_reports_the_offset_up_to_which_all_keys_are_put(make: MakeMap) -> None:
     offsets = make(2)
     assert put(offsets, 0, b"a", b"a", b"b")
     assert not put(offsets, 3, None, b"a")
@@ -101,14 +101,14 @@ def test_it_says_when_it_is_full_and_up_to_where_all_is_noted(make: MakeMap) -> 
 
 
 @BOTH
-def test_offsets_grow(make: MakeMap) -> None:
+def test_offsets_must_ascend(make: MakeMap) -> None:
     offsets = make(3)
     put(offsets, 5, b"a")
     with pytest.raises(AssertionError):
         put(offsets, 5, b"b")
 
 
-def test_long_keys_are_told_apart_from_each_other_and_from_their_digests() -> None:
+def test_long_keys_are_distinct_from_each_other_and_from_their_digests() -> None:
     offsets = PlainOffsetMap(10)
     long = [bytes([number]) * 100 for number in range(3)]
     put(offsets, 0, *long)
@@ -121,17 +121,17 @@ def test_long_keys_are_told_apart_from_each_other_and_from_their_digests() -> No
         st.lists(st.none() | st.sampled_from([b"", b"a", b"b", b"c" * 40, b"d"]), max_size=9), max_size=6
     )
 )
-def test_with_numpy_it_says_what_it_says_without(steps: Sequence[Sequence[bytes | None]]) -> None:
-    plain, by_numpy, offset = PlainOffsetMap(9), in_numpy(9), 0
+def test_the_numpy_map_agrees_with_the_dictionary(steps: Sequence[Sequence[bytes | None]]) -> None:
+    plain, numpy, offset = PlainOffsetMap(9), numpy_map(9), 0
     for keys in steps:
-        assert put(plain, offset, *keys) == put(by_numpy, offset, *keys)
+        assert put(plain, offset, *keys) == put(numpy, offset, *keys)
         offset += len(keys)
     everything = [key for keys in steps for key in keys]
-    assert obsolete(by_numpy, 0, *everything) == obsolete(plain, 0, *everything)
-    assert (len(by_numpy), by_numpy.latest_offset) == (len(plain), plain.latest_offset)
+    assert obsolete(numpy, 0, *everything) == obsolete(plain, 0, *everything)
+    assert (len(numpy), numpy.latest_offset) == (len(plain), plain.latest_offset)
 
 
-def test_many_keys_are_known_again_however_full_the_table_is() -> None:
+def test_many_keys_are_found_in_an_almost_full_table() -> None:
     count = 5_000
     offsets = NumpyOffsetMap.of_size(count * SLOT_BYTES, 1.0, count)
     keys = [b"%d" % number for number in range(offsets.keys_count_max)]
@@ -145,9 +145,7 @@ def test_many_keys_are_known_again_however_full_the_table_is() -> None:
     ("load_factor", "keys_count"),
     [(0.9, 1_000_000), (0.9, MANY_KEYS_COUNT), (0.1, 1_000_000), (0.0, 1_000_000), (7.0, 1_000_000)],
 )
-def test_with_numpy_it_takes_as_many_keys_as_its_memory_has_room_for_and_no_more_memory(
-    load_factor: float, keys_count: int
-) -> None:
+def test_the_numpy_map_uses_its_memory_for_as_many_keys_as_fit(load_factor: float, keys_count: int) -> None:
     size_bytes = 1 << 20
     slots_count = size_bytes // SLOT_BYTES
     tracemalloc.start()
@@ -162,18 +160,18 @@ def test_with_numpy_it_takes_as_many_keys_as_its_memory_has_room_for_and_no_more
     assert used_bytes <= size_bytes + 4_096
 
 
-def test_few_keys_need_no_numpy_nor_does_who_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_dictionary_is_used_for_few_keys_or_without_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
     assert isinstance(offset_map_of_size(1 << 20, 0.9, MANY_KEYS_COUNT - 1), PlainOffsetMap)
     monkeypatch.setattr(offset_map, "_has_numpy", lambda: False)
     assert isinstance(offset_map_of_size(1 << 20, 0.9, 1_000_000), PlainOffsetMap)
 
 
-def test_without_numpy_the_keys_that_memory_has_room_for_are_fewer() -> None:
+def test_a_dictionary_holds_fewer_keys_in_the_same_memory() -> None:
     assert offset_map_of_size(ENTRY_BYTES * 4, 0.5, 9).keys_count_max == 2
     assert offset_map_of_size(1, 0.9, 9).keys_count_max == 1
 
 
-def test_without_numpy_a_key_takes_no_more_memory_than_is_counted_for_it() -> None:
+def test_a_key_in_a_dictionary_uses_at_most_the_memory_accounted_for_it() -> None:
     tracemalloc.start()
     try:
         for count in (20_000, 44_000):  # before and after its table has grown

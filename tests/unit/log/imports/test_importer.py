@@ -24,8 +24,8 @@ from support.loop import on_loop
 COMPACT = LogConfig(cleanup_policy=frozenset({"compact"}), segment_bytes=3_000)
 
 
-class Home:
-    """A directory with a broker's work on it."""
+class ImportNode:
+    """Log directories with a cleaner and an importer."""
 
     def __init__(self, tmp_path: Path, clock: ManualClock) -> None:
         self.path, self.clock = tmp_path / "logs", clock
@@ -38,7 +38,7 @@ class Home:
         self.replacements = Replacements(self.directories, clock, lambda: SETTINGS, self.worker)
 
     def log(self, keys: str = "abacbd", config: LogConfig = COMPACT, topic: str = "x") -> PartitionLog:
-        """A log with a record for each letter, its key, in segments of their own; those of a kind are joined."""
+        """Create a log with one record per letter of `keys`, each in its own segment; upper case makes a tombstone."""
         log = self.directories.create(topic, 0, topic.encode().ljust(16), config)
         self.append(log, keys)
         return log
@@ -58,15 +58,15 @@ class Home:
 
 
 @asynccontextmanager
-async def home(tmp_path: Path, clock: ManualClock) -> AsyncIterator[Home]:
-    made = Home(tmp_path, clock)
+async def running_importer(tmp_path: Path, clock: ManualClock) -> AsyncIterator[ImportNode]:
+    node = ImportNode(tmp_path, clock)
     try:
-        yield made
+        yield node
     finally:
-        await made.replacements.stop()
-        await made.cleaner.stop()
-        made.worker.close()
-        made.directories.close()
+        await node.replacements.stop()
+        await node.cleaner.stop()
+        node.worker.close()
+        node.directories.close()
 
 
 def temporary_files(log: PartitionLog) -> list[Path]:
@@ -74,28 +74,26 @@ def temporary_files(log: PartitionLog) -> list[Path]:
 
 
 @on_loop
-async def test_what_is_handed_over_takes_the_place_of_what_was_read(
-    tmp_path: Path, clock: ManualClock
-) -> None:
-    async with home(tmp_path, clock) as the:
-        log, twin = the.log(), the.log(topic="y")
-        claim, manifest = the.prepare(log)
+async def test_imported_segments_replace_those_that_were_read(tmp_path: Path, clock: ManualClock) -> None:
+    async with running_importer(tmp_path, clock) as node:
+        log, twin = node.log(), node.log(topic="y")
+        claim, manifest = node.prepare(log)
         compact(twin, clock.now_ms)
-        the.append(log, "a")  # while it was prepared
+        node.append(log, "a")  # while it was prepared
         claim.publish(manifest)
-        await the.replacements.import_all()
-        outcome = claim.outcome()
-        assert outcome is not None
-        assert outcome.adopted, outcome
+        await node.replacements.import_all()
+        result = claim.result()
+        assert result is not None
+        assert result.adopted, result
         assert offsets_of(log) == [*offsets_of(twin), 6]
         assert log.cleaner_offset == twin.cleaner_offset == 6
         assert (log.directory.parent / "cleaner-offset-checkpoint").read_text() == "0\n1\nx 0 6\n"
-        assert [each.size_bytes for each in log.segments][:-2] == [each.size_bytes for each in twin.segments][
-            :-1
-        ]
+        assert [segment.size_bytes for segment in log.segments][:-2] == [
+            segment.size_bytes for segment in twin.segments
+        ][:-1]
         claim.release()
         assert not claim.path.exists()
-        assert the.replacements.statistics() == {
+        assert node.replacements.statistics() == {
             "adopted_count": 1,
             "adopted_bytes": sum(part.size_bytes for part in manifest.parts),
             "refused_count": 0,
@@ -103,7 +101,7 @@ async def test_what_is_handed_over_takes_the_place_of_what_was_read(
         }
 
 
-Spoil = Callable[[Home, PartitionLog, Claim, ImportManifest], ImportManifest | None]
+Damage = Callable[[ImportNode, PartitionLog, Claim, ImportManifest], ImportManifest | None]
 
 
 def _part(manifest: ImportManifest, **changes: object) -> ImportManifest:
@@ -111,83 +109,90 @@ def _part(manifest: ImportManifest, **changes: object) -> ImportManifest:
     return manifest._replace(parts=(first._replace(**changes), *others))  # type: ignore[arg-type]
 
 
-def _foreign(the: Home, log: PartitionLog, claim: Claim, manifest: ImportManifest) -> ImportManifest:
-    """A record that the log never had, at an offset that it has."""
+def _with_foreign_record(
+    node: ImportNode, log: PartitionLog, claim: Claim, manifest: ImportManifest
+) -> ImportManifest:
+    """Add a record that the log never had, at an offset that it has."""
     part = manifest.parts[0]
     file = claim.path / part.file
-    batch = bytearray(encode_batch([Record(2, the.clock.now_ms, b"a", b"forged")]))
+    batch = bytearray(encode_batch([Record(2, node.clock.now_ms, b"a", b"forged")]))
     batch[:8] = (2).to_bytes(8, "big")
     file.write_bytes(bytes(batch))
     return _part(manifest, size_bytes=len(batch), digest=digest_of(file, len(batch)))
 
 
-def _shortened(the: Home, log: PartitionLog, claim: Claim, manifest: ImportManifest) -> ImportManifest:
-    """The log's last batch, which tells where it was cleaned up to, is left out."""
+def _without_last_batch(
+    node: ImportNode, log: PartitionLog, claim: Claim, manifest: ImportManifest
+) -> ImportManifest:
+    """Leave out the log's last batch, which marks where the log was cleaned up to."""
     last = manifest.parts[-1]
     (claim.path / last.file).write_bytes(b"")
     empty = last._replace(size_bytes=0, digest=digest_of(claim.path / last.file, 0))
     return manifest._replace(parts=(*manifest.parts[:-1], empty))
 
 
-def _torn(the: Home, log: PartitionLog, claim: Claim, manifest: ImportManifest) -> None:
+def _with_flipped_bit(node: ImportNode, log: PartitionLog, claim: Claim, manifest: ImportManifest) -> None:
     file = claim.path / manifest.parts[0].file
     data = bytearray(file.read_bytes())
     data[-1] ^= 1
     file.write_bytes(data)
 
 
-def _cleaned(the: Home, log: PartitionLog, claim: Claim, manifest: ImportManifest) -> None:
-    the.append(log, "abacbd")
-    compact(log, the.clock.now_ms)
+def _compacted_meanwhile(node: ImportNode, log: PartitionLog, claim: Claim, manifest: ImportManifest) -> None:
+    node.append(log, "abacbd")
+    compact(log, node.clock.now_ms)
 
 
 @pytest.mark.parametrize(
-    ("spoil", "why"),
+    ("damage", "message"),
     [
-        (lambda the, log, claim, manifest: manifest._replace(topic_id=bytes(16)), "another id"),
-        (lambda the, log, claim, manifest: _part(manifest, digest="0"), "is not as the manifest says"),
-        (lambda the, log, claim, manifest: _part(manifest, size_bytes=7), "bytes, not 7"),
-        (lambda the, log, claim, manifest: _part(manifest, aborted=((1, 0, 1, 1),)), "no transaction"),
-        (lambda the, log, claim, manifest: manifest._replace(first_dirty_offset=1), "from offset 0 on"),
+        (lambda node, log, claim, manifest: manifest._replace(topic_id=bytes(16)), "another id"),
+        (lambda node, log, claim, manifest: _part(manifest, digest="0"), "does not match its digest"),
+        (lambda node, log, claim, manifest: _part(manifest, size_bytes=7), "bytes instead of 7"),
         (
-            lambda the, log, claim, manifest: _part(
-                manifest,
-                replaced=tuple(each._replace(digest="0") for each in manifest.parts[0].replaced),
-            ),
-            "is not as it was read",
+            lambda node, log, claim, manifest: _part(manifest, aborted=((1, 0, 1, 1),)),
+            "no aborted transaction",
         ),
-        (_foreign, "is not one of the log's"),
-        (_shortened, "must stay"),
-        (_torn, "does not match its CRC"),
-        (_cleaned, "are not those that were read"),
-        (lambda the, log, claim, manifest: log.truncate_to(5) and None, "may be compacted up to"),
+        (lambda node, log, claim, manifest: manifest._replace(first_dirty_offset=1), "from offset 0 on"),
+        (
+            lambda node, log, claim, manifest: _part(
+                manifest,
+                replaced=tuple(segment._replace(digest="0") for segment in manifest.parts[0].replaced),
+            ),
+            "has changed since it was read",
+        ),
+        (_with_foreign_record, "does not contain the batch"),
+        (_without_last_batch, "must be kept"),
+        (_with_flipped_bit, "does not match its CRC"),
+        (_compacted_meanwhile, "have changed since they were read"),
+        (lambda node, log, claim, manifest: log.truncate_to(5) and None, "may only be compacted up to"),
     ],
 )
 @on_loop
-async def test_what_does_not_fit_is_refused_and_removed_and_the_log_stays_as_it_is(
-    tmp_path: Path, clock: ManualClock, spoil: Spoil, why: str
+async def test_segments_that_do_not_match_are_rejected_and_removed_and_the_log_is_unchanged(
+    tmp_path: Path, clock: ManualClock, damage: Damage, message: str
 ) -> None:
-    async with home(tmp_path, clock) as the:
-        log = the.log(config=LogConfig(cleanup_policy=frozenset({"compact"})))
-        claim, manifest = the.prepare(log)
-        claim.publish(spoil(the, log, claim, manifest) or manifest)
+    async with running_importer(tmp_path, clock) as node:
+        log = node.log(config=LogConfig(cleanup_policy=frozenset({"compact"})))
+        claim, manifest = node.prepare(log)
+        claim.publish(damage(node, log, claim, manifest) or manifest)
         before = offsets_of(log)
-        await the.replacements.import_all()
-        outcome = claim.outcome()
-        assert outcome is not None
-        assert not outcome.adopted
-        assert why in outcome.why
+        await node.replacements.import_all()
+        result = claim.result()
+        assert result is not None
+        assert not result.adopted
+        assert message in result.message
         assert offsets_of(log) == before
         assert log.failure is None
         assert temporary_files(log) == []
-        assert [path.name for path in claim.path.iterdir()] == ["outcome.json"]
-        assert (the.replacements.adopted_count, the.replacements.refused_count) == (0, 1)
+        assert [path.name for path in claim.path.iterdir()] == ["result.json"]
+        assert (node.replacements.adopted_count, node.replacements.refused_count) == (0, 1)
 
 
 @on_loop
-async def test_aborted_records_are_not_taken_back(tmp_path: Path, clock: ManualClock) -> None:
-    async with home(tmp_path, clock) as the:
-        log = the.log("kk")
+async def test_aborted_records_are_not_imported(tmp_path: Path, clock: ManualClock) -> None:
+    async with running_importer(tmp_path, clock) as node:
+        log = node.log("kk")
         verification = log.start_verification(7, 0, 0, bumps_epochs=False)
         batch = encode_batch(
             [Record(0, clock.now_ms, b"k", b"v")], producer_id=7, producer_epoch=0, base_sequence=0,
@@ -197,134 +202,130 @@ async def test_aborted_records_are_not_taken_back(tmp_path: Path, clock: ManualC
         log.append_end_marker(EndTransactionMarker(7, 0, 0, False, clock.now_ms), 0)
         log.roll()
         log.update_high_watermark(log.log_end_offset)
-        claim, manifest = the.prepare(log)
+        claim, manifest = node.prepare(log)
         file, with_aborted = (
             claim.path / "all",
-            b"".join(each.path.read_bytes() for each in list(log.segments)[1:3]),
+            b"".join(segment.path.read_bytes() for segment in list(log.segments)[1:3]),
         )
         file.write_bytes(with_aborted)
         digest = digest_of(file, len(with_aborted))
         claim.publish(_part(manifest, file="all", size_bytes=len(with_aborted), digest=digest))
-        await the.replacements.import_all()
-        outcome = claim.outcome()
-        assert outcome is not None
-        assert outcome.why == "the batch at offset 2 has records that were aborted"
+        await node.replacements.import_all()
+        result = claim.result()
+        assert result is not None
+        assert result.why == "the batch at offset 2 has records of an aborted transaction"
         claim.release()
-        claim, manifest = the.prepare(log)
+        claim, manifest = node.prepare(log)
         assert manifest.parts[0].aborted == tuple(log.segments[2].transaction_index.entries)
         claim.publish(manifest)
-        await the.replacements.import_all()
-        assert the.replacements.adopted_count == 1
+        await node.replacements.import_all()
+        assert node.replacements.adopted_count == 1
         assert offsets_of(log) == [1]
         assert tuple(log.segments[0].transaction_index.entries) == manifest.parts[0].aborted
 
 
 @on_loop
-async def test_after_a_crash_between_two_swaps_the_rest_is_adopted(
+async def test_an_import_interrupted_between_two_swaps_is_completed(
     tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with home(tmp_path, clock) as the:
-        log = the.log()
-        claim, manifest = the.prepare(log)
+    async with running_importer(tmp_path, clock) as node:
+        log = node.log()
+        claim, manifest = node.prepare(log)
         assert len(manifest.parts) > 1
         claim.publish(manifest)
-        swap, swaps_count = the.worker.swap, 0
+        swap, swaps_count = node.worker.swap, 0
 
-        def once(*arguments: object) -> list[Path]:
+        def swap_and_stop(*arguments: object) -> list[Path]:
             nonlocal swaps_count
             swaps_count += 1
             if swaps_count == 2:
-                the.worker.stopping.set()
+                node.worker.stopping.set()
             return swap(*arguments)  # type: ignore[arg-type]
 
-        monkeypatch.setattr(the.worker, "swap", once)
-        await the.replacements.import_all()
-        assert claim.outcome() is None
-        the.worker.stopping.clear()
-        await the.replacements.import_all()
-        outcome = claim.outcome()
-        assert outcome is not None
-        assert outcome.adopted
+        monkeypatch.setattr(node.worker, "swap", swap_and_stop)
+        await node.replacements.import_all()
+        assert claim.result() is None
+        node.worker.stopping.clear()
+        await node.replacements.import_all()
+        result = claim.result()
+        assert result is not None
+        assert result.adopted
         assert swaps_count == 1 + len(manifest.parts)
         assert offsets_of(log) == [2, 3, 4, 5]
 
 
 @on_loop
-async def test_segments_that_retention_has_let_go_of_are_passed_over(
-    tmp_path: Path, clock: ManualClock
-) -> None:
-    async with home(tmp_path, clock) as the:
-        log = the.log()
-        claim, manifest = the.prepare(log)
+async def test_segments_that_retention_has_deleted_are_skipped(tmp_path: Path, clock: ManualClock) -> None:
+    async with running_importer(tmp_path, clock) as node:
+        log = node.log()
+        claim, manifest = node.prepare(log)
         claim.publish(manifest)
         log.increment_log_start_offset(manifest.parts[0].end_offset)
         log.delete_old_segments(0)
-        await the.replacements.import_all()
-        assert the.replacements.adopted_count == 1
+        await node.replacements.import_all()
+        assert node.replacements.adopted_count == 1
         assert offsets_of(log)[-2:] == [4, 5]
 
 
 @on_loop
-async def test_a_log_that_somebody_prepares_a_replacement_for_is_not_compacted_until_he_is_gone(
-    tmp_path: Path, clock: ManualClock
-) -> None:
-    async with home(tmp_path, clock) as the:
-        log = the.log()
-        claim, manifest = the.prepare(log)
-        await the.replacements.import_all()
-        assert the.cleaner.filthiest() is None
-        assert the.replacements.statistics()["claimed"] == ["x-0"]
-        with pytest.raises(FileExistsError, match="prepared for this log already"):
+async def test_a_log_is_not_compacted_while_an_import_is_prepared(tmp_path: Path, clock: ManualClock) -> None:
+    async with running_importer(tmp_path, clock) as node:
+        log = node.log()
+        claim, manifest = node.prepare(log)
+        await node.replacements.import_all()
+        assert node.cleaner.filthiest() is None
+        assert node.replacements.statistics()["claimed"] == ["x-0"]
+        with pytest.raises(FileExistsError, match="another process is preparing an import"):
             Claim(log.directory)
         claim.release()
-        claim.path.mkdir()  # as a process that was killed leaves it
+        claim.path.mkdir()  # as left by a killed process
         (claim.path / manifest.parts[0].file).write_bytes(b"")
-        await the.replacements.import_all()
+        await node.replacements.import_all()
         assert not claim.path.exists()
-        assert the.cleaner.filthiest() is not None
+        assert node.cleaner.filthiest() is not None
 
 
 @on_loop
-async def test_a_log_that_is_moving_keeps_its_replacement_and_one_that_is_deleted_takes_it_along(
+async def test_an_import_waits_while_the_log_is_moved_and_is_dropped_when_it_is_deleted(
     tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with home(tmp_path, clock) as the:
-        log = the.log()
-        claim, manifest = the.prepare(log)
+    async with running_importer(tmp_path, clock) as node:
+        log = node.log()
+        claim, manifest = node.prepare(log)
         claim.publish(manifest)
-        the.directories.create_future(log.topic_partition, the.directories.directories[1])
-        await the.replacements.import_all()
-        assert claim.outcome() is None
-        the.directories.drop_future(log.topic_partition).abandon()
-        drive = the.worker.drive
+        node.directories.create_future(log.topic_partition, node.directories.directories[1])
+        await node.replacements.import_all()
+        assert claim.result() is None
+        node.directories.drop_future(log.topic_partition).abandon()
+        drive = node.worker.drive
 
         async def delete_first(*arguments: object) -> object:
-            the.directories.delete_async(log.topic_partition)
+            node.directories.delete_async(log.topic_partition)
             return await drive(*arguments)  # type: ignore[arg-type]
 
-        monkeypatch.setattr(the.worker, "drive", delete_first)
-        await the.replacements.import_all()
-        outcome = claim.outcome()
-        assert outcome is not None
-        assert not outcome.adopted
-        assert "the log is gone" in outcome.why
-        assert (the.replacements.adopted_count, the.replacements.refused_count) == (0, 0)
+        monkeypatch.setattr(node.worker, "drive", delete_first)
+        await node.replacements.import_all()
+        result = claim.result()
+        assert result is not None
+        assert not result.adopted
+        assert "the log was deleted" in result.why
+        assert (node.replacements.adopted_count, node.replacements.refused_count) == (0, 0)
 
 
 @on_loop
-async def test_what_cannot_be_removed_is_left_alone(
+async def test_an_import_that_cannot_be_removed_is_skipped(
     tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with home(tmp_path, clock) as the:
-        log = the.log()
-        claim, manifest = the.prepare(log)
+    async with running_importer(tmp_path, clock) as node:
+        log = node.log()
+        claim, manifest = node.prepare(log)
         claim.publish(manifest._replace(topic_id=bytes(16)))
 
-        def refuse(*_: object) -> None:
+        def fail(*_: object) -> None:
             raise PermissionError("no")
 
-        monkeypatch.setattr("barnabas.log.imports.importer.write_result", refuse)
-        await the.replacements.import_all()
-        await the.replacements.import_all()
-        assert the.replacements.refused_count == 1
+        monkeypatch.setattr("barnabas.log.imports.importer.write_result", fail)
+        await node.replacements.import_all()
+        await node.replacements.import_all()
+        assert node.replacements.refused_count == 1
         await asyncio.sleep(0)

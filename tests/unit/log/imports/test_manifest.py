@@ -35,26 +35,26 @@ def batch(size_bytes: int) -> bytes:
 
 
 @pytest.mark.parametrize("sizes", [(), (1,), (200_000, 1, 70_000), (10,) * 2_000])
-def test_headers_are_found_whatever_lies_between_them(tmp_path: Path, sizes: tuple[int, ...]) -> None:
+def test_headers_are_found_whatever_the_batch_sizes(tmp_path: Path, sizes: tuple[int, ...]) -> None:
     data = b"".join(map(batch, sizes))
     (tmp_path / "x").write_bytes(data)
     with (tmp_path / "x").open("rb") as file:
-        found = [header for each in headers_of(file.fileno(), len(data)) for header in each]
+        found = [header for block in headers_of(file.fileno(), len(data)) for header in block]
     assert [header.size_bytes for header in found] == [len(batch(size)) for size in sizes]
 
 
 @pytest.mark.parametrize("data", [batch(5)[:-1], batch(5) + b"\0" * 70, batch(5) + batch(5)[:30]])
-def test_what_is_no_batch_is_found_too(tmp_path: Path, data: bytes) -> None:
+def test_bytes_that_are_not_a_batch_are_detected(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "x").write_bytes(data)
     with pytest.raises(KafkaError, match="no whole batch"):
         digest_of(tmp_path / "x", len(data))
 
 
-def test_a_digest_tells_contents_apart_but_not_leaders() -> None:
+def test_a_digest_depends_on_the_content_but_not_on_leader_epochs() -> None:
     def digest(*batches: bytes) -> str:
-        made = HeaderDigest()
-        made.update(map(read_header, batches))
-        return made.text
+        header_digest = HeaderDigest()
+        header_digest.update(map(read_header, batches))
+        return header_digest.text
 
     other_leader = bytearray(batch(1))
     other_leader[12:16] = b"\0\0\0\7"
@@ -70,45 +70,45 @@ def test_a_manifest_is_read_as_it_was_published(tmp_path: Path) -> None:
     assert read_manifest(claim.path) == manifest
     claim.release()
     assert read_manifest(claim.path) == manifest
-    with pytest.raises(FileExistsError, match="wait for the broker"):
+    with pytest.raises(FileExistsError, match="waiting for the broker"):
         Claim(tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("parts", "what"),
+    ("parts", "message"),
     [
-        ((), "nothing is handed over"),
-        ((SECOND, FIRST), "has its place before 12"),
-        ((FIRST._replace(end_offset=0),), "has its place before 0"),
-        ((FIRST._replace(file="../a"),), "is no name of a file"),
-        ((FIRST._replace(file="manifest.json"),), "is no name of a file"),
-        ((FIRST, SECOND._replace(replaced=())), "begins where nothing does"),
-        ((FIRST._replace(base_offset=1),), "begins where nothing does"),
+        ((), "the import has no segments"),
+        ((SECOND, FIRST), "the one before ends at 12"),
+        ((FIRST._replace(end_offset=0),), "the one before ends at 0"),
+        ((FIRST._replace(file="../a"),), "must be the name of a file"),
+        ((FIRST._replace(file="manifest.json"),), "must be the name of a file"),
+        ((FIRST, SECOND._replace(replaced=())), "must replace one with the same base offset"),
+        ((FIRST._replace(base_offset=1),), "must replace one with the same base offset"),
     ],
 )
-def test_a_manifest_that_makes_no_sense_is_malformed(
-    tmp_path: Path, parts: tuple[ImportedSegment, ...], what: str
+def test_an_inconsistent_manifest_is_malformed(
+    tmp_path: Path, parts: tuple[ImportedSegment, ...], message: str
 ) -> None:
     claim = Claim(tmp_path)
     claim.publish(ImportManifest(ID, parts))
-    with pytest.raises(MalformedFile, match=what):
+    with pytest.raises(MalformedFile, match=message):
         read_manifest(claim.path)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"version": 1}', '{"version": 0, "topic_id": "x"}'])
-def test_a_file_that_is_no_manifest_is_malformed(tmp_path: Path, text: str) -> None:
+def test_a_file_that_is_not_a_manifest_is_malformed(tmp_path: Path, text: str) -> None:
     (tmp_path / "manifest.json").write_text(text)
     with pytest.raises(MalformedFile):
         read_manifest(tmp_path)
 
 
-def test_only_one_can_prepare_and_what_he_leaves_goes_with_him(tmp_path: Path) -> None:
+def test_one_process_at_a_time_can_prepare_and_abandoned_files_are_removed(tmp_path: Path) -> None:
     claim = Claim(tmp_path)
     (claim.path / "file").touch()
     assert not remove_abandoned(tmp_path)
-    with pytest.raises(FileExistsError, match="being prepared"):
+    with pytest.raises(FileExistsError, match="is preparing an import"):
         Claim(tmp_path)
-    os.close(claim._fd)  # as when it is killed
+    os.close(claim._fd)  # as after a kill
     again = Claim(tmp_path)
     assert list(again.path.iterdir()) == []
     again.release()
@@ -118,7 +118,7 @@ def test_only_one_can_prepare_and_what_he_leaves_goes_with_him(tmp_path: Path) -
     assert not remove_abandoned(tmp_path / "gone")
 
 
-def test_the_outcome_is_all_that_is_left(tmp_path: Path) -> None:
+def test_only_the_result_is_left_after_an_import(tmp_path: Path) -> None:
     claim = Claim(tmp_path)
     (claim.path / "a").touch()
     claim.publish(ImportManifest(ID, (FIRST,)))
@@ -131,4 +131,4 @@ def test_the_outcome_is_all_that_is_left(tmp_path: Path) -> None:
     write_result(claim.path, ImportResult(adopted=True))
     outcome = claim.outcome()
     assert outcome is not None
-    assert "the log is gone" in outcome.why
+    assert "the log was deleted" in outcome.why

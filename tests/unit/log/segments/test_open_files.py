@@ -1,7 +1,7 @@
 from barnabas.log.segments.open_files import OpenFiles
 
 
-class Opened:
+class FakeOwner:
     def __init__(self) -> None:
         self.used = False
         self.closed = False
@@ -17,9 +17,9 @@ class Opened:
         self.failures.append(error)
 
 
-def test_the_oldest_that_was_not_used_since_is_closed() -> None:
+def test_the_oldest_owner_that_was_not_used_since_is_closed() -> None:
     files = OpenFiles(2)
-    first, second, third = Opened(), Opened(), Opened()
+    first, second, third = FakeOwner(), FakeOwner(), FakeOwner()
     files.opened(first)
     files.opened(second)
     first.used = True
@@ -28,9 +28,9 @@ def test_the_oldest_that_was_not_used_since_is_closed() -> None:
     assert len(files) == 2
 
 
-def test_a_second_chance_is_not_a_third() -> None:
+def test_a_used_owner_gets_a_second_chance_only_once() -> None:
     files = OpenFiles(1)
-    first, second = Opened(), Opened()
+    first, second = FakeOwner(), FakeOwner()
     first.used = True
     files.opened(first)
     files.opened(second)
@@ -38,18 +38,18 @@ def test_a_second_chance_is_not_a_third() -> None:
     assert not second.closed
 
 
-def test_who_closes_itself_is_forgotten() -> None:
+def test_an_owner_that_closes_itself_is_removed() -> None:
     files = OpenFiles(2)
-    first = Opened()
+    first = FakeOwner()
     files.opened(first)
     files.closed(first)
     files.closed(first)
     assert len(files) == 0
 
 
-def test_who_cannot_be_closed_hears_of_it_and_the_newcomer_does_not() -> None:
+def test_a_close_error_is_reported_to_the_closed_owner_only() -> None:
     files = OpenFiles(1)
-    first, second = Opened(), Opened()
+    first, second = FakeOwner(), FakeOwner()
     first.fails = True
     files.opened(first)
     files.opened(second)

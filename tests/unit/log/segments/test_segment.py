@@ -22,15 +22,15 @@ def segment(tmp_path: Path) -> Segment:
 
 @pytest.fixture
 def append() -> Append:
-    def appended(segment: Segment, offset: int, value: bytes) -> None:
+    def append_(segment: Segment, offset: int, value: bytes) -> None:
         batch = encode_batch([Record(0, 5_000 + offset, None, value)], base_offset=offset)
         header = read_header(batch)
         segment.append(memoryview(batch), header.last_offset, header.max_timestamp, CONFIG)
 
-    return appended
+    return append_
 
 
-def test_leftovers_of_the_same_name_are_removed(tmp_path: Path) -> None:
+def test_existing_files_of_the_same_name_are_removed(tmp_path: Path) -> None:
     for suffix in ("log", "index", "timeindex", "txnindex"):
         (tmp_path / f"{7:020d}.{suffix}").write_bytes(b"old")
     Segment.create(tmp_path, 7, OpenFiles(), now_ms=0)
@@ -43,11 +43,11 @@ def test_an_offset_is_found_at_its_batch_or_the_next_one(segment: Segment, appen
         append(segment, offset, b"x")
     size_bytes = segment.size_bytes // 3
     segment.close()
-    found = [segment.position_of(offset) for offset in (99, 100, 101, 103, 105, 106)]
-    assert found == [0, 0, size_bytes, 2 * size_bytes, 2 * size_bytes, 3 * size_bytes]
+    positions = [segment.position_of(offset) for offset in (99, 100, 101, 103, 105, 106)]
+    assert positions == [0, 0, size_bytes, 2 * size_bytes, 2 * size_bytes, 3 * size_bytes]
 
 
-def test_the_index_gets_an_entry_every_so_many_bytes(segment: Segment, append: Append) -> None:
+def test_the_indexes_get_an_entry_per_index_interval(segment: Segment, append: Append) -> None:
     for offset in range(100, 112):
         append(segment, offset, b"x" * 30)
     assert segment.offset_index.count == 5
@@ -74,7 +74,7 @@ def test_few_bytes_are_copied_and_many_are_mapped(segment: Segment, append: Appe
     assert segment.batch_size_bytes(0) == segment.size_bytes
 
 
-def test_a_time_without_timestamps_is_that_of_the_file(segment: Segment) -> None:
+def test_a_segment_without_timestamps_has_the_time_of_its_file(segment: Segment) -> None:
     batch = encode_batch([Record(0, -1, None, b"x")], base_offset=100)
     header = read_header(batch)
     segment.append(memoryview(batch), header.last_offset, header.max_timestamp, CONFIG)

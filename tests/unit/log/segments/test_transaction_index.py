@@ -18,15 +18,15 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def index(path: Path) -> TransactionIndex:
-    made = TransactionIndex(path)
+    index = TransactionIndex(path)
     for aborted in (FIRST, SECOND, THIRD):
-        made.append(aborted)
-    return made
+        index.append(aborted)
+    return index
 
 
 def collected(index: TransactionIndex, start: int, end: int) -> tuple[list[AbortedTransaction], bool]:
-    found: list[AbortedTransaction] = []
-    return found, index.collect(start, end, found)
+    collected_transactions: list[AbortedTransaction] = []
+    return collected_transactions, index.collect(start, end, collected_transactions)
 
 
 def test_there_is_no_file_until_something_is_aborted(path: Path) -> None:
@@ -36,8 +36,8 @@ def test_there_is_no_file_until_something_is_aborted(path: Path) -> None:
     assert not path.exists()
 
 
-def test_the_file_is_written_at_once_in_kafkas_form(index: TransactionIndex, path: Path) -> None:
-    assert path.read_bytes() == b"".join(struct.pack(">hqqqq", 0, *each) for each in (FIRST, SECOND, THIRD))
+def test_every_abort_is_written_immediately_in_kafkas_format(index: TransactionIndex, path: Path) -> None:
+    assert path.read_bytes() == b"".join(struct.pack(">hqqqq", 0, *entry) for entry in (FIRST, SECOND, THIRD))
     assert TransactionIndex(path).entries == [FIRST, SECOND, THIRD]
 
 
@@ -53,22 +53,22 @@ def test_the_file_is_written_at_once_in_kafkas_form(index: TransactionIndex, pat
         (12, 20, ([], False)),
     ],
 )
-def test_transactions_of_a_range_are_found_until_no_more_can_come(
+def test_the_transactions_of_a_range_are_collected(
     index: TransactionIndex, start: int, end: int, expected: object
 ) -> None:
     assert collected(index, start, end) == expected
 
 
-@pytest.mark.parametrize(("offset", "left"), [(12, 3), (11, 2), (8, 2), (7, 1), (4, 0), (0, 0)])
-def test_truncation_forgets_the_markers_from_its_offset_on(
-    index: TransactionIndex, path: Path, offset: int, left: int
+@pytest.mark.parametrize(("offset", "expected_count"), [(12, 3), (11, 2), (8, 2), (7, 1), (4, 0), (0, 0)])
+def test_truncation_removes_the_markers_from_its_offset_on(
+    index: TransactionIndex, path: Path, offset: int, expected_count: int
 ) -> None:
     index.truncate_to(offset)
-    expected = [FIRST, SECOND, THIRD][:left]
+    expected = [FIRST, SECOND, THIRD][:expected_count]
     assert index.entries == TransactionIndex(path).entries == expected
 
 
-def test_what_is_not_in_memory_is_read_again(index: TransactionIndex) -> None:
+def test_a_released_index_is_read_again(index: TransactionIndex) -> None:
     index.release()
     assert index.entries == [FIRST, SECOND, THIRD]
 
@@ -82,7 +82,7 @@ def test_a_cleared_index_has_no_file(index: TransactionIndex, path: Path) -> Non
 
 
 @pytest.mark.parametrize("data", [b"\0" * 33, struct.pack(">hqqqq", 1, 1, 2, 3, 4)])
-def test_a_damaged_file_is_named(path: Path, data: bytes) -> None:
+def test_the_error_for_a_damaged_file_contains_its_name(path: Path, data: bytes) -> None:
     path.write_bytes(data)
     index = TransactionIndex(path)
     assert not index.is_sound

@@ -22,7 +22,7 @@ def test_offsets_are_written_as_kafka_writes_them(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_no_file_is_an_empty_checkpoint(tmp_path: Path) -> None:
+def test_a_missing_file_is_an_empty_checkpoint(tmp_path: Path) -> None:
     assert read_offsets(tmp_path / "none") == {}
 
 
@@ -39,7 +39,7 @@ def test_no_file_is_an_empty_checkpoint(tmp_path: Path) -> None:
         (b"\xff\xfe\n", "not a text file"),
     ],
 )
-def test_a_damaged_file_is_named_with_its_line(tmp_path: Path, content: bytes, line: str) -> None:
+def test_the_error_for_a_damaged_file_contains_the_line(tmp_path: Path, content: bytes, line: str) -> None:
     path = tmp_path / "checkpoint"
     path.write_bytes(content)
     with pytest.raises(MalformedFile, match=line):
@@ -58,7 +58,7 @@ def test_a_partition_without_metadata_has_no_topic_id(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["version: 0", "version: 0\ntopic_id: short", "nonsense"])
-def test_damaged_partition_metadata_is_refused(tmp_path: Path, text: str) -> None:
+def test_damaged_partition_metadata_is_rejected(tmp_path: Path, text: str) -> None:
     (tmp_path / "partition.metadata").write_text(text)
     with pytest.raises(MalformedFile, match="topic_id"):
         read_partition_metadata(tmp_path)

@@ -6,7 +6,7 @@ from barnabas.log.startup.checkpoints import MalformedFile
 from barnabas.log.startup.meta_properties import MetaProperties, read_meta_properties, write_meta_properties
 
 
-def test_the_file_is_read_as_it_was_written(tmp_path: Path) -> None:
+def test_a_written_file_is_read_back(tmp_path: Path) -> None:
     meta = MetaProperties("cluster-1", 7, bytes(range(16)))
     write_meta_properties(tmp_path, meta)
     assert read_meta_properties(tmp_path) == meta
@@ -19,7 +19,7 @@ def test_the_file_is_read_as_it_was_written(tmp_path: Path) -> None:
     ]
 
 
-def test_a_file_of_kafkas_is_read(tmp_path: Path) -> None:
+def test_a_file_from_kafka_is_read(tmp_path: Path) -> None:
     text = "#\n#Sat Nov 21 01:33:11 UTC 2026\nnode.id=1\ndirectory.id=ruh067SUTpidrVAy9lrUqg\nversion=1\n"
     (tmp_path / "meta.properties").write_text(text + "cluster.id=GZvM6TH0Tz2R4Ac480GT4A\\=\n")
     meta = read_meta_properties(tmp_path)
@@ -34,7 +34,7 @@ def test_a_directory_that_was_never_used_has_no_identity(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     "text", ["", "cluster.id=c\n", "cluster.id=c\nnode.id=one\n", "cluster.id=c\nnode.id=1\ndirectory.id=x\n"]
 )
-def test_a_file_without_an_identity_is_refused(tmp_path: Path, text: str) -> None:
+def test_a_file_without_an_identity_is_rejected(tmp_path: Path, text: str) -> None:
     (tmp_path / "meta.properties").write_text(text)
     with pytest.raises(MalformedFile, match=r"meta\.properties: expected"):
         read_meta_properties(tmp_path)

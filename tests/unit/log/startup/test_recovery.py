@@ -21,7 +21,7 @@ CONFIG = LogConfig(segment_bytes=400, index_interval_bytes=100)
 
 @pytest.fixture
 def filled(open_log: OpenLog, produce: Produce) -> PartitionLog:
-    """A log of several segments with two producers and two epochs, as a kill leaves it."""
+    """A log of several segments with two producers and two epochs, not closed."""
     log = open_log(config=CONFIG)
     for index in range(24):
         options = {"producer_id": index % 2, "producer_epoch": 0, "base_sequence": index // 2}
@@ -45,12 +45,12 @@ def reopened(
 
 
 def contents(log: PartitionLog) -> list[tuple[int, bytes | None]]:
-    found, offset = [], log.log_start_offset
+    records_found, offset = [], log.log_start_offset
     while offset < log.log_end_offset:
         records = decode_all(log.read(offset, 1 << 20, log.log_end_offset, min_one_batch=True).data)
-        found += [(record.offset, record.value) for record in records if record.offset >= offset]
+        records_found += [(record.offset, record.value) for record in records if record.offset >= offset]
         offset = records[-1].offset + 1
-    return found
+    return records_found
 
 
 def files(directory: Path) -> dict[str, bytes]:
@@ -58,7 +58,7 @@ def files(directory: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("recovery_point", [0, 7, 24])
-def test_after_a_kill_everything_is_found_again(
+def test_everything_is_restored_after_a_kill(
     filled: PartitionLog, tmp_path: Path, clock: ManualClock, recovery_point: int
 ) -> None:
     log = reopened(tmp_path, clock, recovery_point=recovery_point)
@@ -69,7 +69,7 @@ def test_after_a_kill_everything_is_found_again(
     assert log.recovery_point == recovery_point
 
 
-def test_recovered_files_equal_those_of_a_clean_stop(
+def test_recovered_files_equal_those_of_a_clean_shutdown(
     filled: PartitionLog, tmp_path: Path, clock: ManualClock
 ) -> None:
     shutil.copytree(tmp_path / "t-0", tmp_path / "killed")
@@ -83,7 +83,7 @@ def test_recovered_files_equal_those_of_a_clean_stop(
     assert files(tmp_path / "t-0") == expected
 
 
-def test_after_a_clean_stop_the_files_are_trusted(
+def test_files_are_not_changed_after_a_clean_shutdown(
     filled: PartitionLog, tmp_path: Path, clock: ManualClock
 ) -> None:
     before = contents(filled)
@@ -97,7 +97,7 @@ def test_after_a_clean_stop_the_files_are_trusted(
     assert files(tmp_path / "t-0") == state
 
 
-def test_a_retry_across_a_restart_is_recognised(
+def test_a_retry_after_a_restart_is_recognized_as_duplicate(
     filled: PartitionLog, tmp_path: Path, clock: ManualClock
 ) -> None:
     filled.close()
@@ -108,20 +108,20 @@ def test_a_retry_across_a_restart_is_recognised(
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_a_torn_or_damaged_tail_loses_only_what_is_damaged(
+def test_recovery_keeps_all_records_before_the_damage(
     filled: PartitionLog, tmp_path: Path, clock: ManualClock, seed: int
 ) -> None:
-    """Cut or flip anywhere in the last segments and all indexes: what is left is a prefix."""
+    """Truncate or flip a bit in any segment and damage all indexes: a prefix of the log remains."""
     random = Random(seed)
     before = contents(filled)
     directory = tmp_path / "t-0"
     damaged = random.choice(sorted(directory.glob("*.log")))
     data = bytearray(damaged.read_bytes())
-    at = random.randrange(len(data))
+    position = random.randrange(len(data))
     if random.random() < 0.5:
-        del data[at:]
+        del data[position:]
     else:
-        data[at] ^= 1 << random.randrange(8)
+        data[position] ^= 1 << random.randrange(8)
     damaged.write_bytes(data)
     for index in directory.glob("*index"):
         index.write_bytes(random.randbytes(random.randrange(40)))
@@ -134,7 +134,7 @@ def test_a_torn_or_damaged_tail_loses_only_what_is_damaged(
     assert info.first_offset == end_offset
 
 
-def test_a_flip_in_offset_or_epoch_is_outside_the_crc_but_offsets_must_ascend(
+def test_a_batch_with_a_lower_offset_is_cut_off_although_its_crc_matches(
     filled: PartitionLog, tmp_path: Path, clock: ManualClock
 ) -> None:
     path = max((tmp_path / "t-0").glob("*.log"))
@@ -146,7 +146,7 @@ def test_a_flip_in_offset_or_epoch_is_outside_the_crc_but_offsets_must_ascend(
     assert reopened(tmp_path, clock).log_end_offset == base_offset + 1
 
 
-def test_indexes_that_lie_below_the_recovery_point_mislead_nobody(
+def test_wrong_index_entries_below_the_recovery_point_do_not_affect_reads(
     filled: PartitionLog, tmp_path: Path, clock: ManualClock
 ) -> None:
     before = contents(filled)
@@ -160,14 +160,16 @@ def test_indexes_that_lie_below_the_recovery_point_mislead_nobody(
         assert records[0] == records[0]._replace(offset=offset, value=value)
 
 
-def test_lost_epochs_are_found_in_the_batches(
+def test_lost_leader_epochs_are_restored_from_the_batches(
     filled: PartitionLog, tmp_path: Path, clock: ManualClock
 ) -> None:
     (tmp_path / "t-0" / "leader-epoch-checkpoint").write_text("nonsense")
     assert reopened(tmp_path, clock, recovery_point=24, clean=True).epochs.entries == ((0, 0), (1, 12))
 
 
-def test_damaged_snapshots_are_passed_over(filled: PartitionLog, tmp_path: Path, clock: ManualClock) -> None:
+def test_damaged_snapshots_are_ignored_and_removed(
+    filled: PartitionLog, tmp_path: Path, clock: ManualClock
+) -> None:
     for snapshot in (tmp_path / "t-0").glob("*.snapshot"):
         snapshot.write_bytes(b"nonsense")
     assert reopened(tmp_path, clock).active_producers == filled.active_producers
@@ -202,7 +204,7 @@ def test_leftovers_of_deletion_and_orphaned_indexes_are_removed(
     assert not list(directory.glob("*900*"))
 
 
-def test_an_interrupted_swap_of_compacted_segments_is_finished(
+def test_an_interrupted_swap_of_compacted_segments_is_completed(
     filled: PartitionLog, tmp_path: Path, clock: ManualClock
 ) -> None:
     filled.close()
@@ -232,7 +234,7 @@ def test_an_unfinished_split_is_undone(filled: PartitionLog, tmp_path: Path, clo
     assert not list(directory.glob("*.swap"))
 
 
-def test_a_log_that_ends_before_its_start_begins_again(
+def test_a_log_that_ends_before_its_start_offset_is_emptied(
     filled: PartitionLog, open_log: OpenLog, tmp_path: Path
 ) -> None:
     log = open_log(log_start_offset=100)
@@ -240,7 +242,7 @@ def test_a_log_that_ends_before_its_start_begins_again(
     assert [path.name for path in (tmp_path / "t-0").glob("*.log")] == [f"{100:020d}.log"]
 
 
-def test_a_log_start_within_a_segment_is_kept(filled: PartitionLog, open_log: OpenLog) -> None:
+def test_a_log_start_offset_within_a_segment_is_kept(filled: PartitionLog, open_log: OpenLog) -> None:
     filled.close()
     log = open_log(log_start_offset=14, clean_shutdown=True, high_watermark=20)
     assert (log.log_start_offset, log.high_watermark, log.log_end_offset) == (14, 20, 24)
@@ -260,7 +262,7 @@ def test_preallocated_files_end_where_the_batches_end(
     assert path.stat().st_size == size_bytes
 
 
-def test_open_transactions_and_markers_are_found_again(open_log: OpenLog) -> None:
+def test_open_transactions_and_markers_are_restored(open_log: OpenLog) -> None:
     log = open_log()
     for producer_id in (1, 2):
         batch = encode_batch(

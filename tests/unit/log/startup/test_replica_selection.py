@@ -40,7 +40,7 @@ CURRENT, FUTURE, COPY, STRAY, LEFT = Role.CURRENT, Role.FUTURE, Role.COPY, Role.
         ([future(B, end=3), future(C, end=4)], [COPY, CURRENT]),
     ],
 )
-def test_what_reaches_furthest_is_the_log_and_the_rest_is_known(
+def test_the_replica_that_reaches_furthest_is_current_and_the_others_get_roles(
     found: list[FoundReplica], roles: list[Role]
 ) -> None:
     assert decide_roles(found, any_offline=False) == roles
@@ -56,7 +56,7 @@ def test_what_reaches_furthest_is_the_log_and_the_rest_is_known(
         ([future(B), future(C)], [LEFT, LEFT]),
     ],
 )
-def test_a_future_replica_is_left_alone_while_its_log_may_be_offline(
+def test_a_future_replica_is_left_unchanged_while_its_log_may_be_offline(
     found: list[FoundReplica], roles: list[Role]
 ) -> None:
     assert decide_roles(found, any_offline=True) == roles
@@ -71,6 +71,6 @@ def test_a_future_replica_is_left_alone_while_its_log_may_be_offline(
         [log(A), log(B), log(C, marked=True)],
     ],
 )
-def test_two_logs_that_no_move_explains_are_for_somebody_to_decide(found: list[FoundReplica]) -> None:
+def test_two_logs_that_no_move_explains_are_ambiguous(found: list[FoundReplica]) -> None:
     with pytest.raises(AmbiguousReplicasError):
         decide_roles(found, any_offline=False)
