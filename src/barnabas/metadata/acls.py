@@ -1,4 +1,4 @@
-"""ACLs: who may, or may not, do what to which resources; made and removed by binding and by filter."""
+"""ACLs in the metadata store: creation by binding, deletion by filter."""
 
 import json
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -18,10 +18,10 @@ from barnabas.wire.acls import (
 )
 from barnabas.wire.errors import ErrorCode, KafkaError
 
-#: As many as Apache Kafka lets one request make, or remove (`QuorumController.MAX_RECORDS_PER_USER_OP`).
+#: Apache Kafka's limit of ACLs that one request creates or removes (`QuorumController.MAX_RECORDS_PER_USER_OP`).
 CREATED_COUNT_MAX = REMOVED_COUNT_MAX = 10_000
 
-#: Filters of a request times ACLs that they are compared with, which takes about five seconds in a thread of its own.
+#: Maximum of comparisons (filters of a request times ACLs); so many take about five seconds in a thread of their own.
 COMPARED_COUNT_MAX = 10_000_000
 
 _PATTERN_TYPES = (PatternType.LITERAL, PatternType.PREFIXED)
@@ -45,11 +45,11 @@ ACLS: RecordType[AclBinding] = RecordType("acls", list, _from_plain)
 
 
 def acl_key(binding: AclBinding) -> str:
-    """The key of a binding: all that it says, so that no ACL is there twice."""
+    """Return the key of a binding; it holds all fields of the binding, so that no ACL is stored twice."""
     return json.dumps(binding, separators=(",", ":"))
 
 
-#: Raises KafkaError for an ACL that must not be made, or removed.
+#: Raises KafkaError for an ACL that must not be created or removed.
 Check = Callable[[AclBinding], None]
 
 
@@ -60,8 +60,8 @@ def _allow_all(_binding: AclBinding) -> None:
 def decide_create_acls(
     table: Table[AclBinding], requested: Sequence[AclBinding], check: Check = _allow_all
 ) -> Decision[list[KafkaError | None]]:
-    """Make each ACL; one that is there already is as good as made. INVALID_REQUEST for what makes no sense."""
-    outcomes: list[KafkaError | None] = []
+    """Create each ACL; an ACL that exists is a success, an ACL that is not valid gets INVALID_REQUEST."""
+    results: list[KafkaError | None] = []
     changes: dict[str, StoreChange] = {}
     for binding in requested:
         key = acl_key(binding)
@@ -70,26 +70,28 @@ def decide_create_acls(
             if key not in table:
                 check(binding)
         except KafkaError as error:
-            outcomes.append(error.kept())
+            results.append(error.kept())
             continue
-        outcomes.append(None)
+        results.append(None)
         if key not in table:
             changes[key] = ACLS.put(key, binding)
     if len(changes) > CREATED_COUNT_MAX:
-        message = f"The request makes {len(changes)} ACLs: at most {CREATED_COUNT_MAX} can be made at once."
+        message = (
+            f"The request creates {len(changes)} ACLs; one request can create at most {CREATED_COUNT_MAX}."
+        )
         raise KafkaError(ErrorCode.POLICY_VIOLATION, message)
     reads = {ACLS.key(key): table.revision(key) for key in changes}
-    return Decision(outcomes, tuple(changes.values()), reads)
+    return Decision(results, tuple(changes.values()), reads)
 
 
 def _check(binding: AclBinding) -> None:
-    why = _objection(binding)
-    if why:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, why)
+    reason = _violation(binding)
+    if reason:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, reason)
 
 
-def _objection(binding: AclBinding) -> str:
-    """What is wrong with an ACL that is to be made; empty if nothing is."""
+def _violation(binding: AclBinding) -> str:
+    """Return why a new ACL is not valid; empty if it is valid."""
     name = binding.resource_name
     if binding.resource_type is ResourceType.CLUSTER and name != CLUSTER_NAME:
         return f"The resource name '{name}' is invalid: the only one of type CLUSTER is '{CLUSTER_NAME}'."
@@ -110,13 +112,12 @@ def _objection(binding: AclBinding) -> str:
     return ""
 
 
-def matching(table: Table[AclBinding], wanted: AclFilter) -> list[AclBinding]:
-    """The ACLs that a filter means."""
-    return [binding for binding in table.values() if wanted.matches(binding)]
+def matching(table: Table[AclBinding], acl_filter: AclFilter) -> list[AclBinding]:
+    return [binding for binding in table.values() if acl_filter.matches(binding)]
 
 
 class Removed(NamedTuple):
-    """An ACL that a filter matched, and why it stays if it does."""
+    """An ACL that a filter matched; `error` says why it was not removed."""
 
     binding: AclBinding
     error: KafkaError | None = None
@@ -125,40 +126,40 @@ class Removed(NamedTuple):
 def decide_delete_acls(
     table: Table[AclBinding], filters: Iterable[AclFilter], check: Check = _allow_all
 ) -> Decision[list[list[Removed]]]:
-    """Remove what each filter matches; an ACL that several match is in the answer to each.
+    """Remove the ACLs that each filter matches; an ACL that several filters match is in the response to each.
 
-    :raises KafkaError: INVALID_REQUEST when that is too much for one request.
+    :raises KafkaError: INVALID_REQUEST if one request would compare or remove too many ACLs.
     """
     filters = list(filters)
-    found_by = _matches(table, dict.fromkeys(filters))
-    matches = [found_by[wanted] for wanted in filters]
-    removed = {binding: _removed(binding, check) for found in matches for binding in found}
-    outcomes = [[removed[binding] for binding in found] for found in matches]
-    keys = [acl_key(binding) for binding, outcome in removed.items() if outcome.error is None]
+    bindings_by_filter = _matches(table, dict.fromkeys(filters))
+    matches = [bindings_by_filter[acl_filter] for acl_filter in filters]
+    removed = {binding: _removed(binding, check) for bindings in matches for binding in bindings}
+    results = [[removed[binding] for binding in bindings] for bindings in matches]
+    keys = [acl_key(binding) for binding, result in removed.items() if result.error is None]
     if len(keys) > REMOVED_COUNT_MAX:
-        message = f"The filters match {len(keys)} ACLs: at most {REMOVED_COUNT_MAX} can be removed at once."
+        message = f"The filters match {len(keys)} ACLs; one request can remove at most {REMOVED_COUNT_MAX}."
         raise KafkaError(ErrorCode.INVALID_REQUEST, message)
     reads = {ACLS.key(key): table.revision(key) for key in keys}
-    return Decision(outcomes, tuple(ACLS.remove(key) for key in keys), reads)
+    return Decision(results, tuple(ACLS.remove(key) for key in keys), reads)
 
 
 def _matches(table: Table[AclBinding], filters: Collection[AclFilter]) -> dict[AclFilter, list[AclBinding]]:
-    """Return what each filter matches; those that can match one ACL alone find it by its key."""
-    exact = {wanted: wanted.binding for wanted in filters}
+    """Return the ACLs that each filter matches; a filter that can match only one ACL looks it up by its key."""
+    exact = {acl_filter: acl_filter.binding for acl_filter in filters}
     compared_count = len(table) * sum(binding is None for binding in exact.values())
     if compared_count > COMPARED_COUNT_MAX:
         message = (
-            f"The filters take {compared_count} comparisons with ACLs: at most {COMPARED_COUNT_MAX} are made. "
-            "Send fewer filters at once."
+            f"The filters need {compared_count} comparisons with ACLs; the limit is {COMPARED_COUNT_MAX}. "
+            "Send fewer filters in one request."
         )
         raise KafkaError(ErrorCode.INVALID_REQUEST, message)
-    found: dict[AclFilter, list[AclBinding]] = {}
-    for wanted, binding in exact.items():
+    matches: dict[AclFilter, list[AclBinding]] = {}
+    for acl_filter, binding in exact.items():
         if binding is None:
-            found[wanted] = matching(table, wanted)
+            matches[acl_filter] = matching(table, acl_filter)
         else:
-            found[wanted] = [binding] if acl_key(binding) in table else []
-    return found
+            matches[acl_filter] = [binding] if acl_key(binding) in table else []
+    return matches
 
 
 def _removed(binding: AclBinding, check: Check) -> Removed:

@@ -1,4 +1,4 @@
-"""Writes down who changes what, in the transaction that changes it, and who wanted to and may not."""
+"""Adds audit records to changes, in the transaction of the change, and writes audit records of refused changes."""
 
 import random
 from collections.abc import Iterable, Mapping
@@ -21,39 +21,41 @@ from barnabas.metadata.store import StoreChange
 
 _ID_BYTES = 8
 
-#: Records in the store from which on refusals are not written down: nobody publishes them now, and who may change
-#: nothing must not fill the store.
+#: Unpublished audit records in the store from which on refused changes are not recorded: nothing publishes the records
+#: now, and a client without permissions must not fill the store.
 WAITING_COUNT_MAX = 10_000
 
-#: The same refusal of the same client is written down once in so long: who asks for ever must not fill the audit.
+#: The same refused change of the same client is recorded once in this time, so that repeated requests do not fill the
+#: audit log.
 REPEATED_MS = 60_000
-#: Refusals that are remembered for that; beyond, all are forgotten.
+#: Refused changes that are remembered for this purpose; when there are more, all are dropped.
 REMEMBERED_COUNT_MAX = 10_000
 
 
 class Auditor:
-    """Adds to a change its record and what it replaces; one that makes no difference to people has no record."""
+    """Adds the audit record and the replaced values to a change; a change without visible difference has no record."""
 
-    def __init__(self, clock: Clock, dice: random.Random) -> None:
+    def __init__(self, clock: Clock, rng: random.Random) -> None:
         self._clock = clock
-        self._dice = dice
-        self._told_ms: dict[tuple[Actor, Refusal], int] = {}
+        self._rng = rng
+        self._recorded_ms: dict[tuple[Actor, Refusal], int] = {}
 
     def recorded(
         self,
         image: MetadataImage,
         decision: Decision[ResponseT],
         actor: Actor | None,
-        verdicts: Mapping[str, PolicyResult] = NO_VERDICTS,
+        policy_results: Mapping[str, PolicyResult] = NO_VERDICTS,
     ) -> Decision[ResponseT]:
-        """The decision with what it replaces and, of an actor, its record.
+        """Return the decision with the replaced values and, if there is an actor, its audit record.
 
-        It rests on all that it changes then, so that what stands there as it was before is what was there.
+        The preconditions then include every changed key, so that the recorded earlier values are the real ones.
         """
         now_ms = self._clock.wall_ms()
         added = list(history_records_for(image, decision.changes, now_ms))
-        if actor is not None and (found := tuple(differences(image, decision.changes))):
-            added.append(self._put(AuditRecord(now_ms, actor, found, verdicts=_of_these(verdicts, found))))
+        if actor is not None and (changed := tuple(differences(image, decision.changes))):
+            record = AuditRecord(now_ms, actor, changed, verdicts=_results_for(policy_results, changed))
+            added.append(self._put(record))
         if not added:
             return decision
         return Decision(
@@ -69,15 +71,15 @@ class Auditor:
         warnings: Iterable[Refusal] = (),
         differences: Iterable[Difference] = (),
     ) -> Decision[None]:
-        """What writes down refusals but those told lately, what was let through with a warning, and differences.
+        """Return the change that records refused changes, warnings, and differences outside the metadata store.
 
-        The differences are those of changes elsewhere than in the store.
+        Refused changes that were recorded less than `REPEATED_MS` ago are left out.
         """
         record = AuditRecord(
             self._clock.wall_ms(),
             actor,
             differences=tuple(differences),
-            refusals=[each for each in refusals if self._is_first_in_interval(actor, each)],
+            refusals=[refusal for refusal in refusals if self._is_first_in_interval(actor, refusal)],
             warnings=tuple(warnings),
         )
         is_needed = record.differences or record.refusals or record.warnings
@@ -85,21 +87,21 @@ class Auditor:
 
     def _is_first_in_interval(self, actor: Actor, refusal: Refusal) -> bool:
         now_ms, key = self._clock.monotonic_ms(), (actor, refusal)
-        told_ms = self._told_ms.get(key)
-        if told_ms is not None and now_ms - told_ms < REPEATED_MS:
+        recorded_ms = self._recorded_ms.get(key)
+        if recorded_ms is not None and now_ms - recorded_ms < REPEATED_MS:
             return False
-        if len(self._told_ms) >= REMEMBERED_COUNT_MAX:
-            self._told_ms.clear()
-        self._told_ms[key] = now_ms
+        if len(self._recorded_ms) >= REMEMBERED_COUNT_MAX:
+            self._recorded_ms.clear()
+        self._recorded_ms[key] = now_ms
         return True
 
     def _put(self, record: AuditRecord) -> StoreChange:
-        return AUDIT.put(self._dice.randbytes(_ID_BYTES).hex(), record)
+        return AUDIT.put(self._rng.randbytes(_ID_BYTES).hex(), record)
 
 
-def _of_these(
-    verdicts: Mapping[str, PolicyResult], found: Iterable[Difference]
+def _results_for(
+    policy_results: Mapping[str, PolicyResult], differences: Iterable[Difference]
 ) -> Mapping[str, PolicyResult]:
-    """Those on resources that a change makes different."""
-    changed = {each.resource for each in found}
-    return {resource: verdict for resource, verdict in verdicts.items() if resource in changed}
+    """Return the policy results for the resources that differ."""
+    changed = {difference.resource for difference in differences}
+    return {resource: result for resource, result in policy_results.items() if resource in changed}

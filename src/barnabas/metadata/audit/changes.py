@@ -1,7 +1,7 @@
-"""What a commit changes, as people see it: resource by resource and key by key, without secrets.
+"""The differences that a commit makes, by resource and key, without secrets.
 
 A resource is named by its kind and name: `topic/orders`, `topic/ord*` for what a prefixed ACL covers, `broker/1`,
-`broker/` for every broker, `quota/user=alice,client-id` where a name that is missing is the default's, `user/alice`.
+`broker/` for every broker, `quota/user=alice,client-id` where a missing name stands for the default, `user/alice`.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -40,16 +40,16 @@ from barnabas.metadata.topics import (
 from barnabas.metadata.trash import TRASHED_TOPICS, TrashRecord
 from barnabas.wire.acls import AclBinding, PatternType, ResourceType
 
-#: What stands for a value that must not be told; whether it has changed is told.
+#: Stands for a secret value; a difference still shows that the value has changed.
 HIDDEN = "(hidden)"
 
-#: A thing of the store as keys and values; {} for one that is not there.
+#: A row of the store as keys and values; {} for a row that does not exist.
 View: TypeAlias = dict[str, Any]
 
-#: What brokers keep for themselves: nobody changes it as such.
+#: Record types that brokers use internally; their changes are not audited.
 UNTOLD = frozenset(
-    noun.name
-    for noun in (
+    record_type.name
+    for record_type in (
         AUDIT,
         CLUSTER,
         DELETED_TOPICS,
@@ -63,7 +63,7 @@ UNTOLD = frozenset(
 
 
 def differences(image: MetadataImage, changes: Iterable[StoreChange]) -> Iterator[Difference]:
-    """What `changes` would make different in the cluster that `image` shows."""
+    """Yield the differences that `changes` would make to the cluster state `image`."""
     for change in changes:
         name, _, row = change.key.partition("/")
         after: Any = None if change.value is None else NOUNS[name].decode(change.value)
@@ -82,7 +82,7 @@ def _compared(resource: str, before: View, after: View, secrets: Iterable[str] =
         if old == new:
             continue
         if key in hidden:
-            old, new = (None if each is None else HIDDEN for each in (old, new))
+            old, new = (None if value is None else HIDDEN for value in (old, new))
         yield Difference(resource, key, old, new)
 
 
@@ -90,7 +90,7 @@ def _topic(row: str, before: TopicImage | None, after: TopicImage | None) -> Ite
     def view(topic: TopicImage | None) -> View:
         if topic is None:
             return {}
-        replicas = [list(each) for each in topic.assignments]
+        replicas = [list(brokers) for brokers in topic.assignments]
         return {"topic id": topic.topic_id.hex(), "partitions": topic.partition_count, "replicas": replicas}
 
     return _compared(f"topic/{row}", view(before), view(after))
@@ -105,26 +105,26 @@ def _trashed(row: str, before: TrashRecord | None, after: TrashRecord | None) ->
 def _partition_differences(
     image: MetadataImage, row: str, after: PartitionRegistration | None
 ) -> Iterator[Difference]:
-    """Where a partition is and who leads; nothing of topics that are gone, or not there yet."""
+    """Return the differences in replicas and leader; none for topics that do not exist any more, or not yet."""
     topic_id, _, index = row.partition("/")
     topic = image.topic_by_id(bytes.fromhex(topic_id))
     if topic is None or after is None or int(index) >= topic.partition_count:
         return iter(())
 
     def view(state: PartitionRegistration) -> View:
-        parts = {"replicas": state.replicas or topic.assignments[int(index)], "leader": state.leader}
-        parts |= {"isr": state.isr, "adding": state.adding, "removing": state.removing}
-        return {f"partition {index} {key}": _listed(part) for key, part in parts.items()}
+        fields = {"replicas": state.replicas or topic.assignments[int(index)], "leader": state.leader}
+        fields |= {"isr": state.isr, "adding": state.adding, "removing": state.removing}
+        return {f"partition {index} {key}": _to_json(value) for key, value in fields.items()}
 
     return _compared(f"topic/{topic.name}", view(image.partition(topic, int(index))), view(after))
 
 
-def _listed(part: Any) -> Any:
-    return list(part) if isinstance(part, tuple) else part
+def _to_json(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
 
 
 def config_resource(kind: ResourceKind, name: str) -> str:
-    """The name of what bears configs."""
+    """Return the audit name of a config resource."""
     return resource_name(kind.name, name)
 
 
@@ -139,7 +139,7 @@ def _configs(kind: ResourceKind) -> Callable[[str, Overrides | None, Overrides |
 
 
 def acl_resource(resource_type: ResourceType, name: str, pattern: PatternType) -> str:
-    """The name of what an ACL covers."""
+    """Return the audit name of the resource that an ACL covers."""
     return resource_name(resource_type.name, name, prefixed=pattern is PatternType.PREFIXED)
 
 
@@ -159,18 +159,18 @@ def _acl(_row: str, before: AclBinding | None, after: AclBinding | None) -> Iter
 def _quota(_row: str, before: ClientQuota | None, after: ClientQuota | None) -> Iterator[Difference]:
     quota = after or before
     assert quota is not None
-    values = (dict(each.values) if each else {} for each in (before, after))
+    values = (dict(quota.values) if quota else {} for quota in (before, after))
     return _compared(quota_resource(quota.entity), *values)
 
 
 def _user(row: str, before: Credentials | None, after: Credentials | None) -> Iterator[Difference]:
-    """The iterations of each mechanism; a new password with the same ones is told as such."""
+    """Yield the iterations of each mechanism; a new password with the same iterations is a difference, too."""
     old, new = before or {}, after or {}
     for mechanism in sorted(old.keys() | new.keys()):
-        mine, others = old.get(mechanism), new.get(mechanism)
-        if mine != others:
-            shown = (None if each is None else {"iterations": each.iterations} for each in (mine, others))
-            yield Difference(f"user/{row}", mechanism.title, *shown)
+        credentials = old.get(mechanism), new.get(mechanism)
+        if credentials[0] != credentials[1]:
+            values = (None if each is None else {"iterations": each.iterations} for each in credentials)
+            yield Difference(f"user/{row}", mechanism.title, *values)
 
 
 def _broker(
@@ -179,7 +179,9 @@ def _broker(
     def view(broker: BrokerRegistration | None) -> View:
         if broker is None:
             return {}
-        endpoints = [f"{each.listener}://{each.host}:{each.port}" for each in broker.endpoints]
+        endpoints = [
+            f"{endpoint.listener}://{endpoint.host}:{endpoint.port}" for endpoint in broker.endpoints
+        ]
         state = {"fenced": broker.fenced, "cordoned": broker.cordoned}
         return {"endpoints": endpoints, "rack": broker.rack, **state}
 

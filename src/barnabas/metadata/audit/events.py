@@ -1,4 +1,4 @@
-"""What is published of the audit: one event for each key that has changed, and for each change that was refused."""
+"""Published audit events: one for each key that has changed, and one for each change that was refused."""
 
 import enum
 import json
@@ -9,20 +9,18 @@ from typing import Any, NamedTuple
 from barnabas.metadata.audit.records import AuditRecord, PolicyResult
 from barnabas.wire.errors import ErrorCode
 
-#: What is left of a text or value in an event that is too large.
+#: Length to which a text or value is cut in an event that is too large.
 SHORTENED_LENGTH = 200
 
 
 class AuditOutcome(enum.StrEnum):
-    """What became of what somebody wanted."""
-
     CHANGED = "changed"
     REFUSED = "refused"
-    WARNED = "warned"  #: changed, though a policy in mode `warn` says no
+    WARNED = "warned"  #: changed, despite a violation of a policy in mode `warn`
 
 
 class EventSequence(NamedTuple):
-    """Where an event stands among all: events of one transaction have one revision of the store."""
+    """The position of an event among all events; the events of one transaction have the same revision of the store."""
 
     revision: int
     number: int
@@ -30,7 +28,7 @@ class EventSequence(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AuditEvent:
-    """One event; `time` in ms since the epoch. `error` and `message` are of what was refused, or should have been."""
+    """One event; `time` in ms since the epoch. `error` and `message` describe the refusal or the warning."""
 
     revision: int
     number: int
@@ -46,26 +44,25 @@ class AuditEvent:
     after: Any = None
     error: str | None = None
     message: str | None = None
-    policy: PolicyResult | None = None  #: None where no policy was asked
+    policy: PolicyResult | None = None  #: None if no policy was evaluated
 
     @property
     def sequence(self) -> EventSequence:
-        """Where it stands."""
         return EventSequence(self.revision, self.number)
 
     @property
     def is_well_formed(self) -> bool:
-        """Whether numbers are numbers, and names texts: whoever may write to the topic may write anything."""
+        """Whether the fields have the right types: a client with WRITE on the topic can write anything."""
         numbers = (self.revision, self.number, self.time)
         names = (self.principal, self.client_host, self.api, self.resource)
-        return all(type(each) is int for each in numbers) and all(isinstance(each, str) for each in names)
+        return all(type(number) is int for number in numbers) and all(isinstance(name, str) for name in names)
 
     def to_json(self) -> bytes:
-        """The value of its record in the topic."""
+        """Return the value of the event's record in the topic."""
         return json.dumps(asdict(self), separators=(",", ":")).encode()
 
     def shortened(self) -> "AuditEvent":
-        """With the beginnings of what is long, and how long it is: so that it fits into a record."""
+        """Return a copy with long texts and values cut, and their length appended, so that it fits into a record."""
         return replace(
             self,
             principal=_shortened(self.principal),
@@ -78,23 +75,23 @@ class AuditEvent:
 
     @staticmethod
     def from_json(value: bytes) -> "AuditEvent":
-        """The event of a record's value; fields of later versions are passed over.
+        """Parse the event from a record's value; unknown fields are ignored.
 
-        :raises ValueError: When it is none.
+        :raises ValueError: If the value is not an audit event.
         """
         try:
             fields = json.loads(value)
             known = {name: fields[name] for name in AuditEvent.__slots__ if name in fields}
             event = AuditEvent(**known | {"outcome": AuditOutcome(fields["outcome"])})
         except (TypeError, KeyError, RecursionError) as error:
-            raise ValueError(_no_event(value)) from error
+            raise ValueError(_format_error(value)) from error
         if not event.is_well_formed:
-            raise ValueError(_no_event(value))
+            raise ValueError(_format_error(value))
         return event
 
 
-def _no_event(value: bytes) -> str:
-    return f"this is no event of the audit: {value[:100]!r}"
+def _format_error(value: bytes) -> str:
+    return f"not an audit event: {value[:100]!r}"
 
 
 def _shortened(value: Any) -> Any:
@@ -105,27 +102,27 @@ def _shortened(value: Any) -> Any:
 
 
 def events_of(revision: int, record: AuditRecord) -> Iterator[AuditEvent]:
-    """The events of a record that the store has since `revision`, in order."""
+    """Yield the events of an audit record that was committed at `revision`, in order."""
     actor = record.actor
-    who = (record.time_ms, actor.principal, actor.client_id, actor.client_host, actor.api)
+    common = (record.time_ms, actor.principal, actor.client_id, actor.client_host, actor.api)
     number = 0
-    for each in record.differences:
-        verdict = record.verdicts.get(each.resource)
-        yield AuditEvent(revision, number, *who, AuditOutcome.CHANGED, *each, policy=verdict)
+    for difference in record.differences:
+        result = record.verdicts.get(difference.resource)
+        yield AuditEvent(revision, number, *common, AuditOutcome.CHANGED, *difference, policy=result)
         number += 1
     for outcome, refusals in (
         (AuditOutcome.REFUSED, record.refusals),
         (AuditOutcome.WARNED, record.warnings),
     ):
         for resource, error, message in refusals:
-            verdict = _verdict(outcome, error)
+            result = _policy_result(outcome, error)
             yield AuditEvent(
-                revision, number, *who, outcome, resource, error=error, message=message, policy=verdict
+                revision, number, *common, outcome, resource, error=error, message=message, policy=result
             )
             number += 1
 
 
-def _verdict(outcome: AuditOutcome, error: str) -> PolicyResult | None:
+def _policy_result(outcome: AuditOutcome, error: str) -> PolicyResult | None:
     if outcome is AuditOutcome.WARNED:
         return PolicyResult.WARNED
     return PolicyResult.REFUSED if error == ErrorCode.POLICY_VIOLATION.name else None

@@ -1,6 +1,6 @@
-"""What the store had before: values that were replaced or removed, as they were, secrets included.
+"""Values of the metadata store that were replaced or removed, in full, including secrets.
 
-They are what a rollback restores. No API, log line, export or audit event tells of them.
+A rollback restores them. No API, log line, export or audit event contains them.
 """
 
 from dataclasses import dataclass, field
@@ -8,22 +8,22 @@ from typing import Any
 
 from barnabas.metadata.record_type import RecordType
 
-#: There is one history to a store.
+#: The key of the single history of a store.
 KEY = "self"
 
 
 @dataclass(frozen=True, slots=True)
 class FormerValue:
-    """One row of the store as it was; its own row's revision is the one that ended it."""
+    """An earlier value of one row; the revision of the historical row is the one that replaced the value."""
 
-    key: str  #: the store's: `topic_configs/orders`
-    plain: Any = field(repr=False)  #: as its noun writes it
+    key: str  #: key in the store: `topic_configs/orders`
+    plain: Any = field(repr=False)  #: as its record type writes it
     since: int  #: the revision that wrote it
     ended_ms: int  #: since the epoch
 
     @property
     def row(self) -> str:
-        """Where it stands: no revision writes a key twice."""
+        """The key of the historical row; unique, because no revision writes a key twice."""
         return f"{self.since}/{self.key}"
 
 
@@ -33,6 +33,6 @@ FORMER_VALUES: RecordType[FormerValue] = RecordType(
     lambda plain: FormerValue(*plain),
 )
 
-#: KEY -> the revision from which on all that was replaced is known; 0 stands for the one that wrote the row.
-#: Without the row nothing is kept.
+#: KEY -> the revision from which on every replaced value is kept; 0 stands for the revision that wrote the row.
+#: Without the row no history is kept.
 HISTORY_START: RecordType[int] = RecordType("history_start", int, int)

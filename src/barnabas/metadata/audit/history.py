@@ -1,4 +1,4 @@
-"""What a resource was like at any revision, out of the events of the audit."""
+"""Reconstructs the state of a resource at a revision from audit events."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
@@ -7,7 +7,7 @@ from barnabas.metadata.audit.events import AuditEvent, AuditOutcome
 
 
 class KeyDifference(NamedTuple):
-    """One key of a resource at two revisions; None where there is none."""
+    """One key of a resource at two revisions; None if the key did not exist."""
 
     key: str
     before: Any
@@ -15,9 +15,11 @@ class KeyDifference(NamedTuple):
 
 
 def state_at(events: Iterable[AuditEvent], resource: str, revision: int) -> dict[str, Any]:
-    """The keys that the resource had, as far as events tell; those of later events in the state before them.
+    """Return the keys of the resource at a revision, as far as events show them.
 
-    :param events: All that there are, in order: a key that has changed only before the first of them is not known.
+    A key that changed only later has the value from before its first later event.
+
+    :param events: All available events, in order; a key that changed only before the first of them is not known.
     """
     state: dict[str, Any] = {}
     later: dict[str, Any] = {}
@@ -32,7 +34,7 @@ def state_at(events: Iterable[AuditEvent], resource: str, revision: int) -> dict
 
 
 def compared(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[KeyDifference]:
-    """The keys in which two states differ, by name."""
+    """Return the keys in which two states differ, sorted by name."""
     keys = sorted(before.keys() | after.keys())
     return [
         KeyDifference(key, before.get(key), after.get(key))
