@@ -81,7 +81,7 @@ def test_without_the_audit_there_is_no_topic() -> None:
 
 
 def test_what_is_no_event_is_told_as_such() -> None:
-    with pytest.raises(ValueError, match="no event of the audit"):
+    with pytest.raises(ValueError, match="not an audit event"):
         AuditEvent.from_json(b"{}")
 
 

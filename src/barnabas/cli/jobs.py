@@ -215,12 +215,7 @@ def rekey(
     ] = None,
     groups: Annotated[
         list[str] | None,
-        typer.Option(
-            "--group",
-            "-g",
-            metavar="GROUP",
-            help="Consumer group to cut over (default: all with offsets in the topic).",
-        ),
+        typer.Option("--group", "-g", metavar="GROUP", help="Group to cut over (default: all of the topic)."),
     ] = None,
     cut_over: Annotated[
         bool, typer.Option("--cut-over", help="Copy the rest, and let the groups go on in the new topic.")

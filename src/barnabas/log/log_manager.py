@@ -105,7 +105,6 @@ class LogManager:
 
     @property
     def logs(self) -> Mapping[TopicPartition, PartitionLog]:
-        """All logs by partition."""
         return MappingProxyType(self._logs)
 
     @property
@@ -123,7 +122,6 @@ class LogManager:
         return self.cordons(directory.path)
 
     def get(self, topic_partition: TopicPartition) -> PartitionLog | None:
-        """Return the log of a partition, or None if this node has none."""
         return self._logs.get(topic_partition)
 
     def at(self, path: str) -> LogDirectory | None:
@@ -352,7 +350,6 @@ class LogManager:
         return MappingProxyType({name: log for name, (_, log) in self._futures.items()})
 
     def future_directory_of(self, name: TopicPartition) -> LogDirectory | None:
-        """Return the directory that a partition is being moved to."""
         future = self._futures.get(name)
         return None if future is None else future[0]
 

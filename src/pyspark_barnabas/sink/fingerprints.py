@@ -28,14 +28,14 @@ Hashes: TypeAlias = npt.NDArray[np.uint64]
 
 def fingerprint(keys: pa.Array | None, values: pa.Array) -> Fingerprint:
     """Of rows with these keys and values; a null is as good as no bytes."""
-    digest = _quickest()(fields_of(values))
+    digest = _select_backend()(fields_of(values))
     if keys is not None:
-        digest = _mixed(digest, _quickest()(fields_of(keys)))
+        digest = _mixed(digest, _select_backend()(fields_of(keys)))
     return Fingerprint(len(values), int(digest.sum(dtype=np.uint64)))
 
 
 @cache
-def _quickest() -> Callable[[Fields], Hashes]:
+def _select_backend() -> Callable[[Fields], Hashes]:
     if find_spec("numba") is None:
         return hash_fields
     from pyspark_barnabas.sink import fingerprints_numba

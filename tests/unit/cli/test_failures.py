@@ -23,7 +23,7 @@ UNREACHABLE = BrokerUnreachable(BrokerAddress("h", 1), "no connection")
         (KafkaError(ErrorCode.POLICY_VIOLATION, "no"), 4, "keep to the policy"),
         (KafkaError(ErrorCode.MESSAGE_TOO_LARGE), 1, "max.message.bytes"),
         (UNREACHABLE, 5, "barnabas serve"),
-        (RequestTimedOut(BrokerAddress("h", 1), "no answer"), 5, "may have acted"),
+        (RequestTimedOut(BrokerAddress("h", 1), "no answer"), 5, "may have processed the request"),
         (KafkaError(ErrorCode.INVALID_REQUEST), 1, ""),
         (KafkaError(ErrorCode.SASL_AUTHENTICATION_FAILED), 4, "--command-config"),
         (CommandError("no", exit_code=NOT_FOUND), 3, ""),

@@ -22,7 +22,7 @@ BROKER_PROOFS = (
     "node/test_dynamic_listeners.py",
     "node/test_log_dirs.py",
     "unit/groups/consumer/test_group_configs.py",
-    "unit/server/test_housekeeping.py",
+    "unit/server/background/test_tasks.py",
 )
 GROUP_PROOFS = ("unit/groups/consumer/test_group_configs.py", "unit/groups/consumer/test_heartbeats.py")
 TOPIC_PROOFS = ("node/test_dynamic_topic_configs.py",)

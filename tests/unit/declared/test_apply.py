@@ -30,7 +30,7 @@ def fates(monkeypatch: pytest.MonkeyPatch, shown_count_max: int) -> list[tuple[C
     async def pause(attempts: int) -> None:
         assert attempts
 
-    monkeypatch.setattr(apply, "state_beside", look)
+    monkeypatch.setattr(apply, "live_state_for", look)
     admin = cast("Admin", SimpleNamespace(cluster=SimpleNamespace(retry=SimpleNamespace(pause=pause))))
     made: list[Any] = [
         ChangeResult(each, ChangeStatus.DONE) for each in differences(DECLARED, DeclaredState())

@@ -111,7 +111,7 @@ def test_filters_remove_what_they_match_and_each_tells_all_of_it() -> None:
 def test_more_than_a_request_may_remove_is_refused_as_a_whole() -> None:
     image = image_with(*(allow(READ, name=f"t{n}") for n in range(REMOVED_COUNT_MAX)))
     image = replayed(image, decide_create_acls(image.acls, [allow(WRITE)]))
-    with pytest.raises(KafkaError, match="10001 ACLs: at most 10000") as caught:
+    with pytest.raises(KafkaError, match="10001 ACLs; one request can remove at most 10000") as caught:
         decide_delete_acls(image.acls, [AclFilter()])
     assert caught.value.code is ErrorCode.INVALID_REQUEST
 
@@ -140,7 +140,7 @@ def test_an_acl_to_whose_removal_somebody_objects_stays() -> None:
 
 def test_a_request_makes_no_more_acls_than_kafka_lets_it() -> None:
     bindings = [allow(READ, name=f"t{number}") for number in range(CREATED_COUNT_MAX + 1)]
-    with pytest.raises(KafkaError, match="at most 10000 can be made") as raised:
+    with pytest.raises(KafkaError, match="can create at most 10000") as raised:
         decide_create_acls(MetadataImage().acls, bindings)
     assert raised.value.code is ErrorCode.POLICY_VIOLATION
     assert len(decide_create_acls(MetadataImage().acls, bindings[1:]).changes) == CREATED_COUNT_MAX
@@ -159,5 +159,5 @@ def test_filters_take_no_more_comparisons_than_there_is_time_for(monkeypatch: py
     image = image_with(allow(READ), allow(WRITE))
     same = [AclFilter(resource_name="a")] * 5
     assert decide_delete_acls(image.acls, same).response == [[]] * 5
-    with pytest.raises(KafkaError, match="take 4 comparisons with ACLs: at most 3 are made"):
+    with pytest.raises(KafkaError, match="need 4 comparisons with ACLs; the limit is 3"):
         decide_delete_acls(image.acls, [*same, AclFilter(resource_name="b")])

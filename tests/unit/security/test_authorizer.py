@@ -95,7 +95,7 @@ def test_an_authorizer_that_lets_nobody_in_is_warned_of(
     async def scenario() -> None:
         settings = {"authorizer_class_name": AUTHORIZED["authorizer_class_name"], **more}
         async with running_node(tmp_path, **settings):
-            assert ("nobody may do anything" in capsys.readouterr().err) is warns
+            assert ("all requests will be denied" in capsys.readouterr().err) is warns
 
     scenario()
 

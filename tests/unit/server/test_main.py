@@ -182,7 +182,7 @@ def _stop_once_started(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         greet(*arguments)  # type: ignore[arg-type]
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGTERM)
 
-    monkeypatch.setattr(main, "_greet", greet_and_stop)
+    monkeypatch.setattr(main, "_print_banner", greet_and_stop)
     yield
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
@@ -208,7 +208,7 @@ def test_what_is_set_without_effect_is_said(tmp_path: Path, capsys: pytest.Captu
     overrides = {"authorizer.class.name": authorizer, "num.io.threads": "8", "num.partitions": "2"}
     assert serve(None, tmp_path, "127.0.0.1:0", overrides) == EXIT_STOPPED
     errors = capsys.readouterr().err
-    assert "without effect in Barnabas: num.io.threads\n" in errors
+    assert "no effect in Barnabas: num.io.threads\n" in errors
     assert "num.partitions" not in errors
 
 

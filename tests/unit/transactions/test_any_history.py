@@ -50,7 +50,7 @@ class History:
         self.taken.add(who)
         self.given.append(who)
 
-    def _retry(self) -> None:
+    def _come_back(self) -> None:
         given = self.world.init(self.dice.choice(NAMES), expected=self.producer())
         self.given.append((given.producer_id, given.producer_epoch))
 

@@ -16,11 +16,11 @@ def decode_arrow(buffer: Buffer, selection: Selection) -> Iterator[Decoded]:
 
     :raises KafkaError: CORRUPT_MESSAGE, naming the batch; INVALID_TIMESTAMP for one that microseconds cannot hold.
     """
-    return _quickest()(memoryview(buffer).toreadonly(), selection)
+    return _select_backend()(memoryview(buffer).toreadonly(), selection)
 
 
 @cache
-def _quickest() -> Callable[[memoryview, Selection], Iterator[Decoded]]:
+def _select_backend() -> Callable[[memoryview, Selection], Iterator[Decoded]]:
     if find_spec("numba") is None:
         return arrow_plain.decode
     from barnabas.wire.records import arrow_numba

@@ -22,11 +22,11 @@ _WORD_BYTES = 4
 
 def murmur2(keys: pa.Array) -> Words:
     """The hash by which `client.producer.partitioner` chooses partitions, of all keys; a null has that of no bytes."""
-    return _quickest()(fields_of(keys))
+    return _select_backend()(fields_of(keys))
 
 
 @cache
-def _quickest() -> Callable[[Fields], Words]:
+def _select_backend() -> Callable[[Fields], Words]:
     if find_spec("numba") is None:
         return hash_fields
     from barnabas.wire.records import arrow_hashes_numba

@@ -69,13 +69,13 @@ def columns_of(data: bytes, bodies: Sequence[Body]) -> RecordColumns:
     first_rows = [0]
     for body in bodies:
         first_rows.append(first_rows[-1] + body.header.records_count)
-    read = _quickest() if first_rows[-1] >= MANY_RECORDS_COUNT else read_bodies
+    read = _select_backend() if first_rows[-1] >= MANY_RECORDS_COUNT else read_bodies
     columns = read(data, bodies)
     return RecordColumns(data, [body.header for body in bodies], first_rows, *columns)
 
 
 @cache
-def _quickest() -> Callable[[bytes, Sequence[Body]], list[Sequence[int]]]:
+def _select_backend() -> Callable[[bytes, Sequence[Body]], list[Sequence[int]]]:
     if find_spec("numpy") is None:
         return read_bodies
     from barnabas.wire.records import columns_numpy

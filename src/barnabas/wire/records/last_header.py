@@ -14,11 +14,11 @@ def read_last_header(buffer: Buffer) -> BatchHeader | None:
 
     :raises KafkaError: CORRUPT_MESSAGE.
     """
-    return _quickest()(buffer)
+    return _select_backend()(buffer)
 
 
 @cache
-def _quickest() -> Callable[[Buffer], BatchHeader | None]:
+def _select_backend() -> Callable[[Buffer], BatchHeader | None]:
     if find_spec("numba") is None:
         return batch.read_last_header
     from barnabas.wire.records import batches_numba

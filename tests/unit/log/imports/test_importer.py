@@ -82,7 +82,7 @@ async def test_imported_segments_replace_those_that_were_read(tmp_path: Path, cl
         node.append(log, "a")  # while it was prepared
         claim.publish(manifest)
         await node.replacements.import_all()
-        result = claim.result()
+        result = claim.outcome()
         assert result is not None
         assert result.adopted, result
         assert offsets_of(log) == [*offsets_of(twin), 6]
@@ -178,14 +178,14 @@ async def test_segments_that_do_not_match_are_rejected_and_removed_and_the_log_i
         claim.publish(damage(node, log, claim, manifest) or manifest)
         before = offsets_of(log)
         await node.replacements.import_all()
-        result = claim.result()
+        result = claim.outcome()
         assert result is not None
         assert not result.adopted
-        assert message in result.message
+        assert message in result.why
         assert offsets_of(log) == before
         assert log.failure is None
         assert temporary_files(log) == []
-        assert [path.name for path in claim.path.iterdir()] == ["result.json"]
+        assert [path.name for path in claim.path.iterdir()] == ["outcome.json"]
         assert (node.replacements.adopted_count, node.replacements.refused_count) == (0, 1)
 
 
@@ -211,7 +211,7 @@ async def test_aborted_records_are_not_imported(tmp_path: Path, clock: ManualClo
         digest = digest_of(file, len(with_aborted))
         claim.publish(_part(manifest, file="all", size_bytes=len(with_aborted), digest=digest))
         await node.replacements.import_all()
-        result = claim.result()
+        result = claim.outcome()
         assert result is not None
         assert result.why == "the batch at offset 2 has records of an aborted transaction"
         claim.release()
@@ -244,10 +244,10 @@ async def test_an_import_interrupted_between_two_swaps_is_completed(
 
         monkeypatch.setattr(node.worker, "swap", swap_and_stop)
         await node.replacements.import_all()
-        assert claim.result() is None
+        assert claim.outcome() is None
         node.worker.stopping.clear()
         await node.replacements.import_all()
-        result = claim.result()
+        result = claim.outcome()
         assert result is not None
         assert result.adopted
         assert swaps_count == 1 + len(manifest.parts)
@@ -295,7 +295,7 @@ async def test_an_import_waits_while_the_log_is_moved_and_is_dropped_when_it_is_
         claim.publish(manifest)
         node.directories.create_future(log.topic_partition, node.directories.directories[1])
         await node.replacements.import_all()
-        assert claim.result() is None
+        assert claim.outcome() is None
         node.directories.drop_future(log.topic_partition).abandon()
         drive = node.worker.drive
 
@@ -305,7 +305,7 @@ async def test_an_import_waits_while_the_log_is_moved_and_is_dropped_when_it_is_
 
         monkeypatch.setattr(node.worker, "drive", delete_first)
         await node.replacements.import_all()
-        result = claim.result()
+        result = claim.outcome()
         assert result is not None
         assert not result.adopted
         assert "the log was deleted" in result.why

@@ -289,14 +289,14 @@ async def test_each_chore_runs_in_its_own_interval() -> None:
         log_flush_start_offset_checkpoint_interval_ms=3000,
         producer_id_expiration_check_interval_ms=6000,
     )
-    names = ("retain", "checkpoint", "tick", "expire_producers")
+    names = ("delete_old_segments", "checkpoint", "tick", "expire_producers")
     times = {name: record(keeper, name) for name in names}
     keeper.start()
     await asyncio.sleep(10.5)
     await keeper.stop()
     await asyncio.sleep(10)
     assert times == {
-        "retain": [0.7, 5.7],
+        "delete_old_segments": [0.7, 5.7],
         "checkpoint": [3, 6, 9],
         "tick": [TICK_MS / 1000 * count for count in range(1, 11)],
         "expire_producers": [6],
@@ -323,13 +323,13 @@ def test_a_chore_that_fails_is_logged_and_tried_again(
     @in_virtual_time
     async def scenario() -> None:
         keeper = quiet_keeper(log_retention_check_interval_ms=1000, log_initial_task_delay_ms=1000)
-        times = record(keeper, "retain", fail)
+        times = record(keeper, "delete_old_segments", fail)
         record(keeper, "tick")
         keeper.start()
         await asyncio.sleep(3.5)
         await keeper.stop()
         assert times == [1, 2, 3]
-        assert logged == ["retain"] * 3
+        assert logged == ["delete_old_segments"] * 3
 
     scenario()
 

@@ -65,7 +65,7 @@ IMPORTS = ("timestamp", "duration", "wrappers", "struct", "empty")
 def file_of(syntax: str = "proto3") -> FileDescriptorProto:
     file = FileDescriptorProto(name="shop/order.proto", package="shop", syntax=syntax)
     file.dependency.extend(f"google/protobuf/{each}.proto" for each in IMPORTS)
-    kind = file.enum_type.add(name="BinaryFormat")
+    kind = file.enum_type.add(name="Kind")
     for number, name in enumerate(("SMALL", "LARGE")):
         kind.value.add(name=name, number=number)
     return file

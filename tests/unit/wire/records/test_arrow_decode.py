@@ -56,7 +56,7 @@ def buffers(draw: st.DrawFn) -> bytes:
 
 def rows(decode: Decoder, buffer: Buffer, selection: Selection) -> list[dict[str, object]]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(arrow_decode, "_quickest", lambda: decode)
+        patch.setattr(arrow_decode, "_select_backend", lambda: decode)
         found: list[dict[str, object]] = []
         for decoded in decode_arrow(buffer, selection):
             batch = pa.RecordBatch.from_arrays(list(decoded.columns.values()), list(decoded.columns))
@@ -240,5 +240,5 @@ def test_parts_do_not_change_when_the_next_is_read() -> None:
 def test_without_numba_plain_python_reads() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(arrow_decode, "find_spec", lambda name: None)
-        assert arrow_decode._quickest.__wrapped__() is arrow_plain.decode
-    assert arrow_decode._quickest() is arrow_numba.decode
+        assert arrow_decode._select_backend.__wrapped__() is arrow_plain.decode
+    assert arrow_decode._select_backend() is arrow_numba.decode

@@ -54,7 +54,7 @@ def encoded(
     encode: Encoder, rows: Columns, batching: Batching, sequence: int = -1, order: Longs | None = None
 ) -> list[bytes]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(arrow_encode, "_quickest", lambda: encode)
+        patch.setattr(arrow_encode, "_select_backend", lambda: encode)
         batches = list(ArrowEncoder(rows).batches(batching, sequence, order))
     for data, records_count in batches:
         assert read_header(data).records_count == records_count

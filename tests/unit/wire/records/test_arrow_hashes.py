@@ -31,5 +31,5 @@ def test_text_hashes_as_its_bytes_do(kind: pa.DataType) -> None:
 def test_without_numba_numpy_hashes() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(arrow_hashes, "find_spec", lambda name: None)
-        assert arrow_hashes._quickest.__wrapped__() is arrow_hashes.hash_fields
-    assert arrow_hashes._quickest() is arrow_hashes_numba.hash_fields
+        assert arrow_hashes._select_backend.__wrapped__() is arrow_hashes.hash_fields
+    assert arrow_hashes._select_backend() is arrow_hashes_numba.hash_fields

@@ -186,7 +186,7 @@ def test_many_records_are_read_by_numpy_and_few_without() -> None:
             used.append(len(data))
             return [array("q")] * 8
 
-        patch.setattr(columns, "_quickest", lambda: read)
+        patch.setattr(columns, "_select_backend", lambda: read)
         read_columns(few)
         read_columns(many)
     assert used == [len(many)]
