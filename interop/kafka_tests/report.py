@@ -15,7 +15,7 @@ Kafka 4.3.1 publishes its integration tests as jars. `make kafka-tests` runs the
 starts a broker gets a `barnabas serve` of its own, and talks to it with Kafka's clients, tools or raw requests. This
 page is made from the results. [differences.md](differences.md) says more about the differences.
 
-    make kafka-tests ARGS='--jobs 2'                  # all classes, two at a time; takes hours
+    make kafka-tests ARGS='--jobs 4'                  # all classes, four at a time: about an hour
     make kafka-tests ARGS='FetchRequestTest'          # classes whose names match
     make kafka-tests ARGS='--resume --minutes 30'     # go on where an earlier run stopped
     make kafka-tests ARGS='--against kafka NAME'      # the same tests with Kafka's own harness
