@@ -25,9 +25,11 @@ from barnabas.testing import EmbeddedBroker
 from barnabas.wire.errors import ErrorCode
 from support.declared import SECURED, CutShort, another_state, applied, enriched, grown
 from support.declared_states import states
-from support.documents import README, ROOT, block_with, code_blocks
+from support.documents import ROOT, block_with, code_blocks
 from support.process import clean_environment
 from support.waiting import until
+
+DECLARED = ROOT / "docs" / "declared.md"
 
 Run = Callable[..., Result]
 COMMAND = [sys.executable, "-c", "from barnabas.cli.main import main; main()"]
@@ -182,7 +184,7 @@ def test_nobody_locks_himself_out_by_chance(kafka: EmbeddedBroker, run: Run, fil
     file.write_text("acls: [{principal: 'User:alice', resource_type: cluster, operations: [alter]}]\n")
     refused = run("apply", file, "--yes", "--allow-destroy")
     assert refused.exit_code == 1
-    assert "lock himself out" in refused.output
+    assert "lock you out" in refused.output
     done = run("apply", file, "--yes", "--allow-lockout", "--allow-destroy")
     assert done.exit_code == 1
     assert "accepted, but whether it holds cannot be seen: CLUSTER_AUTHORIZATION_FAILED" in done.output
@@ -239,9 +241,9 @@ def test_the_documented_state_comes_about(kafka: EmbeddedBroker, file: Path) -> 
     assert kafka.topics() == {"orders": 6, "clicks": 2}
 
 
-def test_the_readme_s_commands_do_what_it_says(kafka: EmbeddedBroker, tmp_path: Path) -> None:
+def test_the_documented_commands_work(kafka: EmbeddedBroker, tmp_path: Path) -> None:
     enriched(kafka.bootstrap)
-    block = block_with(README, "bash", "barnabas export").replace("--watch", "")
+    block = block_with(DECLARED, "bash", "barnabas export").replace("--watch", "")
     commands = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     environment = clean_environment({"BARNABAS_BOOTSTRAP": kafka.bootstrap, "PATH": commands})
     done = subprocess.run(

@@ -59,7 +59,7 @@ def show_list(bootstrap: str, words: Iterable[str], *, as_json: bool) -> None:
         for each, quotas in found.items()
         for key, value in sorted(quotas.items())
     ]
-    print_table(("parse_entity", "quota", "value"), rows)
+    print_table(("whose", "quota", "value"), rows)
     if not found:
         notice("no quotas: 'barnabas quotas set user=NAME KEY=VALUE' sets one")
 
