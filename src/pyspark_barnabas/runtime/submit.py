@@ -107,8 +107,8 @@ def with_interpreters(options: Sequence[str], variables: MutableMapping[str, str
     """Return the options with the interpreter of a driver on this machine; set the workers' one in `variables`.
 
     Spark plans data sources here and reads them in workers with the same interpreter, which it takes from
-    PYSPARK_DRIVER_PYTHON, PYSPARK_PYTHON, or else the `python3` of each machine. So the driver's own interpreter becomes
-    a setting, and if none is named for workers, this interpreter becomes the `python3` of this machine.
+    PYSPARK_DRIVER_PYTHON, PYSPARK_PYTHON, or else the `python3` of each machine. So the driver's own interpreter
+    becomes a setting, and if none is named for workers, this interpreter becomes the `python3` of this machine.
     """
     driver = variables.pop("PYSPARK_DRIVER_PYTHON", None)
     settings = dict(setting.partition("=")[::2] for setting in values_of(options, "--conf", "-c"))

@@ -116,7 +116,7 @@ def _plan(target: ArchiveTarget, options: Mapping[str, str]) -> _Plan:
     source_options = dict(options)
     for name in source_options:
         if name.lower() in _JOB_OPTIONS:
-            message = f"option '{name}' cannot be set: a run starts where the last one ended, and stops at the end of the log"
+            message = f"option '{name}' cannot be set: a run starts where the last one ended, and stops at the log end"
             raise ArchiveError(message)
     if _ISOLATION not in {name.lower() for name in source_options}:
         source_options[_ISOLATION] = "read_committed"
@@ -216,8 +216,8 @@ def verified(records: DataFrame, files: DataFrame) -> tuple[PartSum, ...]:
     written, expected = sums_of(files), sums_of(dated(records))
     for part in sorted(set(written) ^ set(expected)):
         message = (
-            f"{part.topic}-{part.partition} of {part.date} differs between the files and the topic; nothing was archived. "
-            "If the topic was compacted meanwhile, run again"
+            f"{part.topic}-{part.partition} of {part.date} differs between the files and the topic; nothing was "
+            "archived. If the topic was compacted meanwhile, run again"
         )
         raise ArchiveError(message)
     return written

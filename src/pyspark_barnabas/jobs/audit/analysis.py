@@ -247,6 +247,7 @@ def advice(grants: Sequence[GrantUse], refusals: Mapping[str, int]) -> list[str]
             )
     for principal, count in sorted(refusals.items(), key=lambda item: (-item[1], item[0])):
         lines.append(
-            f"{principal} had {count} authorization errors: grant the permission, or find out which client sends the requests"
+            f"{principal} had {count} authorization errors: grant the permission, or find out which client sends "
+            "the requests"
         )
     return lines

@@ -33,8 +33,8 @@ from pyspark_barnabas.jobs.audit.analysis import (
     acl_text,
     advice,
     drift_of,
-    grants_of,
     grant_uses,
+    grants_of,
 )
 from pyspark_barnabas.jobs.common.client import connected
 from pyspark_barnabas.jobs.common.session import progress
@@ -402,7 +402,8 @@ def _uses(events: DataFrame, grants: Sequence[Grant]) -> list[Use]:
     )
     acls = spark.createDataFrame(
         [_acl_row(number, grant) for number, grant in enumerate(grants)],
-        "acl INT, acl_principal STRING, host STRING, held STRING, acl_type STRING, pattern STRING, name STRING, outcome STRING, "
+        "acl INT, acl_principal STRING, host STRING, held STRING, acl_type STRING, pattern STRING, name STRING, "
+        "outcome STRING, "
         "made BIGINT, removed BIGINT",
     )
     requests = (

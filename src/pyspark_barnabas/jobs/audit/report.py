@@ -18,24 +18,34 @@ _REST = "others"
 
 def audit_html(audited: Audited, cluster: str) -> str:
     """Return the HTML document; `cluster` names the cluster in the header."""
-    parts = [*_overview(audited), *_drift(audited), *_configs(audited), *_refusals(audited), *_grants(audited)]
+    parts = [
+        *_overview(audited),
+        *_drift(audited),
+        *_configs(audited),
+        *_refusals(audited),
+        *_grants(audited),
+    ]
     return report.page("Audit report", cluster, parts)
 
 
 def _overview(audited: Audited) -> list[str]:
     changed = [activity for activity in audited.activity if activity.outcome == "changed"]
-refused = [activity for activity in audited.activity if activity.outcome != "changed"]
+    refused = [activity for activity in audited.activity if activity.outcome != "changed"]
     by_principal = _sums((activity.principal, activity.requests_count) for activity in changed)
     summary = (
-        f"{audited.events_count} events: {sum(by_principal.values())} requests of {len(by_principal)} principals changed "
-        f"the cluster, {sum(activity.requests_count for activity in refused)} were denied or allowed with a warning."
+        f"{audited.events_count} events: {sum(by_principal.values())} requests of {len(by_principal)} principals "
+        f"changed the cluster, {sum(activity.requests_count for activity in refused)} were denied or allowed with a warning."
     )
     return [
         report.paragraph(summary),
         *map(report.paragraph, audited.advice),
         report.heading("Changes"),
-        _days("Requests that changed the cluster, by principal", changed, lambda activity: activity.principal),
-        _days("Requests that changed the cluster, by kind of resource", changed, lambda activity: activity.kind),
+        _days(
+            "Requests that changed the cluster, by principal", changed, lambda activity: activity.principal
+        ),
+        _days(
+            "Requests that changed the cluster, by kind of resource", changed, lambda activity: activity.kind
+        ),
         report.ranking("Principals with the most changes", _largest(by_principal)),
     ]
 
@@ -126,7 +136,7 @@ def _configs(audited: Audited) -> list[str]:
 def _refusals(audited: Audited) -> list[str]:
     if not audited.refusals:
         return []
-refused = [activity for activity in audited.activity if activity.outcome != "changed"]
+    refused = [activity for activity in audited.activity if activity.outcome != "changed"]
     rows = [
         (
             each.principal,
@@ -144,7 +154,11 @@ refused = [activity for activity in audited.activity if activity.outcome != "cha
     note = "The same error of the same client is recorded at most once a minute."
     return [
         report.heading("Denied changes"),
-        _days("Requests that were denied or allowed with a warning, by principal", refused, lambda activity: activity.principal),
+        _days(
+            "Requests that were denied or allowed with a warning, by principal",
+            refused,
+            lambda activity: activity.principal,
+        ),
         report.table(columns, rows),
         *_more(len(audited.refusals)),
         report.paragraph(note, faint=True),
@@ -186,7 +200,9 @@ def _grants(audited: Audited) -> list[str]:
         "has used the ACL in any decision since then."
     )
     source = (
-        "" if audited.knows_acls else " The brokers did not report their ACLs: these are derived from the audit."
+        ""
+        if audited.knows_acls
+        else " The brokers did not report their ACLs: these are derived from the audit."
     )
     return [
         report.heading("ACLs"),
@@ -199,7 +215,11 @@ def _grants(audited: Audited) -> list[str]:
 def _more(count: int) -> list[str]:
     if count <= _ROWS_MAX:
         return []
-    return [report.paragraph(f"{count - _ROWS_MAX} more rows are in the Parquet tables next to this file.", faint=True)]
+    return [
+        report.paragraph(
+            f"{count - _ROWS_MAX} more rows are in the Parquet tables next to this file.", faint=True
+        )
+    ]
 
 
 def _moment(time_ms: int | None) -> str:

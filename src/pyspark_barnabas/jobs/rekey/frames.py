@@ -87,7 +87,7 @@ class Records:
     def counts_within(
         self, ranges: Ranges, steps: Sequence[CopyStep], firsts: Mapping[int, CopyPosition]
     ) -> dict[int, tuple[int, int]]:
-        """Count, for the step with a new partition's first record, all its records in the step and those before the first."""
+        """Count, in the step with a new partition's first record, its records and those before the first."""
         located = self._located(ranges, steps)
         of_step = _any(f"target = {target} and step = {first.step}" for target, first in firsts.items())
         before_first = _any(

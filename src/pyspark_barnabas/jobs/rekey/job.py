@@ -252,7 +252,8 @@ class _Job:
         counts = _joined(self._state.homes.counts)
         if misfits.misplaced:
             message = (
-                f"{misfits.misplaced} records are in partitions that the Java clients' partitioner does not choose for their key with "
+                f"{misfits.misplaced} records are in partitions that the Java clients' partitioner does not choose for "
+                "their key with "
                 f"{counts} partitions, so their order is not known"
             )
             fitting = " or ".join(f"--was {count}" for count in misfits.fitting)

@@ -83,8 +83,8 @@ class Homes:
         counts = tuple(dict.fromkeys([*was, now]))
         if list(counts) != sorted(counts) or min(counts) < 1:
             message = (
-                f"invalid partition counts: earlier {', '.join(map(str, was))}, now {now}; each count must be larger than "
-                "the one before"
+                f"invalid partition counts: earlier {', '.join(map(str, was))}, now {now}; each count must be "
+                "larger than the one before"
             )
             raise RekeyError(message)
         return cls(counts, target_count)
@@ -216,7 +216,7 @@ def unread_of(position: Offsets, starts: Offsets, ends: Offsets) -> dict[int, tu
 
 
 def read_after(position: Offsets, steps: Sequence[CopyStep], first_step: int) -> dict[int, tuple[int, int]]:
-    """Return the range of each partition that has all records that a group has read and that `first_step` or later copies."""
+    """Return the range of each partition with all records that a group has read and that `first_step` or later copies."""
     ranges: dict[int, tuple[int, int]] = {}
     for step in steps[first_step:]:
         for partition, low, high in step.ranges:

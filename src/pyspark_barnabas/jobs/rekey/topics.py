@@ -108,7 +108,10 @@ class Topics:
             if self.ends(name, count, committed=True) == ends:
                 return ends
             time.sleep(_POLL_S)
-        message = f"a transaction is still open in topic '{name}' after {_TRANSACTIONS_END_S} s: see 'barnabas transactions list'"
+        message = (
+            f"a transaction is still open in topic '{name}' after {_TRANSACTIONS_END_S} s: see "
+            "'barnabas transactions list'"
+        )
         raise RekeyError(message)
 
     def positions(self, name: str, groups: Collection[str] | None) -> dict[str, dict[int, int]]:
@@ -139,8 +142,8 @@ class Topics:
         for name, group in self._client.groups.describe(groups).items():
             if isinstance(group, GroupDescription) and group.members:
                 message = (
-                    f"group '{name}' has {len(group.members)} members: stop them, then cut over; offsets are translated "
-                    "only for groups without members"
+                    f"group '{name}' has {len(group.members)} members: stop them, then cut over; offsets are "
+                    "translated only for groups without members"
                 )
                 raise RekeyError(message)
 

@@ -234,7 +234,7 @@ class _Tasks:
         parts: Iterator[tuple[TopicPartition, pa.RecordBatch]] = (
             part for batch in grouped(batches) for part in parts_of(batch)
         )
-        part = next(rest, None)
+        part = next(parts, None)
         while part is not None:
             tp = part[0]
             with self._writer(tp) as writer:

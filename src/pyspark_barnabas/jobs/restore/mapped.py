@@ -127,7 +127,7 @@ def restore_mapped(
     pattern_of(directory)  # fail on paths that Spark cannot read before anything is produced
     with closing(connected(request.connection())) as client:
         archived = archived_partitions(target, request.topics)
-        targets = find_targets(client, request, wanted)
+        targets = find_targets(client, request, archived)
         check_retention(client, request, target, targets, time.time_ns() // 1_000_000)
         saved = _State.read(directory / STATE)
         state = _begin(request, archived, targets, append=append) if saved is None else saved

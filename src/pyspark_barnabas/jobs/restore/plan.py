@@ -194,7 +194,7 @@ def decide_retention(topic: str, configs: Mapping[str, str], oldest: str, now_ms
     day_ms = int(datetime.fromisoformat(oldest).replace(tzinfo=UTC).timestamp() * 1_000)
     if "delete" in configs["cleanup.policy"] and 0 <= retention_ms < now_ms - day_ms:
         message = (
-            f"topic '{topic}' has retention.ms={retention_ms}, and the oldest archived records are of {oldest}: they would "
-            "be removed immediately; set retention.ms=-1 for the restore"
+            f"topic '{topic}' has retention.ms={retention_ms}, and the oldest archived records are of {oldest}: they "
+            "would be removed immediately; set retention.ms=-1 for the restore"
         )
         raise RestoreError(message)

@@ -133,7 +133,7 @@ class _Scrub:
         self._time_index(base_offset, batches, complete=complete)
 
     def _index(self, base_offset: int, batches: list[_BatchEntry], *, complete: bool) -> None:
-        """Check the offset index; entries may be missing, as in an active segment, but existing ones must be correct."""
+        """Check the offset index; entries may be missing, as in an active segment, but none may be wrong."""
         path = offset_file(self._directory, base_offset, INDEX_SUFFIX)
         index = OffsetIndex(path, base_offset)
         at = {batch.position: slot for slot, batch in enumerate(batches)}
@@ -155,7 +155,7 @@ class _Scrub:
             self._add_finding(INDEX, offset, offset, path, number * OffsetIndex.ENTRY.size, what)
 
     def _time_index(self, base_offset: int, batches: list[_BatchEntry], *, complete: bool) -> None:
-        """Check the time index: no record up to an entry's offset may have a later timestamp, or look-ups would miss it."""
+        """Check the time index: no batch up to an entry's offset may be later, or look-ups would miss it."""
         path = offset_file(self._directory, base_offset, TIME_INDEX_SUFFIX)
         entries = TimeIndex.ENTRY.iter_unpack(TimeIndex(path, base_offset).entries)
         last_offset = max((batch.last_offset for batch in batches if batch.is_sound), default=base_offset)
@@ -177,9 +177,9 @@ class _Scrub:
 
 
 def _batches(fd: int, size_bytes: int) -> Iterator[tuple[bytes, int, BatchHeader]]:
-    """Every complete batch: a buffer, where in it the batch begins, and its header.
+    """Yield every complete batch: a buffer, the batch's start in it, and its header.
 
-    :raises KafkaError: CORRUPT_MESSAGE where no batch can be.
+    :raises KafkaError: CORRUPT_MESSAGE if the data is not a batch.
     """
     position, read_bytes = 0, _CHUNK_BYTES
     while position + BATCH_OVERHEAD_BYTES <= size_bytes:

@@ -21,7 +21,7 @@ class Home(NamedTuple):
 class Move(NamedTuple):
     """A replica to move."""
 
-    tp: TopicPartition
+    place: TopicPartition
     source: Home
     target: Home
     size_bytes: int
@@ -39,7 +39,7 @@ class Balance(NamedTuple):
         """Return the file for `kafka-reassign-partitions --reassignment-json-file`."""
         homes = {*self.before, *self.after}
         has_several_directories = len({home.broker for home in homes}) < len(homes)
-        targets = {(move.tp, move.target) for move in self.moves}
+        targets = {(move.place, move.target) for move in self.moves}
         partitions = [
             {
                 "topic": tp.topic,
@@ -59,7 +59,7 @@ class Balance(NamedTuple):
 def loads_of(
     sizes: Mapping[TopicPartition, int], recent: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, float]:
-    """Return the load of each partition's replicas: half replicas share of all bytes, half replicas share of recently written bytes."""
+    """Return each replica's load: half its share of all bytes, half its share of recently written bytes."""
     total, recent_total = sum(sizes.values()) or 1, sum(recent.values())
     return {
         tp: (size / total + recent.get(tp, 0) / recent_total) / 2 if recent_total else size / total
@@ -95,7 +95,7 @@ def balanced(
         load[target] += loads[tp]
         moved.add(tp)
         moves.append(Move(tp, source, target, sizes.get(tp, 0)))
-    after = {move.tp: tuple(current[move.tp]) for move in moves}
+    after = {move.place: tuple(current[move.place]) for move in moves}
     return Balance(tuple(moves), before, _shares(load), after)
 
 

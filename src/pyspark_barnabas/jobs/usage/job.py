@@ -28,9 +28,9 @@ from pyspark_barnabas.jobs.usage.statistics import (
     PartitionUsage,
     TopicUsage,
     advice,
+    format_key,
     growth,
     partition_usage,
-    format_key,
     topic_usage,
 )
 from pyspark_barnabas.source.options import ConnectionOptions, batch_options
@@ -109,7 +109,7 @@ class Usage:
             "keys": [row._asdict() for row in self.keys],
             "moves": [
                 {
-                    **move.tp._asdict(),
+                    **move.place._asdict(),
                     "from": move.source._asdict(),
                     "to": move.target._asdict(),
                     "size_bytes": move.size_bytes,
