@@ -1,4 +1,4 @@
-"""Options' values as Spark writes them: whole numbers, yes and no, sizes, durations, JSON."""
+"""Parse option values as Spark writes them: integers, booleans, sizes, durations, JSON."""
 
 import json
 import re
@@ -23,20 +23,20 @@ _FLAGS = {"true": True, "false": False}
 
 
 class OptionError(ValueError):
-    """Options that cannot be."""
+    """An option has an invalid value, or options contradict each other."""
 
 
 def option_error(option: str, value: str, expected: str) -> OptionError:
-    """The error that names an option, its value, and what would be right."""
+    """Return an error that names the option, its value, and what is expected."""
     return OptionError(f"option '{option}' is '{value}': {expected}")
 
 
 def number(option: str, text: str, *, minimum: int | None = None) -> int:
-    """A whole number, at least `minimum`.
+    """Parse an integer that is at least `minimum`.
 
-    :raises OptionError: For anything else.
+    :raises OptionError: The value is not valid.
     """
-    expected = "a whole number is expected" + ("" if minimum is None else f", at least {minimum}")
+    expected = "an integer is expected" + ("" if minimum is None else f", at least {minimum}")
     try:
         value = int(text.strip())
     except ValueError:
@@ -47,9 +47,9 @@ def number(option: str, text: str, *, minimum: int | None = None) -> int:
 
 
 def flag(option: str, text: str) -> bool:
-    """True or false.
+    """Parse `true` or `false`.
 
-    :raises OptionError: For anything else.
+    :raises OptionError: The value is not valid.
     """
     value = _FLAGS.get(text.strip().lower())
     if value is None:
@@ -58,9 +58,9 @@ def flag(option: str, text: str) -> bool:
 
 
 def size_bytes(option: str, text: str) -> int:
-    """A size such as 1048576, 64k or 128m.
+    """Parse a size such as 1048576, 64k or 128m.
 
-    :raises OptionError: For anything else, and for nothing.
+    :raises OptionError: The value is not valid or 0.
     """
     match = _SIZE.fullmatch(text.strip())
     value = int(match[1]) * _SIZE_UNITS[match[2].lower()] if match else 0
@@ -70,9 +70,9 @@ def size_bytes(option: str, text: str) -> int:
 
 
 def duration_ms(option: str, text: str) -> int:
-    """A duration such as 15m, 30s or 500ms; without a unit it is milliseconds.
+    """Parse a duration such as 15m, 30s or 500ms; without a unit it is in milliseconds.
 
-    :raises OptionError: For anything else.
+    :raises OptionError: The value is not valid.
     """
     match = _DURATION.fullmatch(text.strip())
     unit_ms = _DURATION_UNITS_MS.get(match[2].lower()) if match else None
@@ -82,50 +82,52 @@ def duration_ms(option: str, text: str) -> int:
 
 
 def partitions(option: str, text: str) -> frozenset[TopicPartition]:
-    """The partitions of `{"topic": [0, 1]}`.
+    """Parse the partitions of `{"topic": [0, 1]}`.
 
-    :raises OptionError: For anything else, and for none.
+    :raises OptionError: The value is not valid or names no partition.
     """
     expected = 'JSON such as {"topic": [0, 1]} is expected'
-    found: set[TopicPartition] = set()
+    parsed: set[TopicPartition] = set()
     for topic, indexes in _json_object(option, text, expected).items():
-        if not isinstance(indexes, list) or not all(_is_index(each) for each in indexes):
+        if not isinstance(indexes, list) or not all(_is_index(index) for index in indexes):
             raise option_error(option, text, f"{expected}; topic '{topic}' has no list of partitions")
-        found.update(TopicPartition(topic, index) for index in indexes)
-    if not found:
-        raise option_error(option, text, f"{expected}, with one partition at least")
-    return frozenset(found)
+        parsed.update(TopicPartition(topic, index) for index in indexes)
+    if not parsed:
+        raise option_error(option, text, f"{expected}, with at least one partition")
+    return frozenset(parsed)
 
 
 def numbers_by_partition(
     option: str, text: str, *, minimum: int, expected: str = "offsets"
 ) -> dict[TopicPartition, int]:
-    """The numbers of `{"topic": {"0": 23, "1": 42}}`, each at least `minimum`.
+    """Parse the numbers of `{"topic": {"0": 23, "1": 42}}`, each at least `minimum`.
 
-    :raises OptionError: For anything else.
+    :raises OptionError: The value is not valid.
     """
-    wanted = f'JSON such as {{"topic": {{"0": 23}}}} with {expected} by partition is expected'
-    found = {}
-    for topic, by_index in _json_object(option, text, wanted).items():
+    expected_json = f'JSON such as {{"topic": {{"0": 23}}}} with {expected} by partition is expected'
+    numbers = {}
+    for topic, by_index in _json_object(option, text, expected_json).items():
         if not isinstance(by_index, dict):
-            raise option_error(option, text, f"{wanted}; topic '{topic}' has no object")
+            raise option_error(option, text, f"{expected_json}; topic '{topic}' has no object")
         for index, value in by_index.items():
             if not index.isdecimal() or not _is_int(value) or value < minimum:
-                raise option_error(option, text, f"{wanted}; '{index}': {json.dumps(value)} cannot be")
-            found[TopicPartition(topic, int(index))] = value
-    return found
+                raise option_error(
+                    option, text, f"{expected_json}; '{index}': {json.dumps(value)} is not valid"
+                )
+            numbers[TopicPartition(topic, int(index))] = value
+    return numbers
 
 
 def nested(offsets: Mapping[TopicPartition, int]) -> dict[str, dict[str, int]]:
-    """Offsets as the connector writes them in JSON: by topic and by partition, in a settled order."""
-    found: dict[str, dict[str, int]] = {}
-    for place in sorted(offsets):
-        found.setdefault(place.topic, {})[str(place.partition)] = offsets[place]
-    return found
+    """Return offsets as the connector writes them in JSON: by topic and by partition, sorted."""
+    by_topic: dict[str, dict[str, int]] = {}
+    for tp in sorted(offsets):
+        by_topic.setdefault(tp.topic, {})[str(tp.partition)] = offsets[tp]
+    return by_topic
 
 
 def flat(offsets: Mapping[str, Mapping[str, int]]) -> dict[TopicPartition, int]:
-    """The reverse of `nested`."""
+    """Return the offsets of `nested` JSON by partition."""
     return {
         TopicPartition(topic, int(index)): offset
         for topic, by_index in offsets.items()

@@ -1,6 +1,6 @@
-"""A streaming query's progress as offsets of a consumer group, for tools that watch groups.
+"""Commit a streaming query's progress as offsets of a consumer group, for tools that monitor groups.
 
-The query itself goes by its checkpoint alone: nobody reads what is committed here, and no consumer joins the group.
+The query itself uses only its checkpoint: it does not read these offsets, and no consumer joins the group.
 """
 
 import json
@@ -26,24 +26,24 @@ from pyspark_barnabas.source.options import Assign, Selection, Subscribe, stream
 from pyspark_barnabas.stream_offsets import without_ids
 
 _LOG = logging.getLogger(__name__)
-#: A listener that waits for long holds up all others.
+#: A slow listener delays all other listeners.
 _TIMEOUT_MS = 5_000
 
 
 class GroupProgress(StreamingQueryListener):
-    """Commits where each finished micro-batch ended, as offsets of the group in `kafka.group.id`.
+    """Commits the end offsets of each finished micro-batch for the group in `kafka.group.id`.
 
     spark.streams.addListener(GroupProgress(options, query_name="orders"))
     """
 
     def __init__(self, options: Mapping[str, str], *, query_name: str | None = None) -> None:
-        """`options` are those of the source; without `query_name` every query that reads its topics counts.
-
-        :raises OptionError: When an option cannot be, or there is no `kafka.group.id`.
+        """:param options: Options of the source.
+        :param query_name: Without it, every query that reads the source's topics is tracked.
+        :raises OptionError: An option is not valid, or `kafka.group.id` is missing.
         """
         parsed = stream_options(options)
         if not parsed.group_id:
-            message = "option 'kafka.group.id' must name the group whose offsets tell of progress"
+            message = "option 'kafka.group.id' is missing: it names the group for which offsets are committed"
             raise OptionError(message)
         self._group_id = parsed.group_id
         self._connection = parsed.connection
@@ -52,31 +52,31 @@ class GroupProgress(StreamingQueryListener):
         self._client: BlockingClient | None = None
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802
-        """Nothing has been read yet."""
+        """Do nothing: no records have been read yet."""
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
-        """Nothing new has been read."""
+        """Do nothing: no new records have been read."""
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
-        """What was read has been committed."""
+        """Do nothing: the offsets have been committed."""
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
-        """Commit; what goes wrong is logged, as the query does not depend on it."""
+        """Commit the offsets; errors are only logged, because the query does not depend on them."""
         progress = event.progress
         if self._query_name is not None and progress.name != self._query_name:
             return
         offsets: dict[TopicPartition, int] = {}
         for source in progress.sources:
-            offsets |= wanted_offsets(source.endOffset, self._selection)
+            offsets |= selected_offsets(source.endOffset, self._selection)
         if not offsets:
             return
         try:
             self._commit(offsets)
         except (KafkaError, OSError) as error:
-            _LOG.warning("progress of group '%s' is not committed: %s", self._group_id, error)
+            _LOG.warning("cannot commit the progress of group '%s': %s", self._group_id, error)
 
     def close(self) -> None:
-        """Let go of the cluster."""
+        """Close the connection to the cluster."""
         client, self._client = self._client, None
         if client is not None:
             client.close()
@@ -96,16 +96,14 @@ class GroupProgress(StreamingQueryListener):
                 raise error
 
 
-def wanted_offsets(text: str | None, selection: Selection) -> dict[TopicPartition, int]:
-    """The offsets in a source's JSON, if it has any, of partitions that are selected."""
+def selected_offsets(text: str | None, selection: Selection) -> dict[TopicPartition, int]:
+    """Return the offsets of the selected partitions in a source's JSON, if it has any."""
     try:
         offsets = flat(without_ids(json.loads(text or "{}")))
     except (ValueError, AttributeError, TypeError):
         return {}  # another kind of source
     return {
-        place: offset
-        for place, offset in offsets.items()
-        if _is_offset(offset) and _is_selected(place, selection)
+        tp: offset for tp, offset in offsets.items() if _is_offset(offset) and _is_selected(tp, selection)
     }
 
 
@@ -113,10 +111,10 @@ def _is_offset(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
-def _is_selected(place: TopicPartition, selection: Selection) -> bool:
+def _is_selected(tp: TopicPartition, selection: Selection) -> bool:
     match selection:
         case Subscribe(topics):
-            return place.topic in topics
+            return tp.topic in topics
         case Assign(partitions):
-            return place in partitions
-    return re.fullmatch(selection.pattern, place.topic) is not None
+            return tp in partitions
+    return re.fullmatch(selection.pattern, tp.topic) is not None

@@ -1,4 +1,4 @@
-"""The offset of a stream: a position in each partition, and the ids of the topics that these are positions in."""
+"""Offset of a stream: a position in each partition, and the ids of the topics."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -8,23 +8,23 @@ from barnabas.base.ids import ZERO_UUID, TopicPartition, uuid_from_text, uuid_to
 from pyspark_barnabas.option_values import flat, nested
 from pyspark_barnabas.source.offset_range_limits import Positions
 
-#: Begins a key that stands among the topics in an offset's JSON, without partitions: `#topicId:NAME:ID`. No topic can
-#: have such a name, and Spark's Kafka connector reads it as a topic of which nothing is to be read.
+#: Prefix of keys for topic ids among the topics in an offset's JSON, without partitions: `#topicId:NAME:ID`. It is not
+#: a valid topic name, and Spark's Kafka connector treats it as a topic without partitions to read.
 TOPIC_ID_PREFIX = "#topicId:"
 
 
 @dataclass(frozen=True)
 class StreamOffset:
-    """What a checkpoint keeps of a source."""
+    """Offset of a source as saved in a checkpoint."""
 
     positions: Positions = field(default_factory=dict)
-    #: By topic; without those whose id is not known, as in checkpoints of Spark's Kafka connector.
+    #: Topic ids by topic, without unknown ones, as in checkpoints of Spark's Kafka connector.
     topic_ids: Mapping[str, bytes] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, positions: Positions, found: Mapping[TopicPartition, bytes]) -> "StreamOffset":
-        """Return `positions` with the ids of their topics, as `Logs.partitions` gives them."""
-        ids = {place.topic: found[place] for place in sorted(positions) if place in found}
+    def of(cls, positions: Positions, topic_ids: Mapping[TopicPartition, bytes]) -> "StreamOffset":
+        """Return `positions` with the ids of their topics, as `OffsetReader.partitions` returns them."""
+        ids = {tp.topic: topic_ids[tp] for tp in sorted(positions) if tp in topic_ids}
         return cls(positions, {topic: topic_id for topic, topic_id in ids.items() if topic_id != ZERO_UUID})
 
     def at(self, positions: Positions) -> "StreamOffset":
@@ -32,13 +32,13 @@ class StreamOffset:
         return replace(self, positions=positions)
 
     def recreated(self, later: Mapping[str, bytes]) -> set[str]:
-        """Return the topics that have another id in `later`; an id that is not known is no other one."""
+        """Return the topics that have another id in `later`; an unknown id counts as unchanged."""
         return {topic for topic, topic_id in self.topic_ids.items() if later.get(topic, topic_id) != topic_id}
 
     def without(self, topics: set[str]) -> "StreamOffset":
-        """Return the offset of all other topics."""
+        """Return the offset without these topics."""
         return StreamOffset(
-            {place: offset for place, offset in self.positions.items() if place.topic not in topics},
+            {tp: offset for tp, offset in self.positions.items() if tp.topic not in topics},
             {topic: topic_id for topic, topic_id in self.topic_ids.items() if topic not in topics},
         )
 
@@ -51,9 +51,9 @@ class StreamOffset:
 
     @classmethod
     def from_json(cls, written: Mapping[str, Mapping[str, Any]]) -> "StreamOffset":
-        """Return what `to_json` or the connector wrote.
+        """Parse JSON written by `to_json` or by the connector.
 
-        :raises ValueError: For an id that is none.
+        :raises ValueError: A topic id is not valid.
         """
         entries = [key.split(":") for key in written if key.startswith(TOPIC_ID_PREFIX)]
         ids = {topic: uuid_from_text(text) for _, topic, text in entries}

@@ -18,7 +18,7 @@ from barnabas.metadata.audit.events import AuditEvent, AuditOutcome
 from barnabas.testing import EmbeddedBroker
 from barnabas.wire.acls import AclBinding, AclOperation, PatternType
 from barnabas.wire.errors import KafkaError
-from pyspark_barnabas.jobs.audit.analysis import UNCHANGED, UNTOLD, UNUSED, USED, DriftCount
+from pyspark_barnabas.jobs.audit.analysis import NOT_AUDITED, UNCHANGED, UNUSED, USED, DriftCount
 from pyspark_barnabas.jobs.audit.job import Audited, AuditError, RefusedChange, Setting, analysed, audit
 from pyspark_barnabas.jobs.audit.report import audit_html
 from pyspark_barnabas.jobs.common import session as running
@@ -142,7 +142,7 @@ def test_acls_are_used_by_what_they_let_while_they_stand(spark: SparkSession) ->
         (0, UNCHANGED),
         (0, UNCHANGED),
         (2, USED),
-        (0, UNTOLD),
+        (0, NOT_AUDITED),
         (1, USED),
         (1, USED),
         (0, UNCHANGED),

@@ -223,7 +223,7 @@ def test_offsets_of_a_transaction_that_is_open_are_refused_and_marks_of_sinks_ar
         with pytest.raises(KafkaError, match="UNSTABLE_OFFSET_COMMIT"):
             topics.positions(topic, ())
         writer.commit_transaction(20)
-        until(lambda: topics.settled_ends(topic, 2) == {0: 2, 1: 0})
+        until(lambda: topics.stable_ends(topic, 2) == {0: 2, 1: 0})
         until(lambda: committed(topics, topic) == {group: {0: 1}})
     consumer.close()
 

@@ -30,8 +30,8 @@ from support.transactions_of_others import transact
 KILL_BETWEEN = """
 import os, signal
 from pyspark_barnabas.jobs.restore import job as restore
-hand_over = restore._hand_over
-restore._hand_over = lambda *place: (hand_over(*place), os.kill(os.getpid(), signal.SIGKILL))
+hand_over = restore._import
+restore._import = lambda *place: (hand_over(*place), os.kill(os.getpid(), signal.SIGKILL))
 """
 
 
@@ -130,7 +130,7 @@ def test_a_killed_run_is_made_good_and_leaves_each_partition_empty_or_whole(
         raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr(job, "_hand_over", die)
+        patch.setattr(job, "_import", die)
         with pytest.raises(Killed):
             restore(spark, request)
     assert bounds(broker, name, 2) == [(0, 0), (0, 0)]

@@ -1,1 +1,1 @@
-"""Processes around Spark: the JVM, sessions, submitting."""
+"""Processes around Spark: finding Java, sessions, spark-submit."""

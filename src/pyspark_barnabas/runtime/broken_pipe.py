@@ -1,7 +1,7 @@
-"""Python workers that Spark lets go of end without a word.
+"""Suppress the BrokenPipeError of Python workers whose socket Spark has closed.
 
-Spark closes a worker's socket, and the worker still answers. Over TCP nobody notices that nobody listens any more; over
-a Unix domain socket Spark's daemon, of which each worker is a fork, prints the traceback of a BrokenPipeError.
+Spark closes a worker's socket while the worker still writes its response. Over TCP this goes unnoticed; over a Unix
+domain socket Spark's daemon, of which each worker is a fork, prints the traceback of a BrokenPipeError.
 """
 
 import os
@@ -18,9 +18,9 @@ Worker = Callable[[socket.socket, bool], int]
 
 
 def suppress_broken_pipe(environment: Mapping[str, str] = os.environ, main: ModuleType | None = None) -> None:
-    """Call it in a worker's process: from its next task on it ends quietly.
+    """Make this worker process exit without a traceback, from its next task on.
 
-    Does nothing outside of Spark's own Python processes.
+    Does nothing outside Spark's Python worker processes.
     """
     main = main or sys.modules["__main__"]
     is_daemon = getattr(getattr(main, "__spec__", None), "name", None) == _DAEMON

@@ -1,4 +1,4 @@
-"""Small directories and files made once for a user and kept: safe when many processes want the same at once."""
+"""Per-user cache of small files and directories, safe for concurrent processes."""
 
 import os
 import tempfile
@@ -9,35 +9,37 @@ VARIABLE = "XDG_CACHE_HOME"
 
 
 def cache_directory(environment: Mapping[str, str]) -> Path:
-    """Where this package keeps what it can make again; it may not exist yet."""
-    given = environment.get(VARIABLE)
-    return (Path(given) if given else Path(environment.get("HOME") or Path.home()) / ".cache") / "barnabas"
+    """Return the cache directory of this package; it may not exist yet."""
+    configured = environment.get(VARIABLE)
+    return (
+        Path(configured) if configured else Path(environment.get("HOME") or Path.home()) / ".cache"
+    ) / "barnabas"
 
 
-def made_once(place: Path, make: Callable[[Path], None]) -> Path:
-    """The file or directory at `place`, by `make` if it is not there: it appears whole or not at all.
+def create_once(path: Path, make: Callable[[Path], None]) -> Path:
+    """Return the file or directory at `path`; create it with `make` if it does not exist, atomically.
 
-    `make` is given a path in the same directory to make it at. Of several processes one wins; the others take its.
+    `make` receives a temporary path in the same directory. Of several processes one wins; the others use its result.
 
-    :raises OSError: It cannot be written, and says where it could be.
+    :raises OSError: It cannot be written; the message names the variable for another directory.
     """
-    if place.exists():
-        return place
+    if path.exists():
+        return path
     try:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".making-", dir=place.parent) as scratch:
-            made = Path(scratch) / place.name
-            make(made)
-            _move(made, place)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".making-", dir=path.parent) as scratch:
+            created = Path(scratch) / path.name
+            make(created)
+            _move(created, path)
     except OSError as error:
-        message = f"cannot write {place}: {error.strerror or error}; {VARIABLE} can name another directory"
+        message = f"cannot write {path}: {error.strerror or error}; set {VARIABLE} to use another directory"
         raise OSError(error.errno, message) from error
-    return place
+    return path
 
 
-def _move(made: Path, place: Path) -> None:
+def _move(created: Path, path: Path) -> None:
     try:
-        os.rename(made, place)
+        os.rename(created, path)
     except OSError:
-        if not place.exists():
+        if not path.exists():
             raise

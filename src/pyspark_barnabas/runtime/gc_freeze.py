@@ -1,7 +1,7 @@
 """Freeze long-lived objects, so that the garbage collection after each task skips them.
 
-Spark collects garbage when a task is over, before a worker takes its next one. All modules of Spark, pandas, pyarrow
-and numba are looked at then, which takes longer than reading a small task.
+Spark runs the garbage collector after each task of a worker. It then scans all modules of Spark, pandas, pyarrow and
+numba, which takes longer than reading a small task.
 """
 
 import gc
@@ -9,14 +9,14 @@ import os
 from collections.abc import Mapping
 from functools import cache
 
-#: What Spark gives the Python processes that are to do one thing after the other.
+#: Environment variable that Spark sets for Python processes that are reused for several tasks.
 REUSED = "SPARK_REUSE_WORKER"
 
 
 def freeze_long_lived_objects(environment: Mapping[str, str] = os.environ) -> None:
-    """Call it when the first work of a process is done: what there is then is taken to stay as long as the process.
+    """Freeze all current objects; call it after the first work of a process.
 
-    Does nothing outside of Spark's own Python processes, and nothing the second time.
+    Does nothing outside Spark's Python worker processes, and nothing on the second call.
     """
     if REUSED in environment:
         _freeze()

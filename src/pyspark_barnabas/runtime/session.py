@@ -1,4 +1,4 @@
-"""A Spark session with nothing to set up first: Java is found, and Python workers run this interpreter."""
+"""Create a Spark session without setup: Java is found, and Python workers run this interpreter."""
 
 import os
 import socket
@@ -13,21 +13,23 @@ from pyspark_barnabas.runtime.java import UNCHECKED_ARROW, java_home
 def spark_session(
     app_name: str = "barnabas", *, master: str | None = None, settings: Mapping[str, str] | None = None
 ) -> SparkSession:
-    """A session, with a Java found for it if this process has to start one.
+    """Return a session; find a Java if this process has to start a JVM.
 
-    Python workers on this machine run this interpreter, if PYSPARK_PYTHON does not say another; those of a local master
-    are talked to over Unix domain sockets. Spark reads what they send without looking at the bounds of each value.
+    Python workers on this machine run this interpreter unless PYSPARK_PYTHON names another; workers of a local master
+    communicate over Unix domain sockets. Spark reads their data without bounds checks on each value.
 
-    :param master: As Spark's own, such as "local[4]"; "sc://HOST:PORT" is a Spark Connect server's, and needs no Java.
-    :param settings: Spark's, by name, such as {"spark.driver.memory": "2g"}.
-    :raises JavaNotFound: There is no Java to run it on.
+    :param master: Spark's master, such as "local[4]"; "sc://HOST:PORT" is a Spark Connect server and needs no Java.
+    :param settings: Spark settings by name, such as {"spark.driver.memory": "2g"}.
+    :raises JavaNotFound: No Java was found.
     """
     builder = SparkSession.Builder().appName(app_name)
-    given = settings or {}
+    own_settings = settings or {}
     if master is not None and master.startswith("sc://"):
-        return _configured(builder, given).remote(master).getOrCreate()
+        return _configured(builder, own_settings).remote(master).getOrCreate()
     prepare(os.environ)
-    builder = _configured(builder, {**local_settings(master), **executor_settings(os.environ), **given})
+    builder = _configured(
+        builder, {**local_settings(master), **executor_settings(os.environ), **own_settings}
+    )
     if master is not None:
         builder = builder.master(master)
     return builder.getOrCreate()
@@ -40,28 +42,28 @@ def _configured(builder: SparkSession.Builder, settings: Mapping[str, str]) -> S
 
 
 def local_settings(master: str | None) -> dict[str, str]:
-    """Unix domain sockets between a local JVM and its Python workers: rows pass through them with less work.
+    """Return the setting for Unix domain sockets between a local JVM and its Python workers, which are faster than TCP.
 
-    Elsewhere a worker's temporary directory may have too long a name for them.
+    Not for other masters: a worker's temporary directory may have too long a path for a socket.
     """
     is_local = master is not None and master.startswith("local") and hasattr(socket, "AF_UNIX")
     return {"spark.python.unix.domain.socket.enabled": "true"} if is_local else {}
 
 
 def executor_settings(environment: Mapping[str, str]) -> dict[str, str]:
-    """What executors on other machines get of what is prepared for the JVM of this one."""
+    """Return the settings that give executors on other machines the same environment as this machine's JVM."""
     return {f"spark.executorEnv.{UNCHECKED_ARROW}": environment.get(UNCHECKED_ARROW, "true")}
 
 
 def prepare(environment: MutableMapping[str, str]) -> None:
-    """Set what Spark reads when it starts a JVM; nothing when spark-submit has started one for this process.
+    """Set the variables that Spark reads when it starts a JVM, unless spark-submit has started one already.
 
-    :raises JavaNotFound: There is no Java to run it on.
+    :raises JavaNotFound: No Java was found.
     """
     if "PYSPARK_GATEWAY_PORT" in environment or "SPARK_REMOTE" in environment:
         return
     environment["JAVA_HOME"] = str(java_home(environment))
     environment.setdefault("PYSPARK_PYTHON", sys.executable)
     environment.setdefault(UNCHECKED_ARROW, "true")
-    # this process is the driver; Spark would let workers that read a data source run what it names
+    # this process is the driver; workers that read a data source would run the interpreter that the variable names
     environment.pop("PYSPARK_DRIVER_PYTHON", None)

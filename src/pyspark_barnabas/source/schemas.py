@@ -52,7 +52,7 @@ def schema_of(types: Mapping[str, DataType]) -> StructType:
     return StructType([StructField(name, each) for name, each in types.items()])
 
 
-def wanted_columns(schema: StructType, types: Mapping[str, DataType]) -> tuple[str, ...]:
+def requested_columns(schema: StructType, types: Mapping[str, DataType]) -> tuple[str, ...]:
     """The columns that a schema asks for, in its order.
 
     :raises OptionError: For a column that is not there, or has another type.

@@ -4,7 +4,7 @@ import pytest
 
 from barnabas.base.ids import TopicPartition
 from pyspark_barnabas.option_values import OptionError
-from pyspark_barnabas.progress import GroupProgress, wanted_offsets
+from pyspark_barnabas.progress import GroupProgress, selected_offsets
 from pyspark_barnabas.source.options import Assign, Subscribe, SubscribePattern
 
 PLACE = TopicPartition("orders", 0)
@@ -13,10 +13,10 @@ TEXT = '{"orders": {"0": 7, "1": 8}, "clicks": {"0": 9}, "#topicId:orders:AAAAAA
 
 def test_offsets_of_selected_partitions_are_wanted() -> None:
     orders = {PLACE: 7, TopicPartition("orders", 1): 8}
-    assert wanted_offsets(TEXT, Subscribe(("orders",))) == orders
-    assert wanted_offsets(TEXT, SubscribePattern("ord.*")) == orders
-    assert wanted_offsets(TEXT, SubscribePattern("ord")) == {}
-    assert wanted_offsets(TEXT, Assign(frozenset({PLACE}))) == {PLACE: 7}
+    assert selected_offsets(TEXT, Subscribe(("orders",))) == orders
+    assert selected_offsets(TEXT, SubscribePattern("ord.*")) == orders
+    assert selected_offsets(TEXT, SubscribePattern("ord")) == {}
+    assert selected_offsets(TEXT, Assign(frozenset({PLACE}))) == {PLACE: 7}
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def test_offsets_of_selected_partitions_are_wanted() -> None:
     ],
 )
 def test_progress_of_other_sources_is_passed_over(text: str | None) -> None:
-    assert wanted_offsets(text, Subscribe(("orders",))) == {}
+    assert selected_offsets(text, Subscribe(("orders",))) == {}
 
 
 def test_a_group_must_be_named() -> None:

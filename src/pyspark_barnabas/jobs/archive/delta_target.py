@@ -1,8 +1,8 @@
-"""An archive that is a Delta table: data and state become visible together, by one commit of delta-rs.
+"""Archive as a Delta table: data and state become visible together, by one commit of delta-rs.
 
-A run's files and its manifest lie in the table's directory before the commit; what makes them count is the commit,
-which adds the files and carries the run's number as an application's transaction. Of a manifest with a later number,
-and of files in no commit, nobody hears anything: a run that died has left them, and the next one does the same again.
+A run writes its files and its manifest into the table's directory before the commit. The commit adds the files and
+carries the run's number as an application transaction. Manifests with a later number and files without a commit are
+leftovers of a run that died; they are ignored, and the next run does the same work again.
 """
 
 import json
@@ -26,49 +26,48 @@ from pyspark_barnabas.jobs.archive.parquet_target import (
 from pyspark_barnabas.paths import pattern_of, uri
 from pyspark_barnabas.source.rows import TYPES, schema_of
 
-#: The application whose transactions are the runs, and the name of the table.
+#: Application id of the transactions (one per run), and the name of the table.
 APPLICATION = "barnabas-archive"
 PARTITIONED_BY = ["topic", "date"]
-_OWN = "_barnabas"
+_STATE_DIRECTORY = "_barnabas"
 
 
 class DeltaTarget(ArchiveTarget):
-    """An `ArchiveTarget` that any reader of Delta tables can read, whole runs at a time."""
+    """`ArchiveTarget` that any Delta reader can read; a run becomes visible as a whole."""
 
     @property
     def lock_path(self) -> Path:
-        """See `ArchiveTarget`; readers and vacuums pass over names with an underscore."""
-        return self.directory / _OWN / "lock"
+        """See `ArchiveTarget`; readers and VACUUM ignore names that begin with an underscore."""
+        return self.directory / _STATE_DIRECTORY / "lock"
 
     def runs(self) -> list[int]:
-        """The numbers of all runs that were committed.
+        """Return the numbers of all committed runs.
 
-        :raises ArchiveError: When the table is no archive.
+        :raises ArchiveError: The table is not an archive.
         """
         if not DeltaTable.is_deltatable(str(self.directory)):
             return []
         table = DeltaTable(self.directory)
         committed = table.transaction_version(APPLICATION)
         if committed is None and table.metadata().name != APPLICATION:
-            message = f"{self.directory} is a Delta table, and no archive: use another directory"
+            message = f"{self.directory} is a Delta table but not an archive: use another directory"
             raise ArchiveError(message)
         return list(range(1, (committed or 0) + 1))
 
     def manifest_path(self, run: int) -> Path:
-        """Where the manifest of a run lies."""
-        return self.directory / _OWN / f"run={run:08d}.json"
+        return self.directory / _STATE_DIRECTORY / f"run={run:08d}.json"
 
     def records(self, spark: SparkSession) -> DataFrame:
-        """All records of all runs, in the source's columns, and `date`."""
+        """Return the records of all runs, in the source's columns plus `date`."""
         files = DeltaTable(self.directory).file_uris()
         if not files:
             return spark.createDataFrame([], RECORDS_DDL)
         reader = spark.read.schema(RECORDS_DDL).option("basePath", uri(self.directory))
-        return reader.parquet(*(pattern_of(Path(unquote(each))) for each in files))
+        return reader.parquet(*(pattern_of(Path(unquote(file))) for file in files))
 
     def commit(self, manifest: ArchiveManifest, staged: Path) -> None:
-        """Move the files to where they stay, and commit them together with the run. Under the lock."""
-        added: list[AddAction | RemoveAction] = [
+        """Move the files into the table and commit them together with the run. The caller holds the lock."""
+        actions: list[AddAction | RemoveAction] = [
             self._added(path, staged) for path in sorted(staged.glob("*/*/*.parquet"))
         ]
         write_atomically(self.manifest_path(manifest.run), manifest.to_json().encode())
@@ -77,7 +76,7 @@ class DeltaTarget(ArchiveTarget):
             self.directory, schema, mode="ignore", partition_by=PARTITIONED_BY, name=APPLICATION
         )
         table.create_write_transaction(
-            added,
+            actions,
             "append",
             schema,
             PARTITIONED_BY,
@@ -91,8 +90,8 @@ class DeltaTarget(ArchiveTarget):
         self._remove_staged()
 
     def _added(self, path: Path, staged: Path) -> AddAction:
-        place = path.relative_to(staged)
-        target = self.directory / place
+        relative_path = path.relative_to(staged)
+        target = self.directory / relative_path
         rows_count = pq.read_metadata(path).num_rows
         sync_path(path)
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -100,16 +99,15 @@ class DeltaTarget(ArchiveTarget):
         for parent in target.parents[:3]:
             sync_path(parent)
         values: dict[str, str | None] = {}
-        for part in place.parts[:-1]:
+        for part in relative_path.parts[:-1]:
             name, _, value = part.partition("=")
             values[name] = value
         stats = json.dumps({"numRecords": rows_count})
         return AddAction(
-            place.as_posix(), target.stat().st_size, values, time.time_ns() // 1_000_000, True, stats
+            relative_path.as_posix(), target.stat().st_size, values, time.time_ns() // 1_000_000, True, stats
         )
 
 
 def table_schema() -> pa.Schema:
-    """The columns of the table."""
     columns = [name for name in TYPES if name != "topic"]
     return pa.schema([*schema_of(columns), pa.field("topic", pa.string()), pa.field("date", pa.string())])

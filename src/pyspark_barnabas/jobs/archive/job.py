@@ -1,7 +1,7 @@
-"""Topics into a directory of Parquet files, from where the last run ended, each record once.
+"""Archive topics as Parquet files: each run continues where the last one ended, and each record is archived once.
 
-A run settles its ranges of offsets first, writes them, and reads both the files and the topics once more: the number
-of records and a checksum of all they hold must agree for each partition and day before the run becomes visible.
+A run decides its offset ranges first, writes them, and then reads both the files and the topics again: the number of
+records and a checksum of their contents must agree for each partition and day before the run becomes visible.
 """
 
 import json
@@ -29,15 +29,15 @@ from pyspark_barnabas.source.task_planner import open_logs
 
 _ISOLATION = "kafka.isolation.level"
 #: Options of the source that a run sets itself.
-_OWN = frozenset(
+_JOB_OPTIONS = frozenset(
     name.lower()
     for side in ("starting", "ending")
     for name in (f"{side}Offsets", f"{side}OffsetsByTimestamp", f"{side}Timestamp")
 )
-#: Its options that say what to read.
+#: Options of the source that select topics and partitions.
 SELECTIONS = frozenset({"subscribe", "subscribepattern", "assign"})
 _DAY_MS = 86_400_000
-#: Everything of a record, with what tells a null from an empty value; topic and partition by the grouping.
+#: Hash of a record that distinguishes null from empty values; topic and partition come from the grouping.
 _HASHED = (
     "xxhash64(offset, key is null, key, value is null, value, unix_micros(timestamp), timestampType, "
     "headers is null, transform(headers, each -> struct(each.key, each.value is null, each.value)))"
@@ -55,7 +55,7 @@ class ArchivedRange(NamedTuple):
 
 @dataclass(frozen=True)
 class Archived:
-    """What a run did, or would do; without ranges there is nothing new and no run."""
+    """Result of a run or a dry run; without ranges there was nothing new, and no run took tp."""
 
     directory: Path
     run: int
@@ -65,12 +65,11 @@ class Archived:
 
     @property
     def records_count(self) -> int:
-        """Records that were written."""
-        return sum(each.records_count for each in self.sums)
+        return sum(part.records_count for part in self.sums)
 
 
 class _Plan(NamedTuple):
-    """A manifest without sums, and the options that read what it says."""
+    """A manifest without sums, its ranges, and the options that read them."""
 
     manifest: ArchiveManifest
     ranges: tuple[ArchivedRange, ...]
@@ -85,14 +84,13 @@ def archive(
     kind: str = "",
     dry_run: bool = False,
 ) -> Archived:
-    """Write what is new in the topics that the source's own options select; committed records unless they ask for all.
+    """Archive the new records of the topics that the source's options select.
 
-    A new archive is of the format `kind`: Parquet files (`parquet`, which nothing stands for) or a table (`delta`).
+    Only committed records are archived unless the options set another isolation level. `kind` is the format of a new
+    archive: `parquet` (default) or `delta`. A dry run needs no session.
 
-    A dry run needs no session.
-
-    :raises ArchiveError: When the archive and the topics do not belong together, or a run turns out wrong.
-    :raises PathError: When Spark could not read what is in the directory.
+    :raises ArchiveError: The archive belongs to other topics or settings, or the written files fail verification.
+    :raises PathError: Spark could not read the directory.
     """
     target = open_archive(directory, kind)
     if spark is None or dry_run:
@@ -115,46 +113,48 @@ def archive(
 
 
 def _plan(target: ArchiveTarget, options: Mapping[str, str]) -> _Plan:
-    given = dict(options)
-    for name in given:
-        if name.lower() in _OWN:
-            message = (
-                f"option '{name}' cannot be given: a run begins where the last one ended, and ends at the end"
-            )
+    source_options = dict(options)
+    for name in source_options:
+        if name.lower() in _JOB_OPTIONS:
+            message = f"option '{name}' cannot be set: a run starts where the last one ended, and stops at the log end"
             raise ArchiveError(message)
-    if _ISOLATION not in {name.lower() for name in given}:
-        given[_ISOLATION] = "read_committed"
-    parsed = batch_options(given)
+    if _ISOLATION not in {name.lower() for name in source_options}:
+        source_options[_ISOLATION] = "read_committed"
+    parsed = batch_options(source_options)
     isolation = parsed.isolation.name.lower()
-    before = target.newest()
+    previous = target.newest()
     with closing(open_logs(parsed)) as logs:
-        ids = {place: topic_id.hex() for place, topic_id in logs.partitions(parsed.selection).items()}
+        ids = {tp: topic_id.hex() for tp, topic_id in logs.partitions(parsed.selection).items()}
         firsts = logs.offsets(dict.fromkeys(ids, EARLIEST))
         ends = logs.offsets(dict.fromkeys(ids, LATEST))
-    topic_ids = {place.topic: topic_id for place, topic_id in ids.items()}
-    if before is None:
-        before = ArchiveManifest(0, isolation, {}, {}, {})
-    _check_same(before, isolation, topic_ids)
-    starts = {place: before.ends.get(place, firsts[place]) for place in ids}
+    topic_ids = {tp.topic: topic_id for tp, topic_id in ids.items()}
+    if previous is None:
+        previous = ArchiveManifest(0, isolation, {}, {}, {})
+    _check_same(previous, isolation, topic_ids)
+    starts = {tp: previous.ends.get(tp, firsts[tp]) for tp in ids}
     if not parsed.fail_on_data_loss:
-        starts = {place: max(start, firsts[place]) for place, start in starts.items()}
-    for place, start in sorted(starts.items()):
-        if not firsts[place] <= start <= ends[place]:
+        starts = {tp: max(start, firsts[tp]) for tp, start in starts.items()}
+    for tp, start in sorted(starts.items()):
+        if not firsts[tp] <= start <= ends[tp]:
             message = (
-                f"partition {place} has offsets {firsts[place]} to {ends[place]} now, and is archived up to {start}: "
-                "records are lost; failOnDataLoss=false goes on where there are some"
+                f"partition {tp} has offsets {firsts[tp]} to {ends[tp]}, but is archived up to {start}: records "
+                "were lost; set failOnDataLoss=false to continue at the first offset that exists"
             )
             raise ArchiveError(message)
-    wanted = {place: start for place, start in sorted(starts.items()) if start < ends[place]}
+    new_starts = {tp: start for tp, start in sorted(starts.items()) if start < ends[tp]}
     manifest = ArchiveManifest(
-        before.run + 1, isolation, {**before.topic_ids, **topic_ids}, wanted, {**before.ends, **ends}
+        previous.run + 1,
+        isolation,
+        {**previous.topic_ids, **topic_ids},
+        new_starts,
+        {**previous.ends, **ends},
     )
-    ranges = tuple(ArchivedRange(*place, start, ends[place]) for place, start in wanted.items())
-    return _Plan(manifest, ranges, reading(given, ranges))
+    ranges = tuple(ArchivedRange(*tp, start, ends[tp]) for tp, start in new_starts.items())
+    return _Plan(manifest, ranges, reading(source_options, ranges))
 
 
-def reading(given: Mapping[str, str], ranges: Iterable[tuple[str, int, int, int]]) -> dict[str, str]:
-    """The options that read these ranges, each a topic, a partition and two offsets, and nothing else."""
+def reading(options: Mapping[str, str], ranges: Iterable[tuple[str, int, int, int]]) -> dict[str, str]:
+    """Return source options that read exactly these ranges (topic, partition, low, high)."""
     partitions: dict[str, list[int]] = {}
     lows: dict[str, dict[str, int]] = {}
     highs: dict[str, dict[str, int]] = {}
@@ -163,7 +163,7 @@ def reading(given: Mapping[str, str], ranges: Iterable[tuple[str, int, int, int]
         lows.setdefault(topic, {})[str(partition)] = low
         highs.setdefault(topic, {})[str(partition)] = high
     return {
-        **{name: value for name, value in given.items() if name.lower() not in SELECTIONS},
+        **{name: value for name, value in options.items() if name.lower() not in SELECTIONS},
         "assign": json.dumps(partitions),
         "startingOffsets": json.dumps(lows),
         "endingOffsets": json.dumps(highs),
@@ -172,61 +172,59 @@ def reading(given: Mapping[str, str], ranges: Iterable[tuple[str, int, int, int]
     }
 
 
-def _check_same(before: ArchiveManifest, isolation: str, topic_ids: Mapping[str, str]) -> None:
-    if before.isolation != isolation:
-        message = (
-            f"the archive was begun with {_ISOLATION}={before.isolation}: {isolation} needs another directory"
-        )
+def _check_same(previous: ArchiveManifest, isolation: str, topic_ids: Mapping[str, str]) -> None:
+    if previous.isolation != isolation:
+        message = f"the archive was created with {_ISOLATION}={previous.isolation}: use another directory for {isolation}"
         raise ArchiveError(message)
     for topic, topic_id in topic_ids.items():
-        if before.topic_ids.get(topic, topic_id) != topic_id:
+        if previous.topic_ids.get(topic, topic_id) != topic_id:
             message = (
-                f"topic '{topic}' was deleted and made anew since it was archived: use another directory"
+                f"topic '{topic}' was deleted and recreated after it was archived: use another directory"
             )
             raise ArchiveError(message)
 
 
 def write(records: DataFrame, staged: Path) -> None:
-    """Parquet files by topic and day (UTC) of the records' times."""
+    """Write Parquet files, partitioned by topic and day (UTC) of the record timestamp."""
     with _microseconds(records.sparkSession):
         dated(records).write.partitionBy("topic", "date").parquet(uri(staged))
 
 
 @contextmanager
 def _microseconds(spark: SparkSession) -> Iterator[None]:
-    """Have times written as everybody reads them; Spark's own choice is a type that Parquet has given up."""
+    """Write timestamps in microseconds, which all readers support; Spark's default, INT96, is deprecated in Parquet."""
     key = "spark.sql.parquet.outputTimestampType"
-    before = str(spark.conf.get(key))
+    configured = str(spark.conf.get(key))
     spark.conf.set(key, "TIMESTAMP_MICROS")
     try:
         yield
     finally:
-        spark.conf.set(key, before)
+        spark.conf.set(key, configured)
 
 
 def dated(records: DataFrame) -> DataFrame:
-    """The records with their day, whatever the session's time zone is."""
+    """Add the column `date`: the day (UTC), independent of the session's time zone."""
     day = f"cast(floor(unix_millis(timestamp) / {_DAY_MS}) as int)"
     return records.withColumn("date", f.expr(f"cast(date_add(date'1970-01-01', {day}) as string)"))
 
 
 def verified(records: DataFrame, files: DataFrame) -> tuple[PartSum, ...]:
-    """The sums of the files, where those of the topics are the same.
+    """Return the sums of the files after checking that those of the topics are equal.
 
-    :raises ArchiveError: When they differ.
+    :raises ArchiveError: They differ.
     """
-    written, there = sums_of(files), sums_of(dated(records))
-    for one in sorted(set(written) ^ set(there)):
+    written, expected = sums_of(files), sums_of(dated(records))
+    for part in sorted(set(written) ^ set(expected)):
         message = (
-            f"{one.topic}-{one.partition} of {one.date} is not the same in the files and in the topic, "
-            "nothing was archived; where compaction came between, run again"
+            f"{part.topic}-{part.partition} of {part.date} differs between the files and the topic; nothing was "
+            "archived. If the topic was compacted meanwhile, run again"
         )
         raise ArchiveError(message)
     return written
 
 
 def sums_of(frame: DataFrame) -> tuple[PartSum, ...]:
-    """A sum for each topic, day and partition; the order of rows is nothing to it."""
+    """Return a sum for each topic, day and partition, independent of the order of rows."""
     hashed = frame.selectExpr(
         "cast(topic as string) topic",
         "coalesce(cast(date as string), '') date",

@@ -1,8 +1,8 @@
-"""A directory of archived runs: data and state become visible together, by one rename.
+"""Archive as a directory of Parquet files, one subdirectory per run: data and state become visible by one rename.
 
-A run writes below `_staging-...`, which readers of Parquet pass over as they do all names with an underscore, and is
-renamed to `run=<number>` when it is whole. Its manifest lies in it and says how far every partition is archived: the
-newest run has the state. Whatever dies before the rename leaves nothing but a directory that the next run removes.
+A run writes below `_staging-...`, which Parquet readers ignore like all names with an underscore, and is renamed to
+`run=<number>` when it is complete. Its manifest is in it and says how far every partition is archived: the newest run
+has the state. A run that dies before the rename leaves only a staging directory, which the next run removes.
 """
 
 import json
@@ -38,11 +38,11 @@ RECORDS_DDL = (
 
 
 class ArchiveError(ValueError):
-    """An archive that cannot be gone on with, or a run that would not be right."""
+    """An archive that cannot be continued, or a run whose result would not be correct."""
 
 
 class PartSum(NamedTuple):
-    """What is archived of one partition on one day (UTC): `checksum` is the sum of the rows' hashes modulo 2^64."""
+    """Records archived of one partition on one day (UTC); `checksum` is the sum of the row hashes modulo 2^64."""
 
     topic: str
     date: str
@@ -55,7 +55,7 @@ class PartSum(NamedTuple):
 
 @dataclass(frozen=True)
 class ArchiveManifest:
-    """A run; `ends` has all partitions, with those that this run read nothing of."""
+    """Manifest of a run; `ends` has all partitions, including those of which this run read nothing."""
 
     run: int
     isolation: str
@@ -65,7 +65,6 @@ class ArchiveManifest:
     sums: tuple[PartSum, ...] = field(default=())
 
     def to_json(self) -> str:
-        """The text of the file."""
         fields = {
             "version": _VERSION,
             "run": self.run,
@@ -73,27 +72,27 @@ class ArchiveManifest:
             "topicIds": dict(self.topic_ids),
             "starts": _nested(self.starts),
             "ends": _nested(self.ends),
-            "sums": [each._asdict() for each in self.sums],
+            "sums": [part._asdict() for part in self.sums],
         }
         return json.dumps(fields, indent=1, sort_keys=True)
 
     @classmethod
     def from_json(cls, text: str) -> "ArchiveManifest":
-        """The manifest in a file.
+        """Parse a manifest.
 
-        :raises ValueError: When it is none.
+        :raises ValueError: The text is not a valid manifest.
         """
         try:
             fields: dict[str, Any] = json.loads(text)
             if fields["version"] != _VERSION:
-                raise ValueError(f"version {fields['version']}, where {_VERSION} is known")
+                raise ValueError(f"unsupported version {fields['version']}; expected {_VERSION}")
             return cls(
                 fields["run"],
                 fields["isolation"],
                 fields["topicIds"],
                 _flat(fields["starts"]),
                 _flat(fields["ends"]),
-                tuple(PartSum(**each) for each in fields["sums"]),
+                tuple(PartSum(**part) for part in fields["sums"]),
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"{type(error).__name__}: {error}") from error
@@ -101,8 +100,8 @@ class ArchiveManifest:
 
 def _nested(offsets: Mapping[TopicPartition, int]) -> dict[str, dict[str, int]]:
     nested: dict[str, dict[str, int]] = {}
-    for place, offset in sorted(offsets.items()):
-        nested.setdefault(place.topic, {})[str(place.partition)] = offset
+    for tp, offset in sorted(offsets.items()):
+        nested.setdefault(tp.topic, {})[str(tp.partition)] = offset
     return nested
 
 
@@ -115,78 +114,76 @@ def _flat(nested: Mapping[str, Mapping[str, int]]) -> dict[TopicPartition, int]:
 
 
 class ArchiveTarget:
-    """A directory on a file system whose renames are atomic and whose locks hold: a local one, not an object store."""
+    """Archive directory on a file system with atomic renames and working locks: local, not an object store."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
 
     @property
     def lock_path(self) -> Path:
-        """The file that a run locks."""
         return self.directory / _LOCK
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep other runs out; the lock ends with the process, however that ends.
+        """Hold the archive's lock; it is released when the process ends in any way.
 
-        :raises ArchiveError: When another run is going on.
+        :raises ArchiveError: Another run holds the lock.
         """
         with locked(
-            self.lock_path, ArchiveError(f"another run is writing to {self.directory}; wait for its end")
+            self.lock_path,
+            ArchiveError(f"another run is writing to {self.directory}; wait until it has finished"),
         ):
             yield
 
     def runs(self) -> list[int]:
-        """The numbers of all runs.
+        """Return the numbers of all runs.
 
-        :raises ArchiveError: When one is missing.
+        :raises ArchiveError: A number is missing.
         """
         names = os.listdir(self.directory) if self.directory.is_dir() else []
         numbers = sorted(int(match[1]) for match in map(_RUN.fullmatch, names) if match)
         if numbers != list(range(1, len(numbers) + 1)):
             missing = sorted(set(range(1, numbers[-1])) - set(numbers))
-            message = f"{self.directory} lacks {self.path(missing[0]).name}: bring it back first"
+            message = f"{self.directory}: directory {self.path(missing[0]).name} is missing; restore it first"
             raise ArchiveError(message)
         return numbers
 
     def path(self, run: int) -> Path:
-        """The directory of a run."""
         return self.directory / f"run={run:08d}"
 
     def manifest_path(self, run: int) -> Path:
-        """Where the manifest of a run lies."""
         return self.path(run) / MANIFEST
 
     def manifest(self, run: int) -> ArchiveManifest:
-        """What a run did.
+        """Read the manifest of a run.
 
-        :raises ArchiveError: When its manifest is missing or damaged.
+        :raises ArchiveError: The manifest is missing or damaged.
         """
         path = self.manifest_path(run)
         try:
             return ArchiveManifest.from_json(path.read_text())
         except (FileNotFoundError, ValueError) as error:
-            raise ArchiveError(f"{path} is no manifest of a run ({error})") from error
+            raise ArchiveError(f"{path} is not a valid archive manifest ({error})") from error
 
     def newest(self) -> ArchiveManifest | None:
-        """The newest run, which has the state; None in an archive without runs."""
+        """Return the manifest of the newest run, which has the state; None if there are no runs."""
         runs = self.runs()
         return self.manifest(runs[-1]) if runs else None
 
     def records(self, spark: SparkSession) -> DataFrame:
-        """All records of all runs, in the source's columns, and `date`."""
+        """Return the records of all runs, in the source's columns plus `date`."""
         return spark.read.schema(RECORDS_DDL).parquet(pattern_of(self.directory))
 
     def staging(self, run: int) -> Path:
-        """Where a run writes; what others have left is removed. Under the lock.
+        """Return the staging directory of a run and remove those of earlier runs. The caller holds the lock.
 
-        The name is its own: tasks of a driver that was killed may go on for a while, into theirs.
+        The name is unique, because tasks of a killed driver may keep writing to their own for a while.
         """
         self._remove_staged()
         return self.directory / f"{_STAGING}-{run:08d}-{uuid4().hex}"
 
     def commit(self, manifest: ArchiveManifest, staged: Path) -> None:
-        """Make the staged run visible; it is on the disk before its name is. Under the lock."""
+        """Make the staged run visible; it is synced before the rename. The caller holds the lock."""
         (staged / MANIFEST).write_text(manifest.to_json())
         for parent, _, names in os.walk(staged):
             for name in names:
@@ -201,24 +198,24 @@ class ArchiveTarget:
 
 
 def open_archive(directory: Path, kind: str = "") -> ArchiveTarget:
-    """The archive in a directory, of the kind that it is; a new one is of Parquet files or as `kind` says.
+    """Open the archive in a directory in its own format; a new one gets the format `kind` (default: parquet).
 
-    :raises ArchiveError: For a kind that is unknown, or not that of the archive; for a path that no table can have.
+    :raises ArchiveError: `kind` is unknown or differs from the archive's format, or the path is not valid for a table.
     """
     if kind not in ("", "parquet", "delta"):
-        raise ArchiveError(f"an archive is of the format parquet or delta, not {kind}")
+        raise ArchiveError(f"unknown archive format '{kind}': expected parquet or delta")
     if (directory / "_delta_log").is_dir():
-        found = "delta"
+        actual_kind = "delta"
     elif ArchiveTarget(directory).runs():
-        found = "parquet"
+        actual_kind = "parquet"
     else:
-        found = kind or "parquet"
-    if kind not in ("", found):
-        raise ArchiveError(f"{directory} is an archive of the format {found}, not {kind}")
-    if found == "parquet":
+        actual_kind = kind or "parquet"
+    if kind not in ("", actual_kind):
+        raise ArchiveError(f"{directory} is an archive in the format {actual_kind}, not {kind}")
+    if actual_kind == "parquet":
         return ArchiveTarget(directory)
     if flaw := table_flaw(directory):
         raise ArchiveError(f"{directory}: {flaw}")
-    from pyspark_barnabas.jobs.archive.delta_target import DeltaTarget  # delta-rs, for those who use it
+    from pyspark_barnabas.jobs.archive.delta_target import DeltaTarget  # delta-rs is an optional dependency
 
     return DeltaTarget(directory)

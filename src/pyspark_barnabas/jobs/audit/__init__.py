@@ -1,1 +1,1 @@
-"""The audit job: a report of what the audit topic has."""
+"""The audit job: a report on the audit topic."""

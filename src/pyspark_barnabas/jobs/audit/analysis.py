@@ -1,4 +1,4 @@
-"""What events of the audit say of a cluster: whose grants are used, what drifts, what to look at. No IO."""
+"""Analysis of audit events: which ACLs are used, how settings drift, what to look at. No IO."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -7,21 +7,21 @@ from typing import NamedTuple
 from barnabas.client.admin.acls import AclUse
 from barnabas.wire.acls import AclBinding, AclOperation, AclPermission, PatternType, ResourceType
 
-#: What keys of events begin with that tell of ACLs.
+#: Prefix of the keys of events about ACLs.
 ACL_KEY = "acl "
-#: What they are of; of all others the kind of their resource.
+#: Kind of these events; other events have the kind of their resource.
 ACL_KIND = "acl"
 
 _CONFIGS = ("AlterConfigs", "IncrementalAlterConfigs")
-#: Brokers make topics for who asks for their metadata, too.
+#: Requests that create topics; brokers also auto-create them on Metadata requests.
 _CREATING = ("CreateTopics", "Metadata", "UndeleteTopic")
 _OP, _TYPE = AclOperation, ResourceType
 
 
 class Need(NamedTuple):
-    """What a principal must be allowed so that a request may change a kind of resource.
+    """Permission that a request needs to change a kind of resource.
 
-    Of several for the same request and kind, one is enough.
+    If there are several for the same request and kind, one is enough.
     """
 
     api: str
@@ -33,15 +33,17 @@ class Need(NamedTuple):
 
 def _on_cluster(operation: AclOperation, kinds: Mapping[str, Sequence[str]]) -> list[Need]:
     return [
-        Need(api, kind, operation, _TYPE.CLUSTER, is_own=False) for api, its in kinds.items() for kind in its
+        Need(api, kind, operation, _TYPE.CLUSTER, is_own=False)
+        for api, api_kinds in kinds.items()
+        for kind in api_kinds
     ]
 
 
-#: What ACLs are on, of requests that were refused; those that were granted tell of an ACL.
-_BEARERS = ("topic", "group", "cluster", "transactional-id", "delegation-token", "user")
+#: Kinds of resources of denied ACL requests; granted ones have the kind `ACL_KIND`.
+_ACL_RESOURCE_KINDS = ("topic", "group", "cluster", "transactional-id", "delegation-token", "user")
 _ROLLBACK = "RollbackResource"
 
-#: As the brokers ask, of requests that the audit tells of.
+#: Permissions that brokers check for the requests in the audit.
 NEEDS: tuple[Need, ...] = (
     *(Need(api, "topic", _OP.CREATE, _TYPE.TOPIC, is_own=True) for api in _CREATING),
     *_on_cluster(_OP.CREATE, dict.fromkeys(_CREATING, ("topic",))),
@@ -54,7 +56,7 @@ NEEDS: tuple[Need, ...] = (
     *_on_cluster(_OP.ALTER_CONFIGS, dict.fromkeys(_CONFIGS, ("broker", "broker-logger", "client-metrics"))),
     *_on_cluster(_OP.ALTER_CONFIGS, {"AlterClientQuotas": ("quota",)}),
     *_on_cluster(_OP.ALTER_CONFIGS, {_ROLLBACK: ("broker", "client-metrics", "quota")}),
-    *_on_cluster(_OP.ALTER, dict.fromkeys(("CreateAcls", "DeleteAcls"), (ACL_KIND, *_BEARERS))),
+    *_on_cluster(_OP.ALTER, dict.fromkeys(("CreateAcls", "DeleteAcls"), (ACL_KIND, *_ACL_RESOURCE_KINDS))),
     *_on_cluster(_OP.ALTER, {_ROLLBACK: (ACL_KIND, "user"), "AlterUserScramCredentials": ("user",)}),
     *_on_cluster(_OP.ALTER, dict.fromkeys(("AlterPartitionReassignments", "ElectLeaders"), ("topic", "cluster"))),
     *_on_cluster(_OP.ALTER, dict.fromkeys(("AlterReplicaLogDirs", "WriteTxnMarkers"), ("topic", "cluster"))),
@@ -63,11 +65,11 @@ NEEDS: tuple[Need, ...] = (
     *_on_cluster(_OP.ALTER, dict.fromkeys(("AddRaftVoter", "RemoveRaftVoter"), ("cluster",))),
 )  # fmt: skip
 
-_TOLD = frozenset((need.operation, need.resource_type) for need in NEEDS)
+_AUDITED_PERMISSIONS = frozenset((need.operation, need.resource_type) for need in NEEDS)
 
 
 class AclChange(NamedTuple):
-    """An event that tells of an ACL: made, or with `is_made` false removed; time in ms since the epoch."""
+    """An ACL was created, or removed if `is_made` is false; time in ms since the epoch."""
 
     time: int
     principal: str  #: who did it
@@ -76,7 +78,7 @@ class AclChange(NamedTuple):
 
 
 class Grant(NamedTuple):
-    """An ACL from when to when it stood, as far as the audit tells; None for before the audit, and for still."""
+    """Lifetime of an ACL as far as the audit covers it: `made` is None for before the audit, `removed` if it exists."""
 
     binding: AclBinding
     made: int | None = None
@@ -86,12 +88,12 @@ class Grant(NamedTuple):
 
     @property
     def is_standing(self) -> bool:
-        """Whether it is there now."""
+        """Whether the ACL exists now."""
         return self.removed is None
 
 
 class Use(NamedTuple):
-    """How often an ACL decided what the audit tells of, by its place in the list of grants."""
+    """How often an ACL decided audited requests; `grant` is the index in the list of grants."""
 
     grant: int
     requests_count: int
@@ -99,82 +101,84 @@ class Use(NamedTuple):
 
 
 class GrantUse(NamedTuple):
-    """An ACL and what became of it; `verdict` is one of the words of `verdict_of`."""
+    """An ACL and its use; `verdict` is one of the values of `use_status`."""
 
     grant: Grant
-    uses_count: int  #: of which the audit tells
+    uses_count: int  #: in the audit
     last_used: int | None
-    principal_seen: int | None  #: when its principal last changed anything, or wanted to
+    principal_seen: int | None  #: when its principal last changed something or tried to
     verdict: str
-    #: from when on no broker has decided anything by it; None where one has, or none tells
+    #: since when no broker has used it in a decision; None if one has, or if brokers do not report it
     unused_since: int | None = None
 
 
-USED, UNUSED, UNCHANGED, UNTOLD = "used", "unused", "no change", "not told"
+USED, UNUSED, UNCHANGED, NOT_AUDITED = "used", "unused", "no change", "not told"
 
 
 def grants_of(changes: Iterable[AclChange], standing: Iterable[AclBinding] | None) -> list[Grant]:
-    """Every ACL that there was, in the order of their making.
+    """Return every ACL that existed, in the order of creation.
 
-    :param changes: In order.
-    :param standing: What the brokers have now; None where they do not tell, and the audit alone counts.
+    :param changes: In the order of their events.
+    :param standing: The ACLs that brokers have now; None if brokers do not report them and only the audit is used.
     """
     open_: dict[AclBinding, Grant] = {}
-    found: list[Grant] = []
+    grants: list[Grant] = []
     for time, principal, binding, is_made in changes:
         if is_made:
             open_[binding] = Grant(binding, time, principal)
         else:
-            found.append(open_.pop(binding, Grant(binding))._replace(removed=time, removed_by=principal))
+            grants.append(open_.pop(binding, Grant(binding))._replace(removed=time, removed_by=principal))
     if standing is None:
-        found += open_.values()
+        grants += open_.values()
     else:
-        found += [open_.get(binding, Grant(binding)) for binding in standing]
-    return sorted(found, key=lambda each: (each.made or 0, each.binding))
+        grants += [open_.get(binding, Grant(binding)) for binding in standing]
+    return sorted(grants, key=lambda grant: (grant.made or 0, grant.binding))
 
 
-def verdict_of(grant: Grant, uses_count: int, told: AclUse | None) -> str:
-    """What can be said of an ACL.
+def use_status(grant: Grant, uses_count: int, acl_use: AclUse | None) -> str:
+    """Return the use of an ACL as one of four values.
 
-    `used`, as the audit or a broker tells. Else, of one that stands where brokers tell of their decisions, `unused`.
-    Else the audit alone counts, which tells of requests that change the cluster, and of no others: `no change`, where
-    changes are among what it is for (and descriptions, which are not told); `not told`, as none are: the data
-    itself, groups, transactions.
+    `used`: the audit or a broker has seen it decide a request. `unused`: the ACL exists and no broker that reports its
+    decisions has used it. Without such reports only the audit counts, which has the requests that change the cluster:
+    `no change` if the ACL permits audited changes (and perhaps descriptions, which are not audited), `not told` if it
+    permits none (records, groups, transactions).
     """
     binding = grant.binding
-    if uses_count or (told is not None and grant.is_standing and binding in told.used):
+    if uses_count or (acl_use is not None and grant.is_standing and binding in acl_use.used):
         return USED
-    if told is not None and grant.is_standing:
+    if acl_use is not None and grant.is_standing:
         return UNUSED
-    types = {kind for operation, kind in _TOLD if binding.operation in (operation, AclOperation.ALL)}
-    return UNCHANGED if binding.resource_type in types else UNTOLD
+    types = {
+        kind for operation, kind in _AUDITED_PERMISSIONS if binding.operation in (operation, AclOperation.ALL)
+    }
+    return UNCHANGED if binding.resource_type in types else NOT_AUDITED
 
 
-def judged(
-    grants: Sequence[Grant], uses: Iterable[Use], seen: Mapping[str, int], told: AclUse | None = None
+def grant_uses(
+    grants: Sequence[Grant], uses: Iterable[Use], seen: Mapping[str, int], acl_use: AclUse | None = None
 ) -> list[GrantUse]:
-    """Each grant with its uses.
+    """Return each grant with its uses.
 
-    :param seen: When each principal was last told of, in ms since the epoch.
-    :param told: What brokers say of the ACLs that stand; None where they say nothing.
+    :param seen: Time of each principal's last event, in ms since the epoch.
+    :param acl_use: What brokers report about existing ACLs; None if they report nothing.
     """
-    by_grant = {each.grant: each for each in uses}
-    found = []
+    by_grant = {use.grant: use for use in uses}
+    result = []
     for number, grant in enumerate(grants):
         use = by_grant.get(number)
         count = 0 if use is None else use.requests_count
-        is_unused = told is not None and grant.is_standing and grant.binding not in told.used
-        found.append(
+        is_unused = acl_use is not None and grant.is_standing and grant.binding not in acl_use.used
+        result.append(
             GrantUse(
                 grant,
                 count,
                 None if use is None else use.last,
                 seen.get(grant.binding.principal),
-                verdict_of(grant, count, told),
-                max(told.since_ms, grant.made or 0) if told is not None and is_unused else None,
+                use_status(grant, count, acl_use),
+                max(acl_use.since_ms, grant.made or 0) if acl_use is not None and is_unused else None,
             )
         )
-    return found
+    return result
 
 
 class KeyDay(NamedTuple):
@@ -183,12 +187,12 @@ class KeyDay(NamedTuple):
     resource: str
     key: str
     date: str
-    before: str | None  #: at the day's begin
+    before: str | None  #: at the start of the day
     after: str | None
 
 
 class DriftCount(NamedTuple):
-    """How far the cluster was from its beginning at the end of a day: keys whose values differ from their first."""
+    """Drift at the end of a day: the number of keys whose values differ from their first known value."""
 
     date: str
     keys_count: int
@@ -196,53 +200,54 @@ class DriftCount(NamedTuple):
 
 
 def drift_of(days: Iterable[KeyDay]) -> list[DriftCount]:
-    """Each day on which something was changed, in order."""
+    """Return the drift of each day with changes, in order."""
     by_date: defaultdict[str, list[KeyDay]] = defaultdict(list)
-    for each in days:
-        by_date[each.date].append(each)
+    for key_day in days:
+        by_date[key_day.date].append(key_day)
     first: dict[tuple[str, str], str | None] = {}
-    away: set[tuple[str, str]] = set()
-    found = []
+    drifted: set[tuple[str, str]] = set()
+    counts = []
     for date in sorted(by_date):
         for day in by_date[date]:
-            place = day.resource, day.key
-            if day.after == first.setdefault(place, day.before):
-                away.discard(place)
+            key = day.resource, day.key
+            if day.after == first.setdefault(key, day.before):
+                drifted.discard(key)
             else:
-                away.add(place)
-        found.append(DriftCount(date, len(away), len(by_date[date])))
-    return found
+                drifted.add(key)
+        counts.append(DriftCount(date, len(drifted), len(by_date[date])))
+    return counts
 
 
 def acl_text(binding: AclBinding) -> str:
-    """An ACL in words, as `ALLOW READ on topic/ord* from *`."""
+    """Format an ACL, for example as `ALLOW READ on topic/ord* from *`."""
     star = "*" if binding.pattern_type is PatternType.PREFIXED else ""
     kind = binding.resource_type.name.lower().replace("_", "-")
-    what = f"{binding.permission.name} {binding.operation.name} on {kind}/{binding.resource_name}{star}"
-    return f"{what} from {binding.host}"
+    permission = f"{binding.permission.name} {binding.operation.name} on {kind}/{binding.resource_name}{star}"
+    return f"{permission} from {binding.host}"
 
 
 def advice(grants: Sequence[GrantUse], refusals: Mapping[str, int]) -> list[str]:
-    """What an operator might look at.
+    """Return recommendations for an operator.
 
-    :param refusals: How often each principal was refused for want of a right.
+    :param refusals: Number of authorization errors of each principal.
     """
-    said = []
-    for each in grants:
-        binding = each.grant.binding
-        if not each.grant.is_standing or binding.permission is not AclPermission.ALLOW:
+    lines = []
+    for grant_use in grants:
+        binding = grant_use.grant.binding
+        if not grant_use.grant.is_standing or binding.permission is not AclPermission.ALLOW:
             continue
-        if each.verdict == UNUSED:
-            said.append(
-                f"{binding.principal}: {acl_text(binding)} is not used; see from when on that was counted"
+        if grant_use.verdict == UNUSED:
+            lines.append(
+                f"{binding.principal}: {acl_text(binding)} is not used; check since when its use has been counted"
             )
-        elif each.verdict == UNCHANGED:
-            said.append(
-                f"{binding.principal}: nothing was changed by {acl_text(binding)}; take it away, unless it is there "
-                "to describe, which the audit does not tell"
+        elif grant_use.verdict == UNCHANGED:
+            lines.append(
+                f"{binding.principal}: no change used {acl_text(binding)}; remove it unless it is needed to describe "
+                "resources, which is not audited"
             )
     for principal, count in sorted(refusals.items(), key=lambda item: (-item[1], item[0])):
-        said.append(
-            f"{principal} was refused {count} times for want of a right: grant it, or find out who asks"
+        lines.append(
+            f"{principal} had {count} authorization errors: grant the permission, or find out which client sends "
+            "the requests"
         )
-    return said
+    return lines

@@ -1,7 +1,7 @@
-"""What the topic of the audit tells: who changes what, whose grants are used, what is refused, how settings drift.
+"""Audit job: who changes what, which ACLs are used, which changes are denied, how settings drift.
 
-Events are told apart and counted by Spark; what is left, at most a row for each setting, ACL, kind of refusal and day,
-is judged here (`pyspark_barnabas.jobs.audit.analysis`).
+Spark groups and counts the events; the driver analyses the result, at most one row for each setting, ACL, kind of
+error and day (`pyspark_barnabas.jobs.audit.analysis`).
 """
 
 import json
@@ -33,8 +33,8 @@ from pyspark_barnabas.jobs.audit.analysis import (
     acl_text,
     advice,
     drift_of,
+    grant_uses,
     grants_of,
-    judged,
 )
 from pyspark_barnabas.jobs.common.client import connected
 from pyspark_barnabas.jobs.common.session import progress
@@ -43,26 +43,26 @@ from pyspark_barnabas.source.task_planner import open_logs
 
 TOPIC = "__barnabas_audit"
 
-#: An event as `barnabas.metadata.audit.events` writes it; values that are no text are JSON here.
+#: An event as `barnabas.metadata.audit.events` writes it; values that are not strings are JSON here.
 EVENT_DDL = (
     "revision BIGINT, number INT, time BIGINT, principal STRING, client_id STRING, client_host STRING, api STRING, "
     "outcome STRING, resource STRING, key STRING, before STRING, after STRING, error STRING, message STRING, "
     "policy STRING"
 )
 _CHANGED = "outcome = 'changed'"
-#: Keys that say where partitions lie and who leads, or that a broker is there: nobody sets them.
+#: Excludes keys that users do not set: replicas and leaders of partitions, registrations of brokers.
 _SETTING = rf"{_CHANGED} AND key NOT RLIKE '^(partition [0-9]+ |fenced$|endpoints$|topic id$)'"
 _CONFIGS = "api IN ('AlterConfigs', 'IncrementalAlterConfigs')"
-_LACKING = "_AUTHORIZATION_FAILED"
+_UNAUTHORIZED = "_AUTHORIZATION_FAILED"
 _ORDER = "struct(revision, number)"
 
 
 class AuditError(ValueError):
-    """There is no audit that could be read."""
+    """The audit topic does not exist or cannot be read."""
 
 
 class Activity(NamedTuple):
-    """What a principal did to a kind of resource on a day (UTC) by one kind of request."""
+    """Requests of one API by a principal for a kind of resource on a day (UTC)."""
 
     date: str
     principal: str
@@ -74,7 +74,7 @@ class Activity(NamedTuple):
 
 
 class ConfigChange(NamedTuple):
-    """A config that a principal has set, and to what at last; times in ms since the epoch."""
+    """Changes of a config by a principal, with the last values; times in ms since the epoch."""
 
     resource: str
     key: str
@@ -86,7 +86,7 @@ class ConfigChange(NamedTuple):
 
 
 class RefusedChange(NamedTuple):
-    """What a principal wanted and did not get (`refused`), or got with a warning (`warned`)."""
+    """A change that was denied (`refused`), or allowed with a warning (`warned`)."""
 
     principal: str
     api: str
@@ -100,7 +100,7 @@ class RefusedChange(NamedTuple):
 
 
 class Setting(NamedTuple):
-    """A key that was changed, as it was and is: `is_back` where that is the same."""
+    """First and last value of a key that was changed; `is_back` if they are equal."""
 
     resource: str
     key: str
@@ -113,7 +113,7 @@ class Setting(NamedTuple):
 
 
 class GrantRow(NamedTuple):
-    """An ACL and what became of it; times in ms since the epoch, None for before the audit, and for never."""
+    """An ACL and its use; times in ms since the epoch, None for before the audit or never."""
 
     principal: str
     acl: str
@@ -131,7 +131,7 @@ class GrantRow(NamedTuple):
 
 @dataclass(frozen=True)
 class Audited:
-    """What the audit tells; after a dry run only which offsets would be read."""
+    """Result of the job; after a dry run it has only the offset ranges."""
 
     ranges: tuple[tuple[int, int, int], ...]  #: partition, first offset, end
     events_count: int = 0
@@ -141,20 +141,24 @@ class Audited:
     settings: tuple[Setting, ...] = ()
     drift: tuple[DriftCount, ...] = ()
     grants: tuple[GrantUse, ...] = ()
-    knows_acls: bool = False  #: whether brokers told which ACLs stand; else the audit alone does
+    knows_acls: bool = (
+        False  #: whether brokers reported the existing ACLs; if not, they are derived from the audit
+    )
     dry_run: bool = False
 
     @property
     def advice(self) -> list[str]:
-        """What an operator might look at."""
-        lacking: dict[str, int] = {}
-        for each in self.refusals:
-            if each.error.endswith(_LACKING):
-                lacking[each.principal] = lacking.get(each.principal, 0) + each.events_count
-        return advice(self.grants, lacking)
+        """Recommendations for an operator."""
+        unauthorized: dict[str, int] = {}
+        for refusal in self.refusals:
+            if refusal.error.endswith(_UNAUTHORIZED):
+                unauthorized[refusal.principal] = (
+                    unauthorized.get(refusal.principal, 0) + refusal.events_count
+                )
+        return advice(self.grants, unauthorized)
 
     def grant_rows(self) -> list[GrantRow]:
-        """Each ACL as a row."""
+        """Return one row per ACL."""
         return [
             GrantRow(
                 grant.binding.principal,
@@ -164,18 +168,18 @@ class Audited:
                 grant.made_by,
                 grant.removed,
                 grant.removed_by,
-                each.uses_count,
-                each.last_used,
-                each.principal_seen,
-                each.verdict,
-                each.unused_since,
+                grant_use.uses_count,
+                grant_use.last_used,
+                grant_use.principal_seen,
+                grant_use.verdict,
+                grant_use.unused_since,
             )
-            for each in self.grants
-            for grant in (each.grant,)
+            for grant_use in self.grants
+            for grant in (grant_use.grant,)
         ]
 
     def tables(self) -> dict[str, list[dict[str, Any]]]:
-        """All of it as rows, by name."""
+        """Return all tables as rows, by name."""
         named: dict[str, Sequence[Any]] = {
             "activity": self.activity,
             "configs": self.configs,
@@ -184,7 +188,7 @@ class Audited:
             "drift": self.drift,
             "grants": self.grant_rows(),
         }
-        return {name: [each._asdict() for each in its] for name, its in named.items()}
+        return {name: [row._asdict() for row in rows] for name, rows in named.items()}
 
     def save(self, directory: Path) -> None:
         """Write each table as Parquet."""
@@ -193,14 +197,14 @@ class Audited:
             pq.write_table(pa.Table.from_pylist(rows, _SCHEMAS[name]), directory / f"{name}.parquet")
 
     def to_json(self) -> dict[str, Any]:
-        """All of it, for programs."""
-        ranges = [dict(zip(("partition", "low", "high"), each, strict=True)) for each in self.ranges]
-        told = {"dry_run": self.dry_run, "ranges": ranges, "events_count": self.events_count}
-        return {**told, "knows_acls": self.knows_acls, **self.tables(), "advice": self.advice}
+        """Return the whole result as JSON fields."""
+        ranges = [dict(zip(("partition", "low", "high"), bounds, strict=True)) for bounds in self.ranges]
+        summary = {"dry_run": self.dry_run, "ranges": ranges, "events_count": self.events_count}
+        return {**summary, "knows_acls": self.knows_acls, **self.tables(), "advice": self.advice}
 
 
 def _schema(names: Sequence[str], counts: str, bools: str = "") -> pa.Schema:
-    """Columns of these names: whole numbers and booleans are named, all others are texts."""
+    """Return a schema: columns in `counts` are integers, those in `bools` booleans, all others strings."""
     types = dict.fromkeys(counts.split(), pa.int64()) | dict.fromkeys(bools.split(), pa.bool_())
     return pa.schema([(name, types.get(name, pa.string())) for name in names])
 
@@ -224,19 +228,19 @@ def audit(
     since_ms: int | None = None,
     dry_run: bool = False,
 ) -> Audited:
-    """Read the audit, and count what it tells. A dry run needs no session.
+    """Read and analyse the audit topic. A dry run needs no session.
 
-    :param options: Of the source: how to reach the brokers. Topics and offsets are the job's own.
-    :param since_ms: From when on events count; ACLs that were made before are known all the same.
-    :raises AuditError: There is no audit.
-    :raises OptionError: For an option that cannot be.
+    :param options: Connection options of the source; the job sets topics and offsets itself.
+    :param since_ms: Ignore events before this time, except for the creation of ACLs.
+    :raises AuditError: There is no audit topic.
+    :raises OptionError: An option is not valid.
     """
-    given = {**options, "subscribe": TOPIC}
-    parsed = batch_options(given)
+    source_options = {**options, "subscribe": TOPIC}
+    parsed = batch_options(source_options)
     ranges = _ranges(parsed)
     if spark is None or dry_run:
         return Audited(ranges, dry_run=True)
-    records = spark.read.format("barnabas").schema("value BINARY").options(**given).load()
+    records = spark.read.format("barnabas").schema("value BINARY").options(**source_options).load()
     with progress(spark, "reading the audit"):
         return replace(analysed(records, *_standing(parsed.connection), since_ms), ranges=ranges)
 
@@ -244,28 +248,28 @@ def audit(
 def analysed(
     records: DataFrame,
     standing: Sequence[AclBinding] | None,
-    told: AclUse | None = None,
+    acl_use: AclUse | None = None,
     since_ms: int | None = None,
 ) -> Audited:
-    """Count what events tell.
+    """Analyse the events of the audit topic.
 
-    :param records: The topic's values, as `value`.
-    :param standing: The ACLs that there are; None where nobody tells.
-    :param told: Those of them that have decided something; None where nobody tells.
+    :param records: The topic's values, in the column `value`.
+    :param standing: The existing ACLs; None if brokers do not report them.
+    :param acl_use: Which of them have decided requests; None if brokers do not report it.
     """
     events = _events(records).cache()
     try:
         grants = grants_of(_acl_changes(events), standing)
-        wanted = events if since_ms is None else events.where(f.col("time") >= since_ms)
+        recent = events if since_ms is None else events.where(f.col("time") >= since_ms)
         return Audited(
             (),
-            wanted.count(),
-            _activity(wanted),
-            _configs(wanted),
-            _refusals(wanted),
-            _settings(wanted),
-            tuple(drift_of(_key_days(wanted))),
-            tuple(judged(grants, _uses(wanted, grants), _seen(wanted), told)),
+            recent.count(),
+            _activity(recent),
+            _configs(recent),
+            _refusals(recent),
+            _settings(recent),
+            tuple(drift_of(_key_days(recent))),
+            tuple(grant_uses(grants, _uses(recent, grants), _seen(recent), acl_use)),
             knows_acls=standing is not None,
         )
     finally:
@@ -275,23 +279,23 @@ def analysed(
 def _ranges(parsed: SourceOptions) -> tuple[tuple[int, int, int], ...]:
     with closing(open_logs(parsed)) as logs:
         try:
-            places = sorted(logs.partitions(parsed.selection))
+            partitions = sorted(logs.partitions(parsed.selection))
         except KafkaError:
-            places = []
-        if not places:
+            partitions = []
+        if not partitions:
             message = (
-                f"there is no topic {TOPIC}: brokers of Barnabas write it, unless barnabas.audit.enable=false"
+                f"topic {TOPIC} does not exist: Barnabas brokers create it unless barnabas.audit.enable=false"
             )
             raise AuditError(message)
-        lows = logs.offsets(dict.fromkeys(places, EARLIEST))
-        highs = logs.offsets(dict.fromkeys(places, LATEST))
-    return tuple((place.partition, lows[place], highs[place]) for place in places)
+        lows = logs.offsets(dict.fromkeys(partitions, EARLIEST))
+        highs = logs.offsets(dict.fromkeys(partitions, LATEST))
+    return tuple((tp.partition, lows[tp], highs[tp]) for tp in partitions)
 
 
 def _events(records: DataFrame) -> DataFrame:
     event = f.from_json(f.col("value").cast("string"), EVENT_DDL, {"mode": "FAILFAST"})
-    told = records.select(event.alias("e"))
-    return told.select("e.*").withColumns(
+    parsed = records.select(event.alias("e"))
+    return parsed.select("e.*").withColumns(
         {
             "kind": f.expr(
                 f"if(startswith(key, '{ACL_KEY}'), '{ACL_KIND}', substring_index(resource, '/', 1))"
@@ -302,23 +306,23 @@ def _events(records: DataFrame) -> DataFrame:
 
 
 def _standing(connection: ConnectionOptions) -> tuple[list[AclBinding] | None, AclUse | None]:
-    """The ACLs that there are, and which of them have decided something; None where brokers do not tell."""
+    """Return the existing ACLs and their use; None if the brokers do not report them."""
     with closing(connected(connection)) as client:
         try:
             return client.admin.describe_acls(), client.admin.describe_acl_use()
-        except KafkaError:  # without an authorizer there are none to be told, or this principal may not know
+        except KafkaError:  # there is no authorizer, or this principal may not describe ACLs
             return None, None
 
 
 def _acl_changes(events: DataFrame) -> list[AclChange]:
-    told = events.where(f"{_CHANGED} AND startswith(key, '{ACL_KEY}')").orderBy("revision", "number")
-    found = []
-    for row in told.select("time", "principal", "before", "after").collect():
+    acl_events = events.where(f"{_CHANGED} AND startswith(key, '{ACL_KEY}')").orderBy("revision", "number")
+    changes = []
+    for row in acl_events.select("time", "principal", "before", "after").collect():
         fields = json.loads(row.after or row.before)
-        found.append(
+        changes.append(
             AclChange(row.time, row.principal, AclBinding.from_codes(*fields), row.after is not None)
         )
-    return found
+    return changes
 
 
 def _activity(events: DataFrame) -> tuple[Activity, ...]:
@@ -338,8 +342,8 @@ def _configs(events: DataFrame) -> tuple[ConfigChange, ...]:
             f.expr(f"max_by(after, {_ORDER})"),
         )
     )
-    found = [ConfigChange(*row) for row in map(tuple, counted.collect())]
-    return tuple(sorted(found, key=lambda each: (-each.changes_count, each[:3])))
+    changes = [ConfigChange(*row) for row in map(tuple, counted.collect())]
+    return tuple(sorted(changes, key=lambda change: (-change.changes_count, change[:3])))
 
 
 def _refusals(events: DataFrame) -> tuple[RefusedChange, ...]:
@@ -350,8 +354,8 @@ def _refusals(events: DataFrame) -> tuple[RefusedChange, ...]:
         .groupBy(*keys)
         .agg(f.count(f.lit(1)), f.min("time"), f.max("time"))
     )
-    found = [RefusedChange(*row) for row in map(tuple, counted.collect())]
-    return tuple(sorted(found, key=lambda each: (-each.events_count, each)))
+    refusals = [RefusedChange(*row) for row in map(tuple, counted.collect())]
+    return tuple(sorted(refusals, key=lambda refusal: (-refusal.events_count, refusal)))
 
 
 def _settings(events: DataFrame) -> tuple[Setting, ...]:
@@ -367,8 +371,8 @@ def _settings(events: DataFrame) -> tuple[Setting, ...]:
         )
         .withColumn("is_back", f.expr("at_first <=> at_last"))
     )
-    found = [Setting(*row) for row in map(tuple, counted.collect())]
-    return tuple(sorted(found, key=lambda each: (-each.changes_count, each[:2])))
+    settings = [Setting(*row) for row in map(tuple, counted.collect())]
+    return tuple(sorted(settings, key=lambda setting: (-setting.changes_count, setting[:2])))
 
 
 def _key_days(events: DataFrame) -> list[KeyDay]:
@@ -385,44 +389,45 @@ def _seen(events: DataFrame) -> dict[str, int]:
 
 
 def _uses(events: DataFrame, grants: Sequence[Grant]) -> list[Use]:
-    """Which ACLs let the changes that the audit tells of, and which forbade what was refused for want of a right.
+    """Return which ACLs allowed the audited changes, and which denied those that failed with authorization errors.
 
-    Where several do each counts: whoever would take one away finds out so whether others do without it.
+    If several ACLs match a request, each counts, so that an operator sees whether one can be removed.
     """
     if not grants:
         return []
     spark = events.sparkSession
     needs = spark.createDataFrame(
-        [(each.api, each.kind, each.operation.name, each.resource_type.name, each.is_own) for each in NEEDS],
+        [(need.api, need.kind, need.operation.name, need.resource_type.name, need.is_own) for need in NEEDS],
         "api STRING, kind STRING, operation STRING, type STRING, is_own BOOLEAN",
     )
     acls = spark.createDataFrame(
-        [_acl_row(number, each) for number, each in enumerate(grants)],
-        "acl INT, who STRING, host STRING, held STRING, its_type STRING, pattern STRING, name STRING, outcome STRING, "
+        [_acl_row(number, grant) for number, grant in enumerate(grants)],
+        "acl INT, acl_principal STRING, host STRING, held STRING, acl_type STRING, pattern STRING, name STRING, "
+        "outcome STRING, "
         "made BIGINT, removed BIGINT",
     )
-    asked = (
-        events.where(f"{_CHANGED} OR endswith(error, '{_LACKING}')")
+    requests = (
+        events.where(f"{_CHANGED} OR endswith(error, '{_UNAUTHORIZED}')")
         .join(f.broadcast(needs), ["api", "kind"])
         .withColumn("own", f.expr("if(is_own, substring(resource, length(kind) + 2), 'kafka-cluster')"))
-        .withColumn("who", f.explode(f.array("principal", f.lit("User:*"))))
+        .withColumn("acl_principal", f.explode(f.array("principal", f.lit("User:*"))))
     )
-    met = asked.join(f.broadcast(acls), ["who", "outcome"]).where(
-        "type = its_type AND held IN (operation, 'ALL') AND host IN ('*', client_host) "
+    matches = requests.join(f.broadcast(acls), ["acl_principal", "outcome"]).where(
+        "type = acl_type AND held IN (operation, 'ALL') AND host IN ('*', client_host) "
         "AND if(pattern = 'PREFIXED', startswith(own, name), name IN ('*', own)) "
         "AND time >= coalesce(made, 0) AND (removed IS NULL OR time <= removed)"
     )
-    counted = met.groupBy("acl").agg(f.count_distinct("revision"), f.max("time"))
+    counted = matches.groupBy("acl").agg(f.count_distinct("revision"), f.max("time"))
     return [Use(*row) for row in map(tuple, counted.collect())]
 
 
 def _acl_row(number: int, grant: Grant) -> tuple[Any, ...]:
     binding = grant.binding
     outcome = "changed" if binding.permission is AclPermission.ALLOW else "refused"
-    what = (
+    acl_fields = (
         binding.operation.name,
         binding.resource_type.name,
         binding.pattern_type.name,
         binding.resource_name,
     )
-    return (number, binding.principal, binding.host, *what, outcome, grant.made, grant.removed)
+    return (number, binding.principal, binding.host, *acl_fields, outcome, grant.made, grant.removed)

@@ -1,4 +1,4 @@
-"""What the job `audit` found as one HTML file. No IO."""
+"""HTML report of the job `audit`. No IO."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable
@@ -8,7 +8,7 @@ from pyspark_barnabas import report
 from pyspark_barnabas.jobs.audit.job import Activity, Audited
 from pyspark_barnabas.report import Series, count_text
 
-#: Names that have a series of their own; the others are one together.
+#: Maximum number of names with a series of their own; the rest are summed into one.
 _SERIES_MAX = 7
 _BARS_MAX = 20
 _ROWS_MAX = 200
@@ -16,35 +16,45 @@ _TEXT_MAX = 60
 _REST = "others"
 
 
-def audit_html(found: Audited, cluster: str) -> str:
-    """The document; `cluster` says where the audit was read."""
-    parts = [*_overview(found), *_drift(found), *_configs(found), *_refusals(found), *_grants(found)]
-    return report.page("What the audit tells", cluster, parts)
+def audit_html(audited: Audited, cluster: str) -> str:
+    """Return the HTML document; `cluster` names the cluster in the header."""
+    parts = [
+        *_overview(audited),
+        *_drift(audited),
+        *_configs(audited),
+        *_refusals(audited),
+        *_grants(audited),
+    ]
+    return report.page("Audit report", cluster, parts)
 
 
-def _overview(found: Audited) -> list[str]:
-    changed = [each for each in found.activity if each.outcome == "changed"]
-    refused = [each for each in found.activity if each.outcome != "changed"]
-    by_whom = _sums((each.principal, each.requests_count) for each in changed)
-    words = (
-        f"{found.events_count} events: {sum(by_whom.values())} requests of {len(by_whom)} principals changed "
-        f"something, {sum(each.requests_count for each in refused)} were refused or warned."
+def _overview(audited: Audited) -> list[str]:
+    changed = [activity for activity in audited.activity if activity.outcome == "changed"]
+    refused = [activity for activity in audited.activity if activity.outcome != "changed"]
+    by_principal = _sums((activity.principal, activity.requests_count) for activity in changed)
+    summary = (
+        f"{audited.events_count} events: {sum(by_principal.values())} requests of {len(by_principal)} principals "
+        f"changed the cluster, {sum(activity.requests_count for activity in refused)} were denied or allowed with a warning."
     )
     return [
-        report.paragraph(words),
-        *map(report.paragraph, found.advice),
-        report.heading("Who changes what"),
-        _days("Requests that changed something, by principal", changed, lambda each: each.principal),
-        _days("Requests that changed something, by kind", changed, lambda each: each.kind),
-        report.ranking("Who changes most", _largest(by_whom)),
+        report.paragraph(summary),
+        *map(report.paragraph, audited.advice),
+        report.heading("Changes"),
+        _days(
+            "Requests that changed the cluster, by principal", changed, lambda activity: activity.principal
+        ),
+        _days(
+            "Requests that changed the cluster, by kind of resource", changed, lambda activity: activity.kind
+        ),
+        report.ranking("Principals with the most changes", _largest(by_principal)),
     ]
 
 
 def _sums(counts: Iterable[tuple[str, int]]) -> dict[str, int]:
-    found: defaultdict[str, int] = defaultdict(int)
+    sums: defaultdict[str, int] = defaultdict(int)
     for name, count in counts:
-        found[name] += count
-    return dict(found)
+        sums[name] += count
+    return dict(sums)
 
 
 def _largest(sums: dict[str, int], count: int = _BARS_MAX) -> list[tuple[str, float]]:
@@ -67,8 +77,8 @@ def _days(title: str, activity: list[Activity], name_of: Callable[[Activity], st
     return report.columns(title, dates, series, count_text)
 
 
-def _drift(found: Audited) -> list[str]:
-    if not found.drift:
+def _drift(audited: Audited) -> list[str]:
+    if not audited.drift:
         return []
     rows = [
         (
@@ -81,25 +91,25 @@ def _drift(found: Audited) -> list[str]:
             each.principals,
             _moment(each.last_time),
         )
-        for each in found.settings[:_ROWS_MAX]
+        for each in audited.settings[:_ROWS_MAX]
     ]
     columns = ("RESOURCE", "KEY", "AT FIRST", "NOW", "", "CHANGES", "BY", "LAST")
-    words = "Keys whose values were not what they were before the first event, at the end of each day."
+    note = "Number of keys, at the end of each day, whose values differ from those before the first event."
     return [
         report.heading("Drift"),
         report.lines(
-            "Keys that differ from the beginning",
-            [each.date for each in found.drift],
-            [Series("", [each.keys_count for each in found.drift])],
+            "Keys that differ from their first value",
+            [each.date for each in audited.drift],
+            [Series("", [each.keys_count for each in audited.drift])],
         ),
-        report.paragraph(words, faint=True),
+        report.paragraph(note, faint=True),
         report.table(columns, rows),
-        *_more(len(found.settings)),
+        *_more(len(audited.settings)),
     ]
 
 
-def _configs(found: Audited) -> list[str]:
-    if not found.configs:
+def _configs(audited: Audited) -> list[str]:
+    if not audited.configs:
         return []
     rows = [
         (
@@ -111,22 +121,22 @@ def _configs(found: Audited) -> list[str]:
             _short(each.last_after),
             _moment(each.last_time),
         )
-        for each in found.configs[:_ROWS_MAX]
+        for each in audited.configs[:_ROWS_MAX]
     ]
-    by_key = _sums((each.key, each.changes_count) for each in found.configs)
+    by_key = _sums((each.key, each.changes_count) for each in audited.configs)
     columns = ("RESOURCE", "CONFIG", "BY", "CHANGES", "LAST FROM", "TO", "AT")
     return [
         report.heading("Config changes"),
-        report.ranking("Configs that are changed most", _largest(by_key)),
+        report.ranking("Most frequently changed configs", _largest(by_key)),
         report.table(columns, rows),
-        *_more(len(found.configs)),
+        *_more(len(audited.configs)),
     ]
 
 
-def _refusals(found: Audited) -> list[str]:
-    if not found.refusals:
+def _refusals(audited: Audited) -> list[str]:
+    if not audited.refusals:
         return []
-    refused = [each for each in found.activity if each.outcome != "changed"]
+    refused = [activity for activity in audited.activity if activity.outcome != "changed"]
     rows = [
         (
             each.principal,
@@ -138,21 +148,25 @@ def _refusals(found: Audited) -> list[str]:
             each.events_count,
             _moment(each.last_time),
         )
-        for each in found.refusals[:_ROWS_MAX]
+        for each in audited.refusals[:_ROWS_MAX]
     ]
-    columns = ("WHO", "BY", "RESOURCE", "OUTCOME", "ERROR", "WHY", "TIMES", "LAST")
-    words = "The same refusal of the same client is told once in a minute."
+    columns = ("PRINCIPAL", "API", "RESOURCE", "OUTCOME", "ERROR", "MESSAGE", "COUNT", "LAST")
+    note = "The same error of the same client is recorded at most once a minute."
     return [
-        report.heading("Refusals"),
-        _days("Requests that were refused or warned, by principal", refused, lambda each: each.principal),
+        report.heading("Denied changes"),
+        _days(
+            "Requests that were denied or allowed with a warning, by principal",
+            refused,
+            lambda activity: activity.principal,
+        ),
         report.table(columns, rows),
-        *_more(len(found.refusals)),
-        report.paragraph(words, faint=True),
+        *_more(len(audited.refusals)),
+        report.paragraph(note, faint=True),
     ]
 
 
-def _grants(found: Audited) -> list[str]:
-    if not found.grants:
+def _grants(audited: Audited) -> list[str]:
+    if not audited.grants:
         return []
     rows = [
         (
@@ -167,7 +181,7 @@ def _grants(found: Audited) -> list[str]:
             _moment(each.removed) or ("" if each.is_standing else "yes"),
             _moment(each.principal_seen) or "never",
         )
-        for each in found.grant_rows()[:_ROWS_MAX]
+        for each in audited.grant_rows()[:_ROWS_MAX]
     ]
     columns = (
         "PRINCIPAL",
@@ -181,25 +195,31 @@ def _grants(found: Audited) -> list[str]:
         "REMOVED",
         "PRINCIPAL SEEN",
     )
-    words = (
-        "Changes are those that an ACL let, or of DENY forbade, as the audit tells. Unused is what no broker has "
-        "decided anything by since then, whatever it was asked."
+    summary = (
+        "Changes counts the audited changes that an ACL allowed, or denied if it is a DENY. Unused since: no broker "
+        "has used the ACL in any decision since then."
     )
-    whence = (
-        "" if found.knows_acls else " Brokers did not tell which ACLs stand: these are those of the audit."
+    source = (
+        ""
+        if audited.knows_acls
+        else " The brokers did not report their ACLs: these are derived from the audit."
     )
     return [
         report.heading("ACLs"),
-        report.paragraph(words + whence, faint=True),
+        report.paragraph(summary + source, faint=True),
         report.table(columns, rows),
-        *_more(len(found.grants)),
+        *_more(len(audited.grants)),
     ]
 
 
 def _more(count: int) -> list[str]:
     if count <= _ROWS_MAX:
         return []
-    return [report.paragraph(f"{count - _ROWS_MAX} more are in the tables beside this file.", faint=True)]
+    return [
+        report.paragraph(
+            f"{count - _ROWS_MAX} more rows are in the Parquet tables next to this file.", faint=True
+        )
+    ]
 
 
 def _moment(time_ms: int | None) -> str:

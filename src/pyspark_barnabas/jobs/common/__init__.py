@@ -1,1 +1,1 @@
-"""What jobs share: the Spark session and the client."""
+"""Spark session and client shared by all jobs."""

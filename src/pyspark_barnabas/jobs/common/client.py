@@ -1,4 +1,4 @@
-"""A client for the driver of a job, on the options of the source."""
+"""Client for the driver of a job, configured by the options of the source."""
 
 from barnabas.client.blocking import BlockingClient
 from barnabas.client.core.retry import Retry
@@ -6,18 +6,18 @@ from barnabas.config.config_resource import Resource, ResourceKind
 from barnabas.wire.errors import KafkaError
 from pyspark_barnabas.source.options import ConnectionOptions
 
-#: A config that every Barnabas has, and no other broker.
-_ITS_OWN = "barnabas.log.format"
+#: A config that every Barnabas broker has and no other broker does.
+_BARNABAS_CONFIG = "barnabas.log.format"
 
 
 class NotBarnabas(ValueError):
-    """What is to be done needs a Barnabas broker, and there is another."""
+    """The operation needs a Barnabas broker, but the broker is another one."""
 
 
 def connected(options: ConnectionOptions, request_timeout_ms: int | None = None) -> BlockingClient:
-    """A client that is connected; to be closed.
+    """Return a connected client; the caller closes it.
 
-    :raises BrokerConnectionError: When none of the brokers answers.
+    :raises BrokerConnectionError: No broker can be reached.
     """
     return BlockingClient(
         options.bootstrap,
@@ -28,13 +28,15 @@ def connected(options: ConnectionOptions, request_timeout_ms: int | None = None)
     )
 
 
-def check_barnabas(client: BlockingClient, what: str) -> None:
-    """See that a broker is Barnabas; one that may not be asked is taken for it.
+def check_barnabas(client: BlockingClient, reason: str) -> None:
+    """Check that a broker is Barnabas; a broker that denies DescribeConfigs is assumed to be.
 
-    :param what: What needs it, and what can be done on others.
-    :raises NotBarnabas: It is another.
+    :param reason: Why Barnabas is needed, and the alternative for other brokers.
+    :raises NotBarnabas: It is another broker.
     """
     node = min(client.cluster.metadata.nodes)
-    [found] = client.admin.describe_configs([Resource(ResourceKind.BROKER, str(node))], [_ITS_OWN]).values()
-    if not isinstance(found, KafkaError) and not found:
-        raise NotBarnabas(f"broker {node} is no Barnabas: {what}")
+    [entries] = client.admin.describe_configs(
+        [Resource(ResourceKind.BROKER, str(node))], [_BARNABAS_CONFIG]
+    ).values()
+    if not isinstance(entries, KafkaError) and not entries:
+        raise NotBarnabas(f"broker {node} is not a Barnabas broker: {reason}")

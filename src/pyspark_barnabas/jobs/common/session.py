@@ -1,4 +1,4 @@
-"""What all jobs need to run: a session of their own, a share of work for each task, and progress on the terminal."""
+"""Running of jobs: their Spark session, distribution of work to tasks, and a progress bar on the terminal."""
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -19,9 +19,9 @@ _Item = TypeVar("_Item")
 
 @contextmanager
 def job_session(name: str, master: str) -> Iterator[SparkSession]:
-    """A quiet session that ends with the job; one in this process listens on loopback alone.
+    """Start a Spark session that ends with the job and logs only errors; a local one listens on loopback only.
 
-    :raises JavaNotFound: There is no Java to run it on.
+    :raises JavaNotFound: No Java runtime was found.
     """
     settings = {
         "spark.ui.enabled": "false",
@@ -39,15 +39,15 @@ def job_session(name: str, master: str) -> Iterator[SparkSession]:
 
 
 @contextmanager
-def progress(spark: SparkSession, what: str) -> Iterator[None]:
-    """A bar of finished tasks on stderr while the block runs, where that is a terminal."""
+def progress(spark: SparkSession, description: str) -> Iterator[None]:
+    """Show a bar of finished tasks on stderr while the block runs, if stderr is a terminal."""
     if not sys.stderr.isatty():
         yield
         return
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     ended = Event()
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        watcher = Thread(target=_watch, args=(spark, bar, what, ended), daemon=True)
+        watcher = Thread(target=_watch, args=(spark, bar, description, ended), daemon=True)
         watcher.start()
         try:
             yield
@@ -56,19 +56,19 @@ def progress(spark: SparkSession, what: str) -> Iterator[None]:
             watcher.join()
 
 
-def _watch(spark: SparkSession, bar: Progress, what: str, ended: Event) -> None:
-    shown = bar.add_task(what, total=None)
+def _watch(spark: SparkSession, bar: Progress, description: str, ended: Event) -> None:
+    task = bar.add_task(description, total=None)
     tracker = spark.sparkContext.statusTracker()
     while not ended.wait(_POLL_S):
-        stages = [tracker.getStageInfo(each) for each in tracker.getActiveStageIds()]
-        running = [each for each in stages if each is not None]
+        stages = [tracker.getStageInfo(stage_id) for stage_id in tracker.getActiveStageIds()]
+        running = [stage for stage in stages if stage is not None]
         if running:
-            total = sum(each.numTasks for each in running)
-            bar.update(shown, total=total, completed=sum(each.numCompletedTasks for each in running))
+            total = sum(stage.numTasks for stage in running)
+            bar.update(task, total=total, completed=sum(stage.numCompletedTasks for stage in running))
 
 
 def distribute(items: Sequence[_Item], weight: Callable[[_Item], int], tasks_max: int) -> list[list[_Item]]:
-    """The items in at most so many tasks of about the same weight, none of them empty."""
+    """Distribute items over at most `tasks_max` tasks of about equal weight; no task is empty."""
     tasks: list[list[_Item]] = [[] for _ in range(min(tasks_max, len(items)))]
     weights = [0] * len(tasks)
     for item in sorted(items, key=weight, reverse=True):

@@ -1,1 +1,1 @@
-"""The compact job: compaction of one large topic on Spark."""
+"""The compact job: compaction of large topics on Spark."""

@@ -1,7 +1,7 @@
-"""Compacted topics cleaned by Spark's tasks, and handed to the brokers that serve them.
+"""Compact topics with Spark tasks and import the new segments into the brokers that serve them.
 
-Tasks read keys and offsets, a window over each key tells which records are obsolete, and tasks write segments without
-them as the broker's cleaner does. The broker checks what it is handed and puts it into the log
+Tasks read keys and offsets, a window over each key finds the obsolete records, and tasks write segments without
+them as the broker's cleaner does. The broker checks the segments and imports them into the log
 (`barnabas.log.imports.manifest`).
 """
 
@@ -39,9 +39,9 @@ from pyspark_barnabas.jobs.compact.partition import (
     Survey,
     clean_group,
     log_config,
-    pieces_of,
     plan_partition,
     read_keys,
+    slices_of,
     survey,
 )
 from pyspark_barnabas.option_values import OptionError
@@ -63,7 +63,7 @@ _CONFIGS = (
 _TIMEOUT_MS = 30_000
 _POLL_S = 0.2
 
-#: What has become of a partition.
+#: States of a partition after the job.
 ADOPTED, REFUSED, WAITING, CLEAN, BUSY = "adopted", "refused", "waiting", "clean", "busy"
 ELSEWHERE, DRY = "elsewhere", "dry run"
 _FAILED = frozenset({REFUSED, WAITING, BUSY})
@@ -71,11 +71,11 @@ _FAILED = frozenset({REFUSED, WAITING, BUSY})
 
 @dataclass(frozen=True)
 class Compacted:
-    """What was done with a partition."""
+    """Result of compacting a partition."""
 
     topic: str
     partition: int
-    #: One of the words above.
+    #: One of the states above.
     state: str
     first_dirty_offset: int = 0
     end_offset: int = 0
@@ -89,19 +89,19 @@ class Compacted:
 
     @property
     def is_failed(self) -> bool:
-        """Whether the log is not as it should be now."""
+        """Whether the partition should have been compacted and was not."""
         return self.state in _FAILED
 
 
 class _Work(NamedTuple):
-    """A partition that has something to be compacted; without a claim nothing is handed over."""
+    """A partition that needs compaction; without a claim (dry run) nothing is imported."""
 
     plan: PartitionPlan
     claim: Claim | None
 
     @property
     def target(self) -> Path | None:
-        """Where tasks write to; to directories of their own without it."""
+        """Directory that tasks write to; None for temporary directories (dry run)."""
         return None if self.claim is None else self.claim.path
 
 
@@ -113,28 +113,30 @@ def compact(
     wait_s: float = 600.0,
     pause: Callable[[float], object] = time.sleep,
 ) -> list[Compacted]:
-    """Compact the topics among those that the source's own options select which are compacted.
+    """Compact those of the topics selected by the source's options that have cleanup.policy=compact.
 
-    :param dry_run: Do all the work, beside the logs, and hand nothing over.
-    :param wait_s: How long to wait for the brokers to take over what was handed to them.
-    :raises OptionError: For an option that cannot be, or without brokers.
-    :raises KafkaError: When brokers cannot be asked.
-    :raises NotBarnabas: For another broker.
+    :param dry_run: Do all the work in temporary directories and import nothing.
+    :param wait_s: How long to wait for the brokers to import the segments.
+    :raises OptionError: An option is not valid, or no brokers are given.
+    :raises KafkaError: A request to a broker failed.
+    :raises NotBarnabas: The broker is not Barnabas.
     """
     parsed = batch_options({"kafka.isolation.level": "read_committed", **options, "transport": "files"})
     if not parsed.connection.bootstrap:
-        message = "option 'kafka.bootstrap.servers' is missing: brokers tell what is compacted, and how"
+        message = (
+            "option 'kafka.bootstrap.servers' is missing: topic configs and offsets are read from the brokers"
+        )
         raise OptionError(message)
     with closing(connected(parsed.connection)) as client:
-        check_barnabas(client, "no other takes over what was compacted beside its log")
-    done: list[Compacted] = []
+        check_barnabas(client, "only Barnabas brokers can import compacted segments")
+    results: list[Compacted] = []
     with ExitStack() as stack:
-        works = list(_begin(parsed, stack, done, pause=pause, dry_run=dry_run))
+        works = list(_begin(parsed, stack, results, pause=pause, dry_run=dry_run))
         if works:
             surveys = _survey_all(spark, [work.plan for work in works])
             cleaned = _clean_all(spark, works, surveys)
-            done += _finish(works, cleaned, wait_s, pause)
-    return sorted(done, key=lambda each: (each.topic, each.partition))
+            results += _finish(works, cleaned, wait_s, pause)
+    return sorted(results, key=lambda result: (result.topic, result.partition))
 
 
 # Before Spark
@@ -143,44 +145,44 @@ def compact(
 def _begin(
     options: SourceOptions,
     stack: ExitStack,
-    done: list[Compacted],
+    results: list[Compacted],
     *,
     pause: Callable[[float], object],
     dry_run: bool,
 ) -> Iterator[_Work]:
-    """Claim the logs and look what there is to do; what is done with at once is added to `done`."""
+    """Claim the logs and plan the work; partitions without work are added to `results`."""
     with closing(open_logs(options)) as logs:
         topic_ids = logs.partitions(options.selection)
         directories = find_directories(options.log_dirs)
-        configs = asyncio.run(_describe(options, {place.topic for place in topic_ids}))
+        configs = asyncio.run(_describe(options, {tp.topic for tp in topic_ids}))
         compacted = {name for name, values in configs.items() if log_config(values).is_compacted}
         claims: dict[TopicPartition, Claim | None] = {}
         stack.callback(_release, claims)
-        for place in sorted(place for place in topic_ids if place.topic in compacted):
-            if place not in directories:
-                done.append(Compacted(*place, ELSEWHERE, why="it lies in none of these log directories"))
+        for tp in sorted(tp for tp in topic_ids if tp.topic in compacted):
+            if tp not in directories:
+                results.append(Compacted(*tp, ELSEWHERE, why="it is in none of these log directories"))
                 continue
             try:
-                claims[place] = None if dry_run else Claim(directories[place])
+                claims[tp] = None if dry_run else Claim(directories[tp])
             except FileExistsError as error:
-                done.append(Compacted(*place, BUSY, why=error.strerror or str(error)))
+                results.append(Compacted(*tp, BUSY, why=error.strerror or str(error)))
         starts, ends = (
             logs.offsets(dict.fromkeys(claims, EARLIEST)),
             logs.offsets(dict.fromkeys(claims, LATEST)),
         )
-    for place, claim in claims.items():
-        directory = directories[place]
+    for tp, claim in claims.items():
+        directory = directories[tp]
         plan = plan_partition(
-            place,
+            tp,
             directory,
-            topic_ids[place],
-            log_config(configs[place.topic]),
-            LogOffsets(starts[place], ends[place]),
+            topic_ids[tp],
+            log_config(configs[tp.topic]),
+            LogOffsets(starts[tp], ends[tp]),
             SegmentFiles(directory, pause),
             time.time_ns() // 1_000_000,
         )
         if plan is None:
-            done.append(Compacted(*place, CLEAN))
+            results.append(Compacted(*tp, CLEAN))
             continue
         yield _Work(plan, claim)
 
@@ -195,15 +197,15 @@ async def _describe(options: SourceOptions, topics: set[str]) -> dict[str, dict[
     cluster = new_cluster(options.connection, _TIMEOUT_MS)
     try:
         resources = [Resource(ResourceKind.TOPIC, topic) for topic in topics]
-        found = await Admin(cluster).describe_configs(resources, _CONFIGS)
+        responses = await Admin(cluster).describe_configs(resources, _CONFIGS)
     finally:
         await cluster.close()
-    described = {}
-    for resource, entries in found.items():
+    configs = {}
+    for resource, entries in responses.items():
         if isinstance(entries, KafkaError):
             raise entries
-        described[resource.name] = {each.name: each.value for each in entries}
-    return described
+        configs[resource.name] = {entry.name: entry.value for entry in entries}
+    return configs
 
 
 # In Spark
@@ -212,12 +214,12 @@ async def _describe(options: SourceOptions, topics: set[str]) -> dict[str, dict[
 def _survey_all(spark: SparkSession, plans: Sequence[PartitionPlan]) -> list[Survey]:
     tasks = distribute(range(len(plans)), lambda part: plans[part].size_bytes, _tasks_max(spark))
     frame = spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(
-        partial(_survey_tasks, tasks, plans), "part int, found binary"
+        partial(_survey_tasks, tasks, plans), "part int, survey binary"
     )
     with progress(spark, "reading headers"):
         rows = frame.toArrow().to_pylist()
-    found: dict[int, Survey] = {row["part"]: pickle.loads(row["found"]) for row in rows}
-    return [found[part] for part in range(len(plans))]
+    surveys: dict[int, Survey] = {row["part"]: pickle.loads(row["survey"]) for row in rows}
+    return [surveys[part] for part in range(len(plans))]
 
 
 def _survey_tasks(
@@ -226,13 +228,13 @@ def _survey_tasks(
     for batch in numbers:
         for number in batch.column(0).to_pylist():
             for part in tasks[number]:
-                found = survey(plans[part], SegmentFiles(plans[part].directory, time.sleep), TASK_BYTES)
-                arrays = [pa.array([part], pa.int32()), pa.array([pickle.dumps(found)], pa.binary())]
-                yield pa.RecordBatch.from_arrays(arrays, names=["part", "found"])
+                surveyed = survey(plans[part], SegmentFiles(plans[part].directory, time.sleep), TASK_BYTES)
+                arrays = [pa.array([part], pa.int32()), pa.array([pickle.dumps(surveyed)], pa.binary())]
+                yield pa.RecordBatch.from_arrays(arrays, names=["part", "survey"])
 
 
 class _Group(NamedTuple):
-    """A segment that is to be written: the one of that index of a partition."""
+    """A segment to be written: the index of its group within a partition."""
 
     part: int
     number: int
@@ -241,7 +243,7 @@ class _Group(NamedTuple):
 def _clean_all(
     spark: SparkSession, works: Sequence[_Work], surveys: Sequence[Survey]
 ) -> dict[int, list[Cleaned]]:
-    """What was written for each partition, in the order of offsets."""
+    """Write all groups; return the segments of each partition in the order of offsets."""
     plans = [work.plan for work in works]
     groups = [_Group(part, index) for part, plan in enumerate(plans) for index in range(len(plan.groups))]
     count = min(len(groups), 4 * _tasks_max(spark))
@@ -260,17 +262,17 @@ def _clean_all(
 
 
 def _obsolete(spark: SparkSession, plans: Sequence[PartitionPlan], surveys: Sequence[Survey]) -> DataFrame:
-    """The offsets of the records that have a later one with the same key in the dirty part, with their groups.
+    """Return the offsets of records that have a later one with the same key in the dirty part, with their groups.
 
-    Keys themselves are compared, or digests that nobody can make another key for.
+    Keys themselves are compared, or cryptographic digests of long ones.
     """
-    pieces: list[SegmentSlice] = []
+    slices: list[SegmentSlice] = []
     first_group = 0
     for part, (plan, surveyed) in enumerate(zip(plans, surveys, strict=True)):
-        pieces += pieces_of(plan, surveyed, part, first_group)
+        slices += slices_of(plan, surveyed, part, first_group)
         first_group += len(plan.groups)
     tasks_count = max(sum(plan.size_bytes for plan in plans) // TASK_BYTES, _tasks_max(spark))
-    tasks = distribute(pieces, lambda piece: piece.end - piece.start, tasks_count)
+    tasks = distribute(slices, lambda segment_slice: segment_slice.end - segment_slice.start, tasks_count)
     keys = spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(
         partial(_key_tasks, tasks, plans), KEY_ROWS_DDL
     )
@@ -283,8 +285,8 @@ def _key_tasks(
 ) -> Iterator[pa.RecordBatch]:
     for batch in numbers:
         for number in batch.column(0).to_pylist():
-            for piece in tasks[number]:
-                yield from read_keys(plans[piece.part], piece)
+            for segment_slice in tasks[number]:
+                yield from read_keys(plans[segment_slice.part], segment_slice)
 
 
 def _clean_task(
@@ -319,39 +321,39 @@ def _finish(
     wait_s: float,
     pause: Callable[[float], object],
 ) -> Iterator[Compacted]:
-    """Hand over, and wait for what the brokers make of it."""
+    """Publish the segments for import, and wait for the results."""
     for part, work in enumerate(works):
         if work.claim is not None:
-            parts: tuple[ImportedSegment, ...] = tuple(each.part for each in cleaned[part])
+            parts: tuple[ImportedSegment, ...] = tuple(segment.part for segment in cleaned[part])
             work.claim.publish(ImportManifest(work.plan.topic_id, parts, work.plan.first_dirty_offset))
     left_s = wait_s
     for part, work in enumerate(works):
-        done = _described(work.plan, cleaned[part])
+        result = _result_of(work.plan, cleaned[part])
         if work.claim is None:
-            yield done
+            yield result
             continue
-        while (outcome := work.claim.outcome()) is None and left_s > 0:
+        while (import_result := work.claim.outcome()) is None and left_s > 0:
             pause(_POLL_S)
             left_s -= _POLL_S
-        yield _with_outcome(done, outcome)
+        yield _with_import_result(result, import_result)
 
 
-def _with_outcome(done: Compacted, outcome: ImportResult | None) -> Compacted:
-    if outcome is None:
-        return replace(done, state=WAITING, why="no broker has taken it over yet; it will when it looks")
-    return replace(done, state=ADOPTED if outcome.adopted else REFUSED, why=outcome.why)
+def _with_import_result(result: Compacted, import_result: ImportResult | None) -> Compacted:
+    if import_result is None:
+        return replace(result, state=WAITING, why="no broker has imported it yet; it will be imported later")
+    return replace(result, state=ADOPTED if import_result.adopted else REFUSED, why=import_result.why)
 
 
-def _described(plan: PartitionPlan, cleaned: Sequence[Cleaned]) -> Compacted:
+def _result_of(plan: PartitionPlan, cleaned: Sequence[Cleaned]) -> Compacted:
     return Compacted(
-        *plan.place,
+        *plan.tp,
         DRY,
         plan.first_dirty_offset,
         plan.end_offset,
         len(plan.sources),
         len(cleaned),
         plan.size_bytes,
-        sum(each.part.size_bytes for each in cleaned),
-        sum(each.records_before for each in cleaned),
-        sum(each.records_after for each in cleaned),
+        sum(segment.part.size_bytes for segment in cleaned),
+        sum(segment.records_before for segment in cleaned),
+        sum(segment.records_after for segment in cleaned),
     )

@@ -1,7 +1,8 @@
-"""What the tasks of `compact` do with the files of one partition. No Spark.
+"""Work of the `compact` tasks on the files of one partition. No Spark.
 
-Which records are obsolete is told by the tables of Spark; all else is the broker's own code: what may be compacted
-(`log.cleanable`), how segments are joined, and what is left of a batch (`log.cleaning`).
+Spark's tables say which records are obsolete; all else is the broker's own code: what may be compacted
+(`log.compaction.log_to_clean`), how segments are joined, and what remains of a batch
+(`log.compaction.cleaning_pass`).
 """
 
 import os
@@ -62,7 +63,7 @@ KEY_ROWS_DDL = "part int, grp int, key binary, offset bigint, dirty boolean"
 
 
 class SourceFile(NamedTuple):
-    """A segment that is compacted."""
+    """A segment to be compacted; offsets are base_offset <= offset < end_offset."""
 
     base_offset: int
     end_offset: int
@@ -72,9 +73,9 @@ class SourceFile(NamedTuple):
 
 @dataclass(frozen=True)
 class PartitionPlan:
-    """What is compacted of a partition."""
+    """The segments of a partition to be compacted, with all that tasks need to know."""
 
-    place: TopicPartition
+    tp: TopicPartition
     directory: Path
     topic_id: bytes
     config: LogConfig
@@ -86,27 +87,26 @@ class PartitionPlan:
 
     @property
     def size_bytes(self) -> int:
-        return sum(each.size_bytes for each in self.sources)
+        return sum(source.size_bytes for source in self.sources)
 
     @cached_property
     def groups(self) -> list[list[SourceFile]]:
-        """Sources that become one segment each."""
+        """Sources grouped by the segment that they are merged into."""
         return group_segments(self.sources, self.config)
 
     def path(self, source: SourceFile) -> Path:
-        """The file of a source."""
         return offset_file(self.directory, source.base_offset, LOG_SUFFIX)
 
 
 class LogOffsets(NamedTuple):
-    """What brokers tell of a log."""
+    """Offsets of a log as brokers report them."""
 
     log_start_offset: int
     last_stable_offset: int
 
 
 def plan_partition(
-    place: TopicPartition,
+    tp: TopicPartition,
     directory: Path,
     topic_id: bytes,
     config: LogConfig,
@@ -114,9 +114,9 @@ def plan_partition(
     segments: SegmentFiles,
     now_ms: int,
 ) -> PartitionPlan | None:
-    """What the broker's cleaner would compact now; None when nothing is dirty.
+    """Plan what the broker's cleaner would compact now; return None if nothing is dirty.
 
-    :raises FileNotFoundError: When segments were replaced just now.
+    :raises FileNotFoundError: Segments were replaced meanwhile.
     """
     *bases, active_offset = segments.base_offsets()
     rolled = [_segment(directory, base_offset) for base_offset in bases]
@@ -125,7 +125,7 @@ def plan_partition(
         log_end_offset=max(active_offset, offsets.last_stable_offset),
         last_stable_offset=offsets.last_stable_offset,
         active_offset=active_offset,
-        cleaner_offset=_cleaner_offset(directory, place),
+        cleaner_offset=_cleaner_offset(directory, tp),
     )
     cleanable = decide_cleanable(rolled, bounds, config, now_ms)
     if not cleanable.dirty_bytes:
@@ -138,28 +138,28 @@ def plan_partition(
     )
     transactions = (_segment(directory, base).transaction_index for base in (*bases, active_offset))
     aborted = tuple(
-        each for index in transactions for each in index.entries if each.first_offset < end_offset
+        entry for index in transactions for entry in index.entries if entry.first_offset < end_offset
     )
     return PartitionPlan(
-        place, directory, topic_id, config, sources, cleanable.first_dirty_offset, end_offset, aborted, now_ms
+        tp, directory, topic_id, config, sources, cleanable.first_dirty_offset, end_offset, aborted, now_ms
     )
 
 
 def _segment(directory: Path, base_offset: int) -> Segment:
-    """To be looked at alone: its files are not opened for writing."""
+    """Open a segment for reading only."""
     size_bytes = offset_file(directory, base_offset, LOG_SUFFIX).stat().st_size
     return Segment(directory, base_offset, OpenFiles(1), size_bytes=size_bytes, created_ms=0)
 
 
-def _cleaner_offset(directory: Path, place: TopicPartition) -> int:
+def _cleaner_offset(directory: Path, tp: TopicPartition) -> int:
     try:
-        return read_offsets(directory.parent / CLEANER_OFFSET_FILE).get(place, 0)
+        return read_offsets(directory.parent / CLEANER_OFFSET_FILE).get(tp, 0)
     except MalformedFile:
         return 0
 
 
 def log_config(values: Mapping[str, str | None]) -> LogConfig:
-    """What compaction must know of a topic, from its described configs."""
+    """Build the log config that compaction needs from a topic's described configs."""
 
     def integer(name: str) -> int:
         return int(values[name] or 0)
@@ -175,25 +175,25 @@ def log_config(values: Mapping[str, str | None]) -> LogConfig:
     )
 
 
-# Looking over a partition
+# Survey of a partition
 
 
 class Survey(NamedTuple):
-    """What is known of a partition by its headers."""
+    """Facts about a partition from its batch headers."""
 
-    #: Of each source.
+    #: Header digest of each source.
     digests: tuple[str, ...]
-    #: Where the pieces of each source begin, and its size.
+    #: File positions at which the slices of each source begin, followed by its size.
     cuts: tuple[tuple[int, ...], ...]
-    #: Where each group begins.
+    #: State of the transactions at the start of each group.
     transactions: tuple[TransactionsSoFar, ...]
     last_records: Mapping[int, LastRecord]
 
 
-def survey(plan: PartitionPlan, segments: SegmentFiles, piece_bytes: int) -> Survey:
+def survey(plan: PartitionPlan, segments: SegmentFiles, slice_bytes: int) -> Survey:
     """Read all headers once.
 
-    :raises FileNotFoundError: When segments were replaced meanwhile.
+    :raises FileNotFoundError: Segments were replaced meanwhile.
     :raises KafkaError: CORRUPT_MESSAGE.
     """
     transactions = CleanedTransactionMetadata(plan.aborted)
@@ -204,15 +204,15 @@ def survey(plan: PartitionPlan, segments: SegmentFiles, piece_bytes: int) -> Sur
         transactions.take_retained()
         states.append(transactions.so_far)
         for source in group:
-            digest, cut = _survey_source(plan.path(source), source, transactions, piece_bytes)
+            digest, cut = _survey_source(plan.path(source), source, transactions, slice_bytes)
             digests.append(digest)
             cuts.append(cut)
-    producers = producers_of(plan.place, plan.directory, segments)
+    producers = producers_of(plan.tp, plan.directory, segments)
     return Survey(tuple(digests), tuple(cuts), tuple(states), last_records(producers.entries))
 
 
 def _survey_source(
-    path: Path, source: SourceFile, transactions: CleanedTransactionMetadata, piece_bytes: int
+    path: Path, source: SourceFile, transactions: CleanedTransactionMetadata, slice_bytes: int
 ) -> tuple[str, tuple[int, ...]]:
     digest = HeaderDigest()
     cuts, position = [0], 0
@@ -220,7 +220,7 @@ def _survey_source(
         for headers in headers_of(file.fileno(), source.size_bytes):
             digest.update(headers)
             for header in headers:
-                if position - cuts[-1] >= piece_bytes:
+                if position - cuts[-1] >= slice_bytes:
                     cuts.append(position)
                 if header.is_control:
                     columns = read_columns(os.pread(file.fileno(), header.size_bytes, position))
@@ -231,12 +231,12 @@ def _survey_source(
     return digest.text, (*cuts, source.size_bytes)
 
 
-def producers_of(place: TopicPartition, directory: Path, segments: SegmentFiles) -> ProducerStateManager:
-    """The producers at the end of the log: the newest snapshot that can be read, and the batches behind it.
+def producers_of(tp: TopicPartition, directory: Path, segments: SegmentFiles) -> ProducerStateManager:
+    """Return the producers at the end of the log, from the newest readable snapshot and the batches after it.
 
-    One that the broker has forgotten since may be among them: what is kept for it is kept once too often.
+    It may include producers that the broker has expired since; their last records are then kept unnecessarily.
     """
-    states, start = ProducerStateManager(place), 0
+    states, start = ProducerStateManager(tp), 0
     for offset in reversed(snapshot_offsets(directory)):
         try:
             states.replace(read_snapshot(offset_file(directory, offset, SNAPSHOT_SUFFIX)))
@@ -259,19 +259,19 @@ def producers_of(place: TopicPartition, directory: Path, segments: SegmentFiles)
 
 
 class SegmentSlice(NamedTuple):
-    """Batches of one source."""
+    """A range of batches of one source: file positions start <= position < end."""
 
-    #: Of the partition, among those of the job.
+    #: Index of the partition within the job.
     part: int
-    #: Of the segment that is written, likewise.
+    #: Index of the segment to be written, within the job.
     group: int
     path: Path
     start: int
     end: int
 
 
-def pieces_of(plan: PartitionPlan, surveyed: Survey, part: int, first_group: int) -> Iterator[SegmentSlice]:
-    """All sources of a partition."""
+def slices_of(plan: PartitionPlan, surveyed: Survey, part: int, first_group: int) -> Iterator[SegmentSlice]:
+    """Split all sources of a partition into slices."""
     cuts = iter(surveyed.cuts)
     for group, sources in enumerate(plan.groups, first_group):
         for source in sources:
@@ -280,14 +280,14 @@ def pieces_of(plan: PartitionPlan, surveyed: Survey, part: int, first_group: int
 
 
 class Aborted:
-    """Tells batches of aborted transactions from others."""
+    """Index of aborted transactions by producer."""
 
     def __init__(self, transactions: Sequence[AbortedTransaction]) -> None:
         self._ends: dict[int, tuple[list[int], list[int]]] = {}
-        for each in sorted(transactions, key=lambda each: each.last_offset):
-            firsts, lasts = self._ends.setdefault(each.producer_id, ([], []))
-            firsts.append(each.first_offset)
-            lasts.append(each.last_offset)
+        for transaction in sorted(transactions, key=lambda transaction: transaction.last_offset):
+            firsts, lasts = self._ends.setdefault(transaction.producer_id, ([], []))
+            firsts.append(transaction.first_offset)
+            lasts.append(transaction.last_offset)
 
     def has(self, producer_id: int, offset: int) -> bool:
         """Whether the producer's transactional batch at `offset` was aborted."""
@@ -296,27 +296,27 @@ class Aborted:
         return index < len(lasts) and firsts[index] <= offset
 
 
-def read_keys(plan: PartitionPlan, piece: SegmentSlice) -> Iterator[pa.RecordBatch]:
-    """A row of `KEY_ROWS` for each record that has a key and was not aborted.
+def read_keys(plan: PartitionPlan, segment_slice: SegmentSlice) -> Iterator[pa.RecordBatch]:
+    """Yield rows of `KEY_ROWS` for each record that has a key and was not aborted.
 
-    :raises FileNotFoundError: When the segment was replaced meanwhile.
+    :raises FileNotFoundError: The segment was replaced meanwhile.
     :raises KafkaError: CORRUPT_MESSAGE.
     """
     aborted = Aborted(plan.aborted)
-    for chunk in checked_chunks(piece.path, piece.end, _STEP_BYTES, piece.start):
+    for chunk in checked_chunks(segment_slice.path, segment_slice.end, _STEP_BYTES, segment_slice.start):
         columns = read_columns(chunk)
-        wanted = np.asarray(columns.key_sizes) >= 0
+        is_keyed = np.asarray(columns.key_sizes) >= 0
         for batch, header in enumerate(columns.headers):
             is_aborted = header.is_transactional and aborted.has(header.producer_id, header.base_offset)
             if header.is_control or is_aborted:
-                wanted[columns.first_rows[batch] : columns.first_rows[batch + 1]] = False
-        rows = np.flatnonzero(wanted)
+                is_keyed[columns.first_rows[batch] : columns.first_rows[batch + 1]] = False
+        rows = np.flatnonzero(is_keyed)
         if len(rows):
             offsets = np.asarray(columns.offsets)[rows]
             yield pa.RecordBatch.from_arrays(
                 [
-                    pa.array(np.full(len(rows), piece.part, np.int32)),
-                    pa.array(np.full(len(rows), piece.group, np.int32)),
+                    pa.array(np.full(len(rows), segment_slice.part, np.int32)),
+                    pa.array(np.full(len(rows), segment_slice.group, np.int32)),
                     keys_of(columns, rows),
                     pa.array(offsets),
                     pa.array(offsets >= plan.first_dirty_offset),
@@ -326,7 +326,7 @@ def read_keys(plan: PartitionPlan, piece: SegmentSlice) -> Iterator[pa.RecordBat
 
 
 def keys_of(columns: RecordColumns, rows: "np.ndarray[tuple[int], np.dtype[np.int64]]") -> pa.Array:
-    """What the keys of these rows are known by, as the broker's cleaner knows them: two keys are never the same."""
+    """Return the keys of these rows as the broker's cleaner compares them: distinct keys have distinct values."""
     sizes = np.asarray(columns.key_sizes)[rows]
     if sizes.max() >= SHORT_KEY_BYTES:
         return pa.array([short_key(columns.key(row) or b"") for row in rows.tolist()], pa.binary())
@@ -343,7 +343,7 @@ def keys_of(columns: RecordColumns, rows: "np.ndarray[tuple[int], np.dtype[np.in
 
 
 class KnownRows(OffsetMap):
-    """Records that are known to be obsolete by their offsets; those without a key are, too."""
+    """Offset map for records whose obsolete offsets are known in advance; records without a key are obsolete, too."""
 
     entry_bytes = 8
 
@@ -356,22 +356,22 @@ class KnownRows(OffsetMap):
         return len(self._obsolete)
 
     def put_rows(self, columns: RecordColumns, rows: Sequence[int], first_offset: int) -> bool:
-        """Nothing is added: everything is known."""
+        """Add nothing, because all obsolete offsets are known."""
         return True
 
     def obsolete_rows(self, columns: RecordColumns) -> bytes:
         """See `OffsetMap`."""
         offsets = np.asarray(columns.offsets)
         keyless = np.asarray(columns.key_sizes) < 0
-        places = np.searchsorted(self._obsolete, offsets)
-        found = np.zeros(len(offsets), np.bool_)
-        inside = places < len(self._obsolete)
-        found[inside] = self._obsolete[places[inside]] == offsets[inside]
-        return (found | keyless).astype(np.uint8).tobytes()
+        indexes = np.searchsorted(self._obsolete, offsets)
+        is_obsolete = np.zeros(len(offsets), np.bool_)
+        inside = indexes < len(self._obsolete)
+        is_obsolete[inside] = self._obsolete[indexes[inside]] == offsets[inside]
+        return (is_obsolete | keyless).astype(np.uint8).tobytes()
 
 
 class Cleaned(NamedTuple):
-    """A segment that was written, and how many records its sources had and it has."""
+    """A segment that was written, with the record counts of its sources and its own."""
 
     part: ImportedSegment
     records_before: int
@@ -385,23 +385,23 @@ def clean_group(
     obsolete: "np.ndarray[tuple[int], np.dtype[np.int64]]",
     target: Path,
 ) -> Cleaned:
-    """Write the group of that index.
+    """Write the group with this index.
 
-    Whoever else writes the same group at the same time writes another file.
+    Concurrent attempts at the same group write different files.
 
-    :raises FileNotFoundError: When segments were replaced meanwhile, or `target` is gone.
+    :raises FileNotFoundError: Segments were replaced meanwhile, or `target` no longer exists.
     :raises KafkaError: CORRUPT_MESSAGE.
     """
     group = plan.groups[index]
     scratch = target / f"{group[0].base_offset:020d}-{uuid4().hex}.tmp"
     scratch.mkdir()
-    cleaning = Cleaner(
+    cleaner = Cleaner(
         _pass_of(plan, surveyed, scratch),
         KnownRows(obsolete, plan.end_offset),
         _STEP_BYTES,
         CleanedTransactionMetadata(plan.aborted, surveyed.transactions[index]),
     )
-    steps = cleaning.clean([_source_of(plan, each) for each in group])
+    steps = cleaner.clean([_source_of(plan, source) for source in group])
     try:
         while True:
             next(steps)
@@ -412,10 +412,10 @@ def clean_group(
     cleaned.path.rename(file)
     discard(cleaned)
     scratch.rmdir()
-    first = sum(len(each) for each in plan.groups[:index])
+    first = sum(len(sources) for sources in plan.groups[:index])
     replaced = tuple(
-        Replaced(each.base_offset, each.size_bytes, digest)
-        for each, digest in zip(group, surveyed.digests[first : first + len(group)], strict=True)
+        Replaced(source.base_offset, source.size_bytes, digest)
+        for source, digest in zip(group, surveyed.digests[first : first + len(group)], strict=True)
     )
     part = ImportedSegment(
         file.name,
@@ -426,7 +426,7 @@ def clean_group(
         replaced,
         aborted,
     )
-    return Cleaned(part, cleaning.read_records_count, cleaning.kept_records_count)
+    return Cleaned(part, cleaner.read_records_count, cleaner.kept_records_count)
 
 
 def _source_of(plan: PartitionPlan, source: SourceFile) -> Source:

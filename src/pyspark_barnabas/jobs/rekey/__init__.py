@@ -1,1 +1,1 @@
-"""The rekey job: a topic with another number of partitions or other keys."""
+"""The rekey job: copies a keyed topic into one with another number of partitions."""

@@ -1,4 +1,4 @@
-"""Frames of a copy: the old topic's records with what becomes of them, and the new topic's offsets."""
+"""Data frames of the rekey job: the old topic's records with their targets, and the new topic's offsets."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -29,11 +29,11 @@ _KEYS = "key binary, partition int, offset bigint"
 
 
 class Misfits(NamedTuple):
-    """How many records of a round have no place in the order, and how many partitions would explain them."""
+    """Number of records of a round that do not fit the order, and partition counts that would explain them."""
 
     misplaced: int
     returning: int
-    #: Counts of partitions that all misplaced records fit.
+    #: Partition counts that all misplaced records fit.
     fitting: tuple[int, ...]
 
 
@@ -41,34 +41,34 @@ class Records:
     """The records of the old topic."""
 
     def __init__(self, spark: SparkSession, options: Mapping[str, str], source: str, homes: Homes) -> None:
-        """`options` are those of the source, without any that say what to read."""
+        """:param options: Options of the source, without those that select topics and offsets."""
         self._spark = spark
         self._options = options
         self._source = source
         self._homes = homes
 
     def of_step(self, step: CopyStep) -> DataFrame:
-        """A step's records as the sink takes them: each new partition a task, in the order of the copy."""
+        """Return a step's records in the sink's columns: one task per new partition, in the order of the copy."""
         ranges = {partition: (low, high) for partition, low, high in step.ranges}
-        chosen = self._mapped(
-            ranges, _COPIED, partial(_chosen, self._homes, step.rank), f"{_COPIED}, target int"
+        step_records = self._mapped(
+            ranges, _COPIED, partial(_step_records, self._homes, step.rank), f"{_COPIED}, target int"
         )
-        ordered = chosen.repartitionById(self._homes.target_count, "target").sortWithinPartitions(
+        ordered = step_records.repartitionById(self._homes.target_count, "target").sortWithinPartitions(
             "partition", "offset"
         )
         return ordered.selectExpr("key", "value", "headers", "timestamp", "target as partition")
 
     def misfits(self, ranges: Ranges) -> Misfits:
-        """What has no place in the order."""
+        """Count the records that do not fit the order."""
         counted = self._mapped(ranges, _KEYS, partial(_misfits, self._homes), "kind string, count bigint")
         sums = {row[0]: row[1] for row in counted.groupBy("kind").sum("count").collect()}
         misplaced = sums.get("misplaced", 0)
         candidates = range(1, self._homes.counts[-1])
-        fitting = tuple(each for each in candidates if misplaced and sums.get(str(each), 0) == misplaced)
+        fitting = tuple(count for count in candidates if misplaced and sums.get(str(count), 0) == misplaced)
         return Misfits(misplaced, sums.get("returning", 0), fitting)
 
     def broken_levels(self, ranges: Ranges, cuts: Sequence[Offsets]) -> list[tuple[int, int]]:
-        """Levels of records, and higher ones of records that come before them in their key's order."""
+        """Return pairs of levels: that of a record, and a higher one of a record before it in its key's order."""
         work = partial(_moved, self._homes, cuts)
         moved = self._mapped(ranges, _KEYS, work, "key binary, rank bigint, level bigint")
         spans = moved.groupBy("key", "rank").agg(f.min("level").alias("low"), f.max("level").alias("high"))
@@ -79,7 +79,7 @@ class Records:
         return [(row[0], row[1]) for row in pairs.collect()]
 
     def first_of(self, ranges: Ranges, steps: Sequence[CopyStep]) -> dict[int, CopyPosition]:
-        """For each new partition the first record of these ranges, in the order of the copy."""
+        """Return for each new partition the first record of these ranges, in the order of the copy."""
         located = self._located(ranges, steps)
         firsts = located.groupBy("target").agg(f.min(f.struct("step", "partition", "offset")))
         return {row[0]: CopyPosition(*row[1]) for row in firsts.collect()}
@@ -87,28 +87,30 @@ class Records:
     def counts_within(
         self, ranges: Ranges, steps: Sequence[CopyStep], firsts: Mapping[int, CopyPosition]
     ) -> dict[int, tuple[int, int]]:
-        """Of the step in which the first of a new partition is: all its records there, and those before the first."""
+        """Count, in the step with a new partition's first record, its records and those before the first."""
         located = self._located(ranges, steps)
-        of_step = _any(f"target = {target} and step = {each.step}" for target, each in firsts.items())
-        before = _any(
-            f"target = {target} and (partition, offset) < ({each.partition}, {each.offset}L)"
-            for target, each in firsts.items()
+        of_step = _any(f"target = {target} and step = {first.step}" for target, first in firsts.items())
+        before_first = _any(
+            f"target = {target} and (partition, offset) < ({first.partition}, {first.offset}L)"
+            for target, first in firsts.items()
         )
-        counted = located.where(of_step).groupBy("target").agg(f.count("*"), f.expr(f"count_if({before})"))
+        counted = (
+            located.where(of_step).groupBy("target").agg(f.count("*"), f.expr(f"count_if({before_first})"))
+        )
         return {row[0]: (row[1], row[2]) for row in counted.collect()}
 
     def count_behind(
         self, ranges: Ranges, steps: Sequence[CopyStep], firsts: Mapping[int, CopyPosition], position: Offsets
     ) -> int:
-        """How many records a group has read that come behind `firsts` in the order of the copy."""
-        behind = _any(
-            f"target = {target} and (step, partition, offset) > ({each.step}L, {each.partition}, {each.offset}L)"
-            for target, each in firsts.items()
+        """Count the records that a group has read and that come after `firsts` in the order of the copy."""
+        after = _any(
+            f"target = {target} and (step, partition, offset) > ({first.step}L, {first.partition}, {first.offset}L)"
+            for target, first in firsts.items()
         )
         read = _any(
             f"partition = {partition} and offset < {offset}L" for partition, offset in position.items()
         )
-        return self._located(ranges, steps).where(f"({behind}) and ({read})").count()
+        return self._located(ranges, steps).where(f"({after}) and ({read})").count()
 
     def _located(self, ranges: Ranges, steps: Sequence[CopyStep]) -> DataFrame:
         work = partial(_located, self._homes, StepFinder(steps))
@@ -121,9 +123,14 @@ class Records:
         columns: str,
         work: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]],
         schema: str,
-        **more: str,
+        **extra_options: str,
     ) -> DataFrame:
-        options = {**self._options, **selection(self._source, ranges), "includeHeaders": "true", **more}
+        options = {
+            **self._options,
+            **selection(self._source, ranges),
+            "includeHeaders": "true",
+            **extra_options,
+        }
         return (
             self._spark.read.format("barnabas")
             .schema(columns)
@@ -134,11 +141,11 @@ class Records:
 
 
 def selection(topic: str, ranges: Ranges) -> dict[str, str]:
-    """The source's options that read these ranges of a topic."""
+    """Return source options that read these ranges of a topic."""
     return {
         "assign": json.dumps({topic: sorted(ranges)}),
-        "startingOffsets": json.dumps({topic: {str(each): low for each, (low, _) in ranges.items()}}),
-        "endingOffsets": json.dumps({topic: {str(each): high for each, (_, high) in ranges.items()}}),
+        "startingOffsets": json.dumps({topic: {str(index): low for index, (low, _) in ranges.items()}}),
+        "endingOffsets": json.dumps({topic: {str(index): high for index, (_, high) in ranges.items()}}),
         "kafka.isolation.level": "read_committed",
     }
 
@@ -146,44 +153,44 @@ def selection(topic: str, ranges: Ranges) -> dict[str, str]:
 def committed_offsets(
     spark: SparkSession, options: Mapping[str, str], topic: str, ranges: Ranges
 ) -> dict[int, Longs]:
-    """The offsets of the committed records in these ranges."""
-    given = {**options, **selection(topic, ranges)}
+    """Return the offsets of the committed records in these ranges, sorted, by partition."""
+    source_options = {**options, **selection(topic, ranges)}
     schema = "partition int, offset bigint"
-    table = spark.read.format("barnabas").schema(schema).options(**given).load().toArrow()
+    table = spark.read.format("barnabas").schema(schema).options(**source_options).load().toArrow()
     partitions = table["partition"].to_numpy()
     offsets = table["offset"].to_numpy()
     return {partition: np.sort(offsets[partitions == partition]) for partition in ranges}
 
 
 def _any(conditions: Iterator[str]) -> str:
-    return " or ".join(f"({each})" for each in conditions) or "false"
+    return " or ".join(f"({condition})" for condition in conditions) or "false"
 
 
 def _ints(batch: pa.RecordBatch, name: str) -> Longs:
-    found: Longs = batch.column(name).to_numpy(zero_copy_only=False).astype(np.int64)
-    return found
+    values: Longs = batch.column(name).to_numpy(zero_copy_only=False).astype(np.int64)
+    return values
 
 
-def _chosen(homes: Homes, rank: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _step_records(homes: Homes, rank: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
-        placed = homes.place(batch.column("key"), _ints(batch, "partition"))
-        targets = pa.array(placed.target.astype(np.int32))
+        placement = homes.locate(batch.column("key"), _ints(batch, "partition"))
+        targets = pa.array(placement.target.astype(np.int32))
         rows = batch.append_column("target", targets)
-        yield rows.filter(pa.array(placed.rank == rank))
+        yield rows.filter(pa.array(placement.rank == rank))
 
 
 def _misfits(homes: Homes, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         partitions = _ints(batch, "partition")
-        placed = homes.place(batch.column("key"), partitions)
-        lost = np.flatnonzero(placed.is_misplaced)
-        found = {"misplaced": len(lost), "returning": int(placed.is_returning.sum())}
-        if len(lost):
-            keys = batch.column("key").take(pa.array(lost))
+        placement = homes.locate(batch.column("key"), partitions)
+        misplaced = np.flatnonzero(placement.is_misplaced)
+        counts_by_kind = {"misplaced": len(misplaced), "returning": int(placement.is_returning.sum())}
+        if len(misplaced):
+            keys = batch.column("key").take(pa.array(misplaced))
             for count in range(1, homes.counts[-1]):
-                fits = ~Homes((count,), 1).place(keys, partitions[lost]).is_misplaced
-                found[str(count)] = int(fits.sum())
-        names, counts = zip(*found.items(), strict=True)
+                fits = ~Homes((count,), 1).locate(keys, partitions[misplaced]).is_misplaced
+                counts_by_kind[str(count)] = int(fits.sum())
+        names, counts = zip(*counts_by_kind.items(), strict=True)
         yield pa.record_batch({"kind": pa.array(names), "count": pa.array(counts, pa.int64())})
 
 
@@ -192,22 +199,22 @@ def _moved(
 ) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         partitions = _ints(batch, "partition")
-        placed = homes.place(batch.column("key"), partitions)
+        placement = homes.locate(batch.column("key"), partitions)
         level = levels(cuts, partitions, _ints(batch, "offset"))
         rows = pa.record_batch(
-            {"key": batch.column("key"), "rank": pa.array(placed.rank), "level": pa.array(level)}
+            {"key": batch.column("key"), "rank": pa.array(placement.rank), "level": pa.array(level)}
         )
-        yield rows.filter(pa.array(placed.has_moved))
+        yield rows.filter(pa.array(placement.has_moved))
 
 
 def _located(homes: Homes, finder: StepFinder, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         partitions, offsets = _ints(batch, "partition"), _ints(batch, "offset")
-        placed = homes.place(batch.column("key"), partitions)
+        placement = homes.locate(batch.column("key"), partitions)
         yield pa.record_batch(
             {
-                "target": pa.array(placed.target.astype(np.int32)),
-                "step": pa.array(finder.find(placed.rank, partitions, offsets)),
+                "target": pa.array(placement.target.astype(np.int32)),
+                "step": pa.array(finder.find(placement.rank, partitions, offsets)),
                 "partition": batch.column("partition"),
                 "offset": batch.column("offset"),
             }

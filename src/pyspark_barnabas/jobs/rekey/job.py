@@ -1,7 +1,8 @@
-"""A keyed topic into a new one with another number of partitions, round by round, until consumers are cut over.
+"""Copy a keyed topic into a new one with another number of partitions, in rounds, until consumers are cut over.
 
-`rekeying` says in which order, and why that is enough. A step is written by the exactly-once sink under its number, so
-that a step that was committed, in whole or in part, is not written again whoever was killed; its plan is kept first.
+`jobs.rekey.order` describes the order and why it is sufficient. The exactly-once sink writes each step under its
+number, so that a step that was committed in whole or in part is not written again after a crash; its plan is saved
+first.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -30,42 +31,44 @@ from pyspark_barnabas.jobs.rekey.state import Copying, RekeyDirectory
 from pyspark_barnabas.jobs.rekey.topics import COPYING_SETTINGS, Topics
 from pyspark_barnabas.source.options import batch_options
 
-#: Offsets that a step looks at: some seconds' work, as its transactions are open for so long.
+#: Offsets that a step covers: some seconds of work, because its transactions stay open for that long.
 STEP_RECORDS = 1_000_000
-_OWN = frozenset({"subscribe", "subscribepattern", "assign", "kafka.isolation.level", "transport"})
+_JOB_OPTIONS = frozenset({"subscribe", "subscribepattern", "assign", "kafka.isolation.level", "transport"})
 
 
 @dataclass(frozen=True)
 class RekeyRequest:
-    """What is to be copied, and how."""
+    """Topics to copy, and how."""
 
     source: str
     target: str
-    was: tuple[int, ...] = ()  #: partitions that the source had before, from its creation on
+    was: tuple[int, ...] = ()  #: earlier partition counts of the source, from its creation on
     partitions: int | None = None  #: of the target; None for as many as the source has
-    groups: tuple[str, ...] = ()  #: whom to cut over; empty for all that have committed offsets of the source
-    any_place: bool = False  #: copy records, too, that are in no home of their key
+    groups: tuple[
+        str, ...
+    ] = ()  #: groups to cut over; empty for all that have committed offsets of the source
+    any_place: bool = False  #: also copy records that are in no home of their key
     step_records: int = STEP_RECORDS
 
 
 class Translated(NamedTuple):
-    """Where a group goes on in the target."""
+    """Offsets at which a group continues in the target."""
 
     group: str
-    offsets: Mapping[int, int]  #: by the target's partitions
+    offsets: Mapping[int, int]  #: by partition of the target
     unread_count: int  #: offsets of the source that it had not read
-    again_count: int  #: records that it had read, and reads once more
+    again_count: int  #: records that it had read and will read again
 
 
 @dataclass(frozen=True)
 class Rekeyed:
-    """What a run did, or would do."""
+    """Result of a run or a dry run."""
 
     source: str
     target: str
-    partitions: tuple[int, ...]  #: those that the source had, one after the other
+    partitions: tuple[int, ...]  #: partition counts of the source, one after the other
     target_partitions: int
-    resumed_count: int  #: steps of an earlier run that were gone on with
+    resumed_count: int  #: steps of an earlier run that this run completed
     steps: tuple[CopyStep, ...]  #: of this run
     groups: tuple[Translated, ...] = ()
     is_cut_over: bool = False
@@ -73,33 +76,33 @@ class Rekeyed:
 
     @property
     def offsets_count(self) -> int:
-        """Offsets of the source that this run's steps look at."""
+        """Number of source offsets that this run's steps cover."""
         return sum(step.offsets_count for step in self.steps)
 
 
 def rekey(
     spark: SparkSession | None,
     options: Mapping[str, str],
-    wanted: RekeyRequest,
+    request: RekeyRequest,
     directory: Path,
     *,
     cut_over: bool = False,
     dry_run: bool = False,
 ) -> Rekeyed:
-    """Copy what is new since the last round; with `cut_over` let the groups go on in the target, and be done.
+    """Copy the records that are new since the last round; with `cut_over`, also move the groups to the target.
 
-    :param options: Of the Spark source: brokers and logins, nothing that says what to read.
-    :param directory: Where the state of this copy is kept, a new one for a new copy.
-    :raises RekeyError: When that cannot be, or would break the order of a key.
+    :param options: Connection options of the Spark source, without those that select topics and offsets.
+    :param directory: Directory of this copy's state; a new copy needs a new directory.
+    :raises RekeyError: The request is not valid, or would break the order of a key.
     """
     for name in options:
-        if name.lower() in _OWN or name.lower().startswith(("starting", "ending")):
-            message = f"option '{name}' cannot be given: what to read is the job's own"
+        if name.lower() in _JOB_OPTIONS or name.lower().startswith(("starting", "ending")):
+            message = f"option '{name}' cannot be set: the job selects topics and offsets itself"
             raise RekeyError(message)
-    connection = batch_options({**options, "subscribe": wanted.source}).connection
+    connection = batch_options({**options, "subscribe": request.source}).connection
     store = RekeyDirectory(directory)
     with nullcontext() if dry_run else store.locked(), Topics(connection) as topics:
-        job = _Job(topics, dict(options), wanted, store)
+        job = _Job(topics, dict(options), request, store)
         if spark is None or dry_run:
             return job.plan(cut_over=cut_over)
         return job.run(spark, cut_over=cut_over)
@@ -109,21 +112,21 @@ class _Job:
     """One run."""
 
     def __init__(
-        self, topics: Topics, options: dict[str, str], wanted: RekeyRequest, store: RekeyDirectory
+        self, topics: Topics, options: dict[str, str], request: RekeyRequest, store: RekeyDirectory
     ) -> None:
         self._topics = topics
         self._options = options
-        self._wanted = wanted
+        self._request = request
         self._store = store
         self._source = self._find_source()
         self._count = len(self._source.partitions)
-        found = store.read()
-        self._is_new = found is None
-        self._state = found or self._begun()
+        saved = store.read()
+        self._is_new = saved is None
+        self._state = saved or self._new_copy()
         self._check_same()
 
     def plan(self, *, cut_over: bool) -> Rekeyed:
-        """What a run would do; cuts are those that groups would ask for."""
+        """Return what a run would do; all cuts of the groups are assumed to be kept."""
         state = self._state
         if state.is_cut_over:
             return self._done(0, 0, (), dry_run=True)
@@ -131,14 +134,13 @@ class _Job:
         positions = self._positions() if cut_over else {}
         steps = self._steps(ends, cuts_of(list(positions.values()), state.ends, ends))
         groups = [
-            Translated(name, {}, _offsets_count(unread_of(each, state.starts, ends)), 0)
-            for name, each in positions.items()
+            Translated(name, {}, _offsets_count(unread_of(position, state.starts, ends)), 0)
+            for name, position in positions.items()
         ]
         resumed = len(state.steps) - state.done
         return self._done(resumed, len(state.steps), groups, steps=steps, dry_run=True)
 
     def run(self, spark: SparkSession, *, cut_over: bool) -> Rekeyed:
-        """Do it."""
         state = self._state
         if state.is_cut_over:
             return self._done(0, len(state.steps), ())
@@ -160,110 +162,111 @@ class _Job:
             groups = _Translator(spark, records, self._options, state, self._topics).translate(
                 self._stopped_positions()
             )
-        for each in groups:
-            self._topics.commit(each.group, state.target, each.offsets)
+        for translated in groups:
+            self._topics.commit(translated.group, state.target, translated.offsets)
         self._topics.configure(state.target, state.settings)
         state.is_cut_over = True
         self._store.write(state)
         return self._done(resumed, first, groups)
 
     def _find_source(self) -> TopicInfo:
-        found = self._topics.find(self._wanted.source)
-        if found is None:
-            message = f"there is no topic '{self._wanted.source}'"
+        topic = self._topics.find(self._request.source)
+        if topic is None:
+            message = f"topic '{self._request.source}' does not exist"
             raise RekeyError(message)
-        return found
+        return topic
 
-    def _begun(self) -> Copying:
-        wanted = self._wanted
-        if self._topics.find(wanted.target) is not None:
+    def _new_copy(self) -> Copying:
+        request = self._request
+        if self._topics.find(request.target) is not None:
             message = (
-                f"topic '{wanted.target}' is there already: name one that is not, or the --state directory of the "
-                "copy that made it"
+                f"topic '{request.target}' already exists: name a new topic, or give the --state directory of the copy "
+                "that created it"
             )
             raise RekeyError(message)
-        own = self._topics.own_settings(wanted.source)
-        starts = self._topics.starts(wanted.source, self._count)
+        own = self._topics.own_settings(request.source)
+        starts = self._topics.starts(request.source, self._count)
         return Copying(
-            wanted.source,
+            request.source,
             self._source.topic_id.hex(),
-            wanted.target,
-            Homes.of(wanted.was, self._count, wanted.partitions or self._count),
-            wanted.any_place,
+            request.target,
+            Homes.of(request.was, self._count, request.partitions or self._count),
+            request.any_place,
             {key: own.get(key) for key in COPYING_SETTINGS},
             starts,
             dict(starts),
         )
 
     def _check_same(self) -> None:
-        state, wanted = self._state, self._wanted
-        if (state.source, state.target) != (wanted.source, wanted.target):
+        state, request = self._state, self._request
+        if (state.source, state.target) != (request.source, request.target):
             message = f"{self._store.directory} belongs to the copy of '{state.source}' to '{state.target}'"
             raise RekeyError(message)
         if state.source_id != self._source.topic_id.hex():
-            message = f"topic '{state.source}' was deleted and made anew since its copy was begun"
+            message = f"topic '{state.source}' was deleted and recreated after its copy began"
             raise RekeyError(message)
-        was = wanted.was or state.homes.counts[:-1]
-        asked = Homes.of(was, self._count, wanted.partitions or state.homes.target_count)
-        if asked != state.homes:
+        was = request.was or state.homes.counts[:-1]
+        homes = Homes.of(was, self._count, request.partitions or state.homes.target_count)
+        if homes != state.homes:
             message = (
-                f"the copy was begun with partitions {_joined(state.homes.counts)} to {state.homes.target_count}, and "
-                f"would go on with {_joined(asked.counts)} to {asked.target_count}: begin anew in another directory"
+                f"the copy began with partitions {_joined(state.homes.counts)} to {state.homes.target_count}, but "
+                f"{_joined(homes.counts)} to {homes.target_count} were requested: start a new copy in another directory"
             )
             raise RekeyError(message)
-        state.any_place |= wanted.any_place
+        state.any_place |= request.any_place
 
     def _positions(self) -> dict[str, dict[int, int]]:
-        return self._topics.positions(self._state.source, self._wanted.groups)
+        return self._topics.positions(self._state.source, self._request.groups)
 
     def _stopped_positions(self) -> dict[str, dict[int, int]]:
-        found = self._positions()
-        self._topics.check_stopped(found)
-        return found
+        positions = self._positions()
+        self._topics.check_stopped(positions)
+        return positions
 
     def _steps(self, ends: Mapping[int, int], cuts: Sequence[Mapping[int, int]]) -> list[CopyStep]:
-        return plan_steps(self._state.homes, self._state.ends, ends, cuts, self._wanted.step_records)
+        return plan_steps(self._state.homes, self._state.ends, ends, cuts, self._request.step_records)
 
     def _plan_round(
         self, spark: SparkSession, records: Records, positions: Collection[Mapping[int, int]]
     ) -> None:
-        """Settle what is new, and in which steps it is copied."""
+        """Decide which records are new and in which steps they are copied, and save the plan."""
         state = self._state
         ends = self._topics.ends(state.source, self._count, committed=True)
         new = unread_of(state.ends, state.ends, ends)
         if not new:
             return
-        with progress(spark, "looking at keys"):
+        with progress(spark, "checking keys"):
             if not state.any_place:
                 self._check_fit(records, new)
             cuts = cuts_of(positions, state.ends, ends)
             if cuts and len(state.homes.counts) > 1:
-                cuts = [dict(each) for each in kept_cuts(cuts, records.broken_levels(new, cuts))]
+                cuts = [dict(cut) for cut in kept_cuts(cuts, records.broken_levels(new, cuts))]
         state.steps += self._steps(ends, cuts)
         state.ends = ends
         self._store.write(state)
 
     def _check_fit(self, records: Records, new: Mapping[int, tuple[int, int]]) -> None:
-        found = records.misfits(new)
-        if not found.misplaced and not found.returning:
+        misfits = records.misfits(new)
+        if not misfits.misplaced and not misfits.returning:
             return
         counts = _joined(self._state.homes.counts)
-        if found.misplaced:
+        if misfits.misplaced:
             message = (
-                f"{found.misplaced} records lie where no partitioner of Java's clients puts their key, of {counts} "
-                "partitions, so their order is not known"
+                f"{misfits.misplaced} records are in partitions that the Java clients' partitioner does not choose for "
+                "their key with "
+                f"{counts} partitions, so their order is not known"
             )
-            fitting = " or ".join(f"--was {each}" for each in found.fitting)
+            fitting = " or ".join(f"--was {count}" for count in misfits.fitting)
             message += f"; {fitting} would explain all of them" if fitting else ""
         else:
             message = (
-                f"{found.returning} records lie in a partition that their key has left and come back to, of {counts} "
+                f"{misfits.returning} records are in a partition that their key left and returned to with {counts} "
                 "partitions, so their order is not known"
             )
-        raise RekeyError(f"{message}; with --any-place the order in each old partition is kept and no other")
+        raise RekeyError(f"{message}; with --any-place only the order within each old partition is kept")
 
     def _copy(self, spark: SparkSession, records: Records) -> None:
-        """Write the steps that are left."""
+        """Write the remaining steps."""
         state = self._state
         for number in range(state.done, len(state.steps)):
             if len(state.marks) == number:
@@ -276,9 +279,11 @@ class _Job:
             self._store.write(state)
 
     def _sink(self, number: int) -> dict[str, str]:
-        given = {name: value for name, value in self._options.items() if name.lower().startswith("kafka.")}
+        kafka_options = {
+            name: value for name, value in self._options.items() if name.lower().startswith("kafka.")
+        }
         return {
-            **given,
+            **kafka_options,
             "topic": self._state.target,
             "delivery": "exactly-once",
             "sinkName": f"barnabas-rekey-{self._state.target}",
@@ -287,12 +292,12 @@ class _Job:
         }
 
     def _check_quiet(self) -> None:
-        """See to it that nothing has been written since the last round was planned."""
+        """Check that nothing has been written since the last round was planned."""
         state = self._state
-        if self._topics.settled_ends(state.source, self._count) != state.ends:
+        if self._topics.stable_ends(state.source, self._count) != state.ends:
             message = (
-                f"records came into '{state.source}' during the copy: stop its producers and run again, which copies "
-                "the rest and cuts over"
+                f"records were written to '{state.source}' during the copy: stop its producers and run again, which "
+                "copies the rest and cuts over"
             )
             raise RekeyError(message)
 
@@ -320,7 +325,7 @@ class _Job:
 
 
 class _Translator:
-    """Finds where groups go on in the target, all of which is there."""
+    """Translates the offsets of groups to the target, after all records have been copied."""
 
     def __init__(
         self,
@@ -334,44 +339,44 @@ class _Translator:
         self._records = records
         self._options = options
         self._state = state
-        self._ends = topics.settled_ends(state.target, state.homes.target_count)
+        self._ends = topics.stable_ends(state.target, state.homes.target_count)
 
     def translate(self, positions: Mapping[str, Mapping[int, int]]) -> list[Translated]:
-        """The offset of the first record that each group has not read, in each new partition; else its end."""
+        """Return, per group, the offset of the first unread record of each new partition, or the partition's end."""
         state = self._state
-        found = []
+        translated = []
         for group, position in sorted(positions.items()):
             unread = unread_of(position, state.starts, state.ends)
             firsts = self._records.first_of(unread, state.steps) if unread else {}
             offsets = {**self._ends, **self._offsets(firsts)}
             again = self._again(firsts, position) if firsts else 0
-            found.append(Translated(group, offsets, _offsets_count(unread), again))
-        return found
+            translated.append(Translated(group, offsets, _offsets_count(unread), again))
+        return translated
 
     def _offsets(self, firsts: Mapping[int, CopyPosition]) -> dict[int, int]:
-        """By counting: the target has the records of a step in the order of the copy, and nothing else."""
+        """Find offsets by counting: the target has the records of a step in the order of the copy, and nothing else."""
         state = self._state
         if not firsts:
             return {}
         ranges: dict[int, tuple[int, int]] = {}
-        for number in {each.step for each in firsts.values()}:
+        for number in {first.step for first in firsts.values()}:
             for partition, low, high in state.steps[number].ranges:
                 known = ranges.get(partition, (low, high))
                 ranges[partition] = (min(low, known[0]), max(high, known[1]))
         counts = self._records.counts_within(ranges, state.steps, firsts)
         bounds = {
-            target: (state.marks[each.step][target], self._end_of(each.step, target))
-            for target, each in firsts.items()
+            target: (state.marks[first.step][target], self._end_of(first.step, target))
+            for target, first in firsts.items()
         }
         inside = {target: bounds[target] for target, (_, before) in counts.items() if before}
         stored = committed_offsets(self._spark, self._options, state.target, inside) if inside else {}
-        found = {}
+        offsets = {}
         for target, (low, _) in bounds.items():
             count, before = counts.get(target, (0, 0))
-            # Where the source has lost records since, counting says nothing: the step's begin is never too late.
+            # If the source has lost records since, counting is not possible: the step's start is never too late.
             is_exact = before and len(stored[target]) == count
-            found[target] = int(stored[target][before]) if is_exact else low
-        return found
+            offsets[target] = int(stored[target][before]) if is_exact else low
+        return offsets
 
     def _end_of(self, step: int, target: int) -> int:
         marks = self._state.marks
@@ -379,7 +384,7 @@ class _Translator:
 
     def _again(self, firsts: Mapping[int, CopyPosition], position: Mapping[int, int]) -> int:
         steps = self._state.steps
-        ranges = read_after(position, steps, min(each.step for each in firsts.values()))
+        ranges = read_after(position, steps, min(first.step for first in firsts.values()))
         return self._records.count_behind(ranges, steps, firsts, position) if ranges else 0
 
 

@@ -1,4 +1,4 @@
-"""How far a copy is, as a file: plans are written before anything is done, so that a killed run is gone on with."""
+"""State file of a copy: plans are saved before they are carried out, so that a killed run can be continued."""
 
 import json
 import os
@@ -19,7 +19,7 @@ _LOCK = "lock"
 
 @dataclass
 class Copying:
-    """What is planned and done; every list only grows."""
+    """State of a copy; every list only grows."""
 
     source: str
     source_id: str  #: 32 hex digits
@@ -29,16 +29,15 @@ class Copying:
     settings: dict[
         str, str | None
     ]  #: configs of the target after the cut-over; None for the broker's default
-    starts: dict[int, int]  #: where the first round begins
-    ends: dict[int, int]  #: where the newest round ends
+    starts: dict[int, int]  #: offsets at which the first round begins
+    ends: dict[int, int]  #: offsets at which the newest round ends
     steps: list[CopyStep] = field(default_factory=list)
-    #: Of each step that has begun: the ends of the new partitions before anything of it was written.
+    #: For each step that has begun: the ends of the new partitions before its first write.
     marks: list[dict[int, int]] = field(default_factory=list)
-    done: int = 0  #: how many steps are committed for certain
+    done: int = 0  #: number of steps that are certainly committed
     is_cut_over: bool = False
 
     def to_json(self) -> str:
-        """The text of the file."""
         fields = {
             "version": _VERSION,
             "source": self.source,
@@ -50,7 +49,7 @@ class Copying:
             "settings": self.settings,
             "starts": self.starts,
             "ends": self.ends,
-            "steps": [{"rank": each.rank, "ranges": each.ranges} for each in self.steps],
+            "steps": [{"rank": step.rank, "ranges": step.ranges} for step in self.steps],
             "marks": self.marks,
             "done": self.done,
             "isCutOver": self.is_cut_over,
@@ -59,14 +58,14 @@ class Copying:
 
     @classmethod
     def from_json(cls, text: str) -> "Copying":
-        """The reverse.
+        """Parse a state file.
 
-        :raises ValueError: When it is none.
+        :raises ValueError: The text is not a valid state.
         """
         try:
             fields: dict[str, Any] = json.loads(text)
             if fields["version"] != _VERSION:
-                raise ValueError(f"version {fields['version']}, where {_VERSION} is known")
+                raise ValueError(f"unsupported version {fields['version']}; expected {_VERSION}")
             return cls(
                 fields["source"],
                 fields["sourceId"],
@@ -76,8 +75,8 @@ class Copying:
                 fields["settings"],
                 _offsets(fields["starts"]),
                 _offsets(fields["ends"]),
-                [CopyStep(each["rank"], tuple(map(tuple, each["ranges"]))) for each in fields["steps"]],
-                [_offsets(each) for each in fields["marks"]],
+                [CopyStep(step["rank"], tuple(map(tuple, step["ranges"]))) for step in fields["steps"]],
+                [_offsets(ends) for ends in fields["marks"]],
                 fields["done"],
                 fields["isCutOver"],
             )
@@ -90,26 +89,27 @@ def _offsets(fields: dict[str, int]) -> dict[int, int]:
 
 
 class RekeyDirectory:
-    """Where the state of one copy is: a local directory, one for each copy."""
+    """Local directory with the state of one copy."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep other runs out; the lock ends with the process, however that ends.
+        """Hold the directory's lock; it is released when the process ends in any way.
 
-        :raises RekeyError: When another run is going on.
+        :raises RekeyError: Another run holds the lock.
         """
         with locked(
-            self.directory / _LOCK, RekeyError(f"another run has {self.directory}; wait for its end")
+            self.directory / _LOCK,
+            RekeyError(f"another run is using {self.directory}; wait until it has finished"),
         ):
             yield
 
     def read(self) -> Copying | None:
-        """The copy that was begun; None in a new directory.
+        """Read the state; return None in a new directory.
 
-        :raises RekeyError: When its file is damaged.
+        :raises RekeyError: The file is damaged.
         """
         path = self.directory / _STATE
         try:
@@ -117,11 +117,11 @@ class RekeyDirectory:
         except FileNotFoundError:
             return None
         except ValueError as error:
-            message = f"{path} is no state of a copy ({error})"
+            message = f"{path} is not a valid state file of a copy ({error})"
             raise RekeyError(message) from error
 
     def write(self, state: Copying) -> None:
-        """Keep it, whatever dies meanwhile or afterwards."""
+        """Replace the state file atomically; it is synced before and after the rename."""
         written = self.directory / f"{_STATE}.new"
         written.write_text(state.to_json())
         sync_path(written)

@@ -1,4 +1,4 @@
-"""What a copy needs of the cluster: the topics, their ends, and the groups that read them."""
+"""Cluster access of a copy: the topics, their ends, and the groups that read them."""
 
 import time
 from collections.abc import Collection, Mapping
@@ -19,7 +19,7 @@ from pyspark_barnabas.jobs.rekey.order import RekeyError
 from pyspark_barnabas.sink.protocol import is_sink_offset
 from pyspark_barnabas.source.options import ConnectionOptions
 
-#: While records are copied none may go, none may be merged, and times are those of the old records.
+#: During the copy no record may be removed or compacted, and timestamps are those of the old records.
 COPYING_SETTINGS = {
     "cleanup.policy": "delete",
     "retention.ms": "-1",
@@ -28,12 +28,12 @@ COPYING_SETTINGS = {
     "message.timestamp.before.max.ms": str((1 << 63) - 1),
     "message.timestamp.after.max.ms": str((1 << 63) - 1),
 }
-_SETTLES_S = 60
+_TRANSACTIONS_END_S = 60
 _POLL_S = 0.05
 
 
 class Topics:
-    """Use as a context manager."""
+    """Client for topics and groups; use as a context manager."""
 
     def __init__(self, connection: ConnectionOptions) -> None:
         self._client = BlockingClient(
@@ -49,31 +49,31 @@ class Topics:
         self._client.close()
 
     def find(self, name: str) -> TopicInfo | None:
-        """The topic; None when there is none.
+        """Return the topic, or None if it does not exist.
 
-        :raises KafkaError: Whatever else is wrong with it.
+        :raises KafkaError: Describing it failed for another reason.
         """
-        found = self._client.admin.describe_topics([name])[name]
-        if isinstance(found, TopicInfo):
-            return found
-        if found.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+        topic = self._client.admin.describe_topics([name])[name]
+        if isinstance(topic, TopicInfo):
+            return topic
+        if topic.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             return None
-        raise found
+        raise topic
 
     def own_settings(self, name: str) -> dict[str, str]:
-        """The configs that were set for the topic itself."""
+        """Return the configs that are set on the topic itself."""
         resource = Resource(ResourceKind.TOPIC, name)
         entries = self._client.admin.describe_configs([resource])[resource]
         if isinstance(entries, KafkaError):
             raise entries
         return {
-            each.name: each.value
-            for each in entries
-            if each.source is ConfigSource.DYNAMIC_TOPIC_CONFIG and each.value is not None
+            entry.name: entry.value
+            for entry in entries
+            if entry.source is ConfigSource.DYNAMIC_TOPIC_CONFIG and entry.value is not None
         }
 
     def create(self, name: str, partitions_count: int, like: TopicInfo) -> None:
-        """The new topic, as the old one but for what a copy needs."""
+        """Create the new topic with the configs of the old one, except for those that a copy needs."""
         settings = {**self.own_settings(like.name), **COPYING_SETTINGS}
         factor = len(like.partitions[0].replicas)
         raise_errors(
@@ -81,78 +81,81 @@ class Topics:
         )
 
     def configure(self, name: str, settings: Mapping[str, str | None]) -> None:
-        """Set configs of a topic, or with None leave them to the broker."""
-        edits = [
+        """Set configs of a topic; None resets a config to the broker's default."""
+        ops = [
             AlterConfigOp(key, OpType.DELETE if value is None else OpType.SET, value)
             for key, value in settings.items()
         ]
-        raise_errors(self._client.admin.alter_configs({Resource(ResourceKind.TOPIC, name): edits}).values())
+        raise_errors(self._client.admin.alter_configs({Resource(ResourceKind.TOPIC, name): ops}).values())
 
     def starts(self, name: str, count: int) -> dict[int, int]:
-        """The first offset of each partition."""
+        """Return the first offset of each partition."""
         return self._offsets(name, count, EARLIEST, Isolation.READ_UNCOMMITTED)
 
     def ends(self, name: str, count: int, *, committed: bool) -> dict[int, int]:
-        """The end of each partition: of everything, or before the first transaction that is open."""
+        """Return the end of each partition: the last stable offset if `committed`, else the high watermark."""
         isolation = Isolation.READ_COMMITTED if committed else Isolation.READ_UNCOMMITTED
         return self._offsets(name, count, LATEST, isolation)
 
-    def settled_ends(self, name: str, count: int) -> dict[int, int]:
-        """The ends once no transaction is open any more: markers come a moment after a commit.
+    def stable_ends(self, name: str, count: int) -> dict[int, int]:
+        """Wait until no transaction is open and return the ends; markers are written shortly after a commit.
 
-        :raises RekeyError: When one stays open.
+        :raises RekeyError: A transaction stays open.
         """
-        deadline_s = time.monotonic() + _SETTLES_S
+        deadline_s = time.monotonic() + _TRANSACTIONS_END_S
         while time.monotonic() < deadline_s:
             ends = self.ends(name, count, committed=False)
             if self.ends(name, count, committed=True) == ends:
                 return ends
             time.sleep(_POLL_S)
-        message = f"a transaction stays open in topic '{name}': see 'barnabas transactions list'"
+        message = (
+            f"a transaction is still open in topic '{name}' after {_TRANSACTIONS_END_S} s: see "
+            "'barnabas transactions list'"
+        )
         raise RekeyError(message)
 
-    def positions(self, name: str, wanted: Collection[str] | None) -> dict[str, dict[int, int]]:
-        """What groups have committed for the topic: of those, or of all that have committed any.
+    def positions(self, name: str, groups: Collection[str] | None) -> dict[str, dict[int, int]]:
+        """Return the offsets that groups have committed for the topic; without `groups`, those of all that have any.
 
-        :raises KafkaError: UNSTABLE_OFFSET_COMMIT while a transaction is open that commits for it.
+        :raises KafkaError: UNSTABLE_OFFSET_COMMIT while a transaction that commits offsets of the group is open.
         """
-        names = sorted(wanted) if wanted else [each.group_id for each in self._client.groups.list()]
-        found: dict[str, dict[int, int]] = {}
+        names = sorted(groups) if groups else [listing.group_id for listing in self._client.groups.list()]
+        positions: dict[str, dict[int, int]] = {}
         for group in names:
             offsets = self._client.groups.offsets(group, stable=True)
-            of_topic = {place.partition: each for place, each in offsets.items() if place.topic == name}
+            of_topic = {tp.partition: result for tp, result in offsets.items() if tp.topic == name}
             raise_errors(of_topic.values())
-            its = {
-                partition: each.offset
-                for partition, each in of_topic.items()
-                if isinstance(each, OffsetAndMetadata) and not is_sink_offset(each)
+            committed = {
+                partition: result.offset
+                for partition, result in of_topic.items()
+                if isinstance(result, OffsetAndMetadata) and not is_sink_offset(result)
             }
-            if its or wanted:
-                found[group] = its
-        return found
+            if committed or groups:
+                positions[group] = committed
+        return positions
 
     def check_stopped(self, groups: Collection[str]) -> None:
-        """See to it that nobody consumes.
+        """Check that no group has members.
 
-        :raises RekeyError: When a group has members.
+        :raises RekeyError: A group has members.
         """
-        for name, found in self._client.groups.describe(groups).items():
-            if isinstance(found, GroupDescription) and found.members:
+        for name, group in self._client.groups.describe(groups).items():
+            if isinstance(group, GroupDescription) and group.members:
                 message = (
-                    f"group '{name}' has {len(found.members)} members: stop them, then cut over; their offsets are "
-                    "not taken before they have stopped"
+                    f"group '{name}' has {len(group.members)} members: stop them, then cut over; offsets are "
+                    "translated only for groups without members"
                 )
                 raise RekeyError(message)
 
     def commit(self, group: str, name: str, offsets: Mapping[int, int]) -> None:
-        """Let a group without members go on there."""
-        places = {TopicPartition(name, partition): offset for partition, offset in offsets.items()}
-        raise_errors(self._client.groups.commit_offsets(group, places).values())
+        """Commit offsets for a group without members."""
+        by_partition = {TopicPartition(name, partition): offset for partition, offset in offsets.items()}
+        raise_errors(self._client.groups.commit_offsets(group, by_partition).values())
 
     def _offsets(self, name: str, count: int, spec: OffsetSpec, isolation: Isolation) -> dict[int, int]:
-        places = {TopicPartition(name, partition): spec for partition in range(count)}
-        found = self._client.admin.list_offsets(places, isolation)
-        raise_errors(found.values())
+        specs = {TopicPartition(name, partition): spec for partition in range(count)}
+        listed = self._client.admin.list_offsets(specs, isolation)
+        raise_errors(listed.values())
         return {
-            place.partition: each.offset for place, each in found.items() if isinstance(each, ListedOffset)
+            tp.partition: result.offset for tp, result in listed.items() if isinstance(result, ListedOffset)
         }

@@ -1,1 +1,1 @@
-"""The restore job: topics from archives."""
+"""The restore job: restores topics from archives."""

@@ -1,9 +1,9 @@
-"""Topics back from an archive, with the offsets that their records had.
+"""Restore topics from an archive with the offsets that their records had.
 
-No producer can choose offsets. So tasks write segments into the log directory of the broker, one partition each, and
-the broker imports them (`barnabas.log.imports`). A partition is empty or whole at any time: what a killed run has left
-is done again, what it had finished is recognized by its bounds, and in the end everything that was restored is read
-from the topic and compared with the sums of the archive.
+Producers cannot choose offsets, so tasks write segments into the broker's log directory, one partition each, and the
+broker imports them (`barnabas.log.imports`). A partition is empty or complete at any time: after a killed run,
+unfinished partitions are restored again and finished ones are recognized by their bounds. Finally all restored records
+are read from the topics and compared with the sums of the archive.
 """
 
 import shutil
@@ -44,16 +44,16 @@ from pyspark_barnabas.jobs.restore.segments import SegmentsWriter, encode_rows
 from pyspark_barnabas.sink.columns import grouped
 
 _STAGING = f"{HANDOVER}.tmp-"
-#: Brokers check what they take in, a gigabyte or so in a second.
-_TAKING_TIMEOUT_MS = 3_600_000
-_LOOKS_COUNT = 20
+#: Brokers check the segments that they import, at about a gigabyte per second.
+_IMPORT_TIMEOUT_MS = 3_600_000
+_ATTEMPTS_COUNT = 20
 _PAUSE_S = 0.5
 _WRITTEN = pa.schema([("topic", pa.string()), ("partition", pa.int32()), ("path", pa.string())])
 _WRITTEN_DDL = "topic string, partition int, path string"
 
 
 class RestoredPart(NamedTuple):
-    """A partition with the offsets [start, end) of its original; `is_there` when it had them before this run."""
+    """A partition with the offsets [start, end) of its original; `is_there` if it had them before this run."""
 
     topic: str
     partition: int
@@ -63,14 +63,14 @@ class RestoredPart(NamedTuple):
     is_there: bool
 
     @property
-    def place(self) -> TopicPartition:
+    def tp(self) -> TopicPartition:
         """The partition."""
         return TopicPartition(self.topic, self.partition)
 
 
 @dataclass(frozen=True)
 class Restored:
-    """What a run did, or would do."""
+    """Result of a run or a dry run."""
 
     directory: Path
     parts: tuple[RestoredPart, ...]
@@ -79,56 +79,61 @@ class Restored:
 
 
 def restore(spark: SparkSession | None, request: Request, *, dry_run: bool = False) -> Restored:
-    """Write topics of an archive back. A dry run needs no session.
+    """Restore topics of an archive with their offsets. A dry run needs no session.
 
-    :raises RestoreError: Where topics are not as they must be, the broker's disk is not seen here, or what came out
-        is not what was archived.
+    :raises RestoreError: A topic does not meet the requirements, the broker's log directory is not accessible here, or
+        the restored records differ from the archived ones.
     """
     target = open_archive(request.directory)
-    wanted = archived_partitions(target, request.topics)
-    with closing(connected(request.connection(), _TAKING_TIMEOUT_MS)) as client:
-        check_barnabas(client, "no other takes in records with their offsets; --map does without")
-        targets = find_targets(client, request, wanted)
+    archived = archived_partitions(target, request.topics)
+    with closing(connected(request.connection(), _IMPORT_TIMEOUT_MS)) as client:
+        check_barnabas(
+            client,
+            "only Barnabas brokers can restore records with their offsets; --map works with any broker",
+        )
+        targets = find_targets(client, request, archived)
         check_retention(client, request, target, targets, time.time_ns() // 1_000_000)
-        parts = tuple(_part(request.target_of(each.topic), each, targets) for each in wanted)
+        parts = tuple(_part(request.target_of(part.topic), part, targets) for part in archived)
         if spark is None or dry_run:
             return Restored(request.directory, parts, targets.missing, dry_run=True)
         create_missing(client, request, targets, replication_factor=1)
-        missing = [each for each in parts if not each.is_there and each.end > 0]
-        homes = _homes(client, [each.place for each in missing])
+        missing = [part for part in parts if not part.is_there and part.end > 0]
+        homes = _homes(client, [part.tp for part in missing])
         tasks = _Tasks(
-            {place: str(home.directory) for place, home in homes.items()},
-            {each.place: Handover(homes[each.place].topic_id, each.start, each.end) for each in missing},
+            {tp: str(home.directory) for tp, home in homes.items()},
+            {part.tp: Handover(homes[part.tp].topic_id, part.start, part.end) for part in missing},
             request.compression,
         )
         if missing:
             with progress(spark, "restoring"):
                 written = tasks.run(_rows(spark, target, request, tasks))
-            for place, home in homes.items():
-                _hand_over(client, place, home, Path(written[place]))
+            for tp, home in homes.items():
+                _import(client, tp, home, Path(written[tp]))
         with progress(spark, "verifying"):
             _verify(spark, request, target, parts)
         return Restored(request.directory, parts, targets.missing)
 
 
-def _part(name: str, each: ArchivedPart, targets: Targets) -> RestoredPart:
-    place = TopicPartition(name, each.partition)
-    first, end = targets.bounds_of(place)
-    is_there = (first, end) == (each.start, each.end)
+def _part(name: str, archived: ArchivedPart, targets: Targets) -> RestoredPart:
+    tp = TopicPartition(name, archived.partition)
+    first, end = targets.bounds_of(tp)
+    is_there = (first, end) == (archived.start, archived.end)
     if end > 0 and not is_there:
         message = (
-            f"partition {place} has offsets {first} to {end}, and the archive {each.start} to {each.end}: "
-            "offsets can be kept in partitions that never had a record"
+            f"partition {tp} has offsets {first} to {end}, but the archive {archived.start} to {archived.end}: "
+            "offsets can be restored only into partitions that never had a record"
         )
         raise RestoreError(message)
-    return RestoredPart(name, each.partition, each.start, each.end, each.records_count, is_there)
+    return RestoredPart(
+        name, archived.partition, archived.start, archived.end, archived.records_count, is_there
+    )
 
 
 # Writing
 
 
 class _Home(NamedTuple):
-    """Where a partition lies: on which broker, in which of its log directories."""
+    """Location of a replica: its broker and log directory."""
 
     node_id: int
     log_dir: str
@@ -136,63 +141,65 @@ class _Home(NamedTuple):
     topic_id: bytes
 
 
-def _homes(client: BlockingClient, places: Sequence[TopicPartition]) -> dict[TopicPartition, _Home]:
-    """Where the partitions lie on this machine's disks.
+def _homes(client: BlockingClient, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, _Home]:
+    """Find the partitions' directories on this machine.
 
-    :raises RestoreError: Where they cannot be seen.
+    :raises RestoreError: A directory is not accessible here.
     """
     homes: dict[TopicPartition, _Home] = {}
-    for look in range(_LOOKS_COUNT):
-        if len(homes) == len(places):
+    for attempt in range(_ATTEMPTS_COUNT):
+        if len(homes) == len(partitions):
             break
-        if look:
-            time.sleep(_PAUSE_S)  # Apache Kafka makes replicas after it has answered
-        homes = _look(client, places)
-    for place in places:
-        home = homes.get(place)
+        if attempt:
+            time.sleep(_PAUSE_S)  # Apache Kafka creates replicas after it has responded
+        homes = _described_homes(client, partitions)
+    for tp in partitions:
+        home = homes.get(tp)
         if home is None or not _is_here(home):
-            where = "no log directory" if home is None else str(home.directory)
+            location = "no log directory" if home is None else str(home.directory)
             message = (
-                f"partition {place} lies in {where} of its broker, which is not seen here: offsets can be kept where "
-                "the log directories of a Barnabas broker can be written to; --map does without"
+                f"partition {tp} is in {location} of its broker, which is not accessible here: restoring offsets needs "
+                "write access to the log directories of a Barnabas broker; --map works without"
             )
             raise RestoreError(message)
     return homes
 
 
-def _look(client: BlockingClient, places: Sequence[TopicPartition]) -> dict[TopicPartition, _Home]:
-    topics = client.admin.describe_topics({place.topic for place in places})
+def _described_homes(
+    client: BlockingClient, partitions: Sequence[TopicPartition]
+) -> dict[TopicPartition, _Home]:
+    topics = client.admin.describe_topics({tp.topic for tp in partitions})
     by_leader: defaultdict[int, list[TopicPartition]] = defaultdict(list)
     ids: dict[str, bytes] = {}
-    for place in places:
-        topic = topics[place.topic]
+    for tp in partitions:
+        topic = topics[tp.topic]
         if not isinstance(topic, TopicInfo):
             raise topic
-        ids[place.topic] = topic.topic_id
-        by_leader[topic.partition(place.partition).leader].append(place)
+        ids[tp.topic] = topic.topic_id
+        by_leader[topic.partition(tp.partition).leader].append(tp)
     return {
-        place: _Home(leader, described.path, Path(described.path, str(place)), ids[place.topic])
+        tp: _Home(leader, described.path, Path(described.path, str(tp)), ids[tp.topic])
         for leader, led in by_leader.items()
         for described in client.admin.describe_log_dirs(leader, led)
-        for place, replica in described.replicas.items()
+        for tp, replica in described.replicas.items()
         if not replica.is_future
     }
 
 
 def _is_here(home: _Home) -> bool:
-    """Whether the directory is the partition's own, and not one of the same name on another machine."""
+    """Whether the directory belongs to this partition, and is not one of the same name on another machine."""
     return home.directory.is_dir() and read_partition_metadata(home.directory) in (None, home.topic_id)
 
 
 def _rows(spark: SparkSession, target: ArchiveTarget, request: Request, tasks: "_Tasks") -> DataFrame:
-    """The records of the partitions that are wanted, each in the order of its offsets."""
-    names = {each.topic for each in archived_partitions(target, request.topics)}
+    """Return the records of the partitions to restore, each in the order of its offsets."""
+    names = {part.topic for part in archived_partitions(target, request.topics)}
     rows = target.records(spark).where(f.col("topic").isin(sorted(names)))
     if request.name:
         rows = rows.withColumn("topic", f.lit(request.name))
-    places = spark.createDataFrame([tuple(place) for place in tasks.wanted], "topic string, partition int")
-    rows = rows.join(f.broadcast(places), ["topic", "partition"], "left_semi")
-    parts_count = max(1, min(len(tasks.wanted), 4 * spark.sparkContext.defaultParallelism))
+    partitions = spark.createDataFrame([tuple(tp) for tp in tasks.handovers], "topic string, partition int")
+    rows = rows.join(f.broadcast(partitions), ["topic", "partition"], "left_semi")
+    parts_count = max(1, min(len(tasks.handovers), 4 * spark.sparkContext.defaultParallelism))
     columns = ["topic", "partition", "offset", "timestamp", "timestampType", "key", "value", "headers"]
     return (
         rows.select(*columns)
@@ -203,73 +210,75 @@ def _rows(spark: SparkSession, target: ArchiveTarget, request: Request, tasks: "
 
 @dataclass(frozen=True)
 class _Tasks:
-    """What tasks write, and where."""
+    """Work of the tasks: what they write, and where."""
 
     directories: Mapping[TopicPartition, str]
-    wanted: Mapping[TopicPartition, Handover]
+    handovers: Mapping[TopicPartition, Handover]
     compression: Compression
 
     def run(self, rows: DataFrame) -> dict[TopicPartition, str]:
-        """Write all partitions; gives back the directories."""
+        """Write all partitions; return the directory of each."""
         for directory in self.directories.values():
-            for left in Path(directory).glob(f"{HANDOVER}*"):
-                shutil.rmtree(left, ignore_errors=True)
-        found = rows.mapInArrow(self.write, _WRITTEN_DDL).collect()
-        written = {TopicPartition(each["topic"], each["partition"]): each["path"] for each in found}
-        for place in self.wanted.keys() - written.keys():  # those without a record
-            with self._writer(place) as writer:
+            for leftover in Path(directory).glob(f"{HANDOVER}*"):
+                shutil.rmtree(leftover, ignore_errors=True)
+        written_rows = rows.mapInArrow(self.write, _WRITTEN_DDL).collect()
+        written = {TopicPartition(row["topic"], row["partition"]): row["path"] for row in written_rows}
+        for tp in self.handovers.keys() - written.keys():  # partitions without records
+            with self._writer(tp) as writer:
                 writer.finish()
-            written[place] = str(writer.directory)
+            written[tp] = str(writer.directory)
         return written
 
     def write(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Write the partitions whose rows come, one after the other."""
-        rest: Iterator[tuple[TopicPartition, pa.RecordBatch]] = (
-            each for batch in grouped(batches) for each in parts_of(batch)
+        """Write the partitions whose rows arrive, one after the other."""
+        parts: Iterator[tuple[TopicPartition, pa.RecordBatch]] = (
+            part for batch in grouped(batches) for part in parts_of(batch)
         )
-        coming = next(rest, None)
-        while coming is not None:
-            place = coming[0]
-            with self._writer(place) as writer:
-                while coming is not None and coming[0] == place:
-                    for encoded in encode_rows(coming[1], self.compression):
+        part = next(parts, None)
+        while part is not None:
+            tp = part[0]
+            with self._writer(tp) as writer:
+                while part is not None and part[0] == tp:
+                    for encoded in encode_rows(part[1], self.compression):
                         writer.write(encoded)
-                    coming = next(rest, None)
+                    part = next(parts, None)
                 writer.finish()
-            row = {"topic": place.topic, "partition": place.partition, "path": str(writer.directory)}
+            row = {"topic": tp.topic, "partition": tp.partition, "path": str(writer.directory)}
             yield pa.RecordBatch.from_pylist([row], _WRITTEN)
 
-    def _writer(self, place: TopicPartition) -> SegmentsWriter:
-        directory = Path(self.directories[place], f"{_STAGING}{uuid.uuid4().hex}")
-        return SegmentsWriter(directory, self.wanted[place])
+    def _writer(self, tp: TopicPartition) -> SegmentsWriter:
+        directory = Path(self.directories[tp], f"{_STAGING}{uuid.uuid4().hex}")
+        return SegmentsWriter(directory, self.handovers[tp])
 
 
 def parts_of(batch: pa.RecordBatch) -> Iterator[tuple[TopicPartition, pa.RecordBatch]]:
-    """Runs of rows of one partition."""
-    places = list(zip(batch.column("topic").to_pylist(), batch.column("partition").to_pylist(), strict=True))
+    """Split a batch into runs of rows of one partition."""
+    partitions = list(
+        zip(batch.column("topic").to_pylist(), batch.column("partition").to_pylist(), strict=True)
+    )
     first = 0
-    for end in range(1, len(places) + 1):
-        if end == len(places) or places[end] != places[first]:
-            yield TopicPartition(*places[first]), batch.slice(first, end - first)
+    for end in range(1, len(partitions) + 1):
+        if end == len(partitions) or partitions[end] != partitions[first]:
+            yield TopicPartition(*partitions[first]), batch.slice(first, end - first)
             first = end
 
 
-def _hand_over(client: BlockingClient, place: TopicPartition, home: _Home, written: Path) -> None:
-    """Have the broker take in what was written.
+def _import(client: BlockingClient, tp: TopicPartition, home: _Home, written: Path) -> None:
+    """Request the broker to import the written segments.
 
-    :raises RestoreError: When it does not.
+    :raises RestoreError: The broker does not import them.
     """
-    handed = written.rename(home.directory / HANDOVER)
-    [error] = client.admin.alter_replica_log_dirs(home.node_id, {place: home.log_dir}).values()
+    handover = written.rename(home.directory / HANDOVER)
+    [error] = client.admin.alter_replica_log_dirs(home.node_id, {tp: home.log_dir}).values()
     if error is not None:
         raise RestoreError(
-            f"the broker does not take in partition {place} ({error.code.name}); its log says why"
+            f"the broker rejected the segments of partition {tp} ({error.code.name}); see its log for the reason"
         )
-    if handed.exists():
-        shutil.rmtree(handed, ignore_errors=True)
+    if handover.exists():
+        shutil.rmtree(handover, ignore_errors=True)
         message = (
-            f"broker {home.node_id} has not looked at what was written for partition {place}: it is no Barnabas; "
-            "--map does without"
+            f"broker {home.node_id} has not imported the segments of partition {tp}: it is not a Barnabas broker; "
+            "--map works with any broker"
         )
         raise RestoreError(message)
 
@@ -280,34 +289,34 @@ def _hand_over(client: BlockingClient, place: TopicPartition, home: _Home, writt
 def _verify(
     spark: SparkSession, request: Request, target: ArchiveTarget, parts: Sequence[RestoredPart]
 ) -> None:
-    """Hold what is in the topics against the archive's sums.
+    """Compare the records in the topics with the archive's sums.
 
-    :raises RestoreError: Where they differ.
+    :raises RestoreError: They differ.
     """
-    ranges = [each[:4] for each in parts if each.start < each.end]
-    there: dict[tuple[str, str, int], tuple[int, int]] = {}
+    ranges = [part[:4] for part in parts if part.start < part.end]
+    restored: dict[tuple[str, str, int], tuple[int, int]] = {}
     if ranges:
         rows = spark.read.format("barnabas").options(**reading(request.options, ranges)).load()
-        there = {each[:3]: each[3:5] for each in sums_of(dated(rows))}
-    wanted = expected_sums(target, request)
-    for key in sorted(wanted.keys() | there.keys()):
-        if wanted.get(key) != there.get(key):
+        restored = {part[:3]: part[3:5] for part in sums_of(dated(rows))}
+    expected = expected_sums(target, request)
+    for key in sorted(expected.keys() | restored.keys()):
+        if expected.get(key) != restored.get(key):
             topic, date, partition = key
-            message = f"{topic}-{partition} of {date} is not the same in the archive and in the topic"
+            message = f"{topic}-{partition} of {date} differs between the archive and the topic"
             raise RestoreError(message)
 
 
 def expected_sums(target: ArchiveTarget, request: Request) -> dict[tuple[str, str, int], tuple[int, int]]:
-    """Count and checksum of each topic, day and partition, over all runs."""
-    found: defaultdict[tuple[str, str, int], tuple[int, int]] = defaultdict(lambda: (0, 0))
+    """Return count and checksum of each topic, day and partition, over all runs."""
+    sums: defaultdict[tuple[str, str, int], tuple[int, int]] = defaultdict(lambda: (0, 0))
     for run in target.runs():
-        for each in target.manifest(run).sums:
-            if not request.topics or each.topic in request.topics:
-                key = (request.target_of(each.topic), each.date, each.partition)
-                found[key] = added(found[key], each)
-    return dict(found)
+        for part in target.manifest(run).sums:
+            if not request.topics or part.topic in request.topics:
+                key = (request.target_of(part.topic), part.date, part.partition)
+                sums[key] = added(sums[key], part)
+    return dict(sums)
 
 
 def added(sums: tuple[int, int], part: PartSum) -> tuple[int, int]:
-    """Count and checksum with those of a part."""
+    """Add a part's count and checksum to `sums`."""
     return sums[0] + part.records_count, (sums[1] + part.checksum) % (1 << 64)

@@ -1,9 +1,9 @@
-"""Topics back from an archive into any Kafka, by producing: offsets are new ones, and a map tells which.
+"""Restore topics from an archive into any Kafka by producing: records get new offsets, and a map lists them.
 
-Before anything is produced, a file beside the map says where the partitions ended and under which name the sink
-writes. So a run after a killed one writes the same batches under the same numbers, and those that are done are not
-written again (`delivery=exactly-once`). In the end the records are read from the topics and held against the archive,
-the first against the first and so on, field by field; what comes of it is the map.
+Before anything is produced, a file next to the map records where the partitions ended and which name the sink uses.
+So a run after a killed one writes the same batches under the same numbers, and finished batches are not written again
+(`delivery=exactly-once`). Finally the records are read from the topics and compared with the archive in order, field by
+field; the result is the map.
 """
 
 import json
@@ -42,9 +42,9 @@ from pyspark_barnabas.paths import pattern_of, uri
 
 STATE = "_restore.json"
 _VERSION = 1
-#: Records of a batch of the sink, whose transactions are open until it is written.
+#: Records per batch of the sink; its transactions stay open until the batch is written.
 _BATCH_RECORDS = 5_000_000
-#: All of a record but where it is, with what tells a null from an empty value.
+#: Hash of a record without its position that distinguishes null from empty values.
 _HASHED = (
     "xxhash64(key is null, key, value is null, value, unix_millis(timestamp), "
     "transform(coalesce(headers, array()), each -> struct(each.key, each.value is null, each.value)))"
@@ -52,7 +52,7 @@ _HASHED = (
 
 
 class MappedPart(NamedTuple):
-    """A partition that is restored: offsets [start, end) of the archive, behind `begin` in the topic."""
+    """A partition to restore: offsets [start, end) of the archive, appended from offset `begin` in the topic."""
 
     topic: str  #: of the archive
     partition: int
@@ -65,7 +65,7 @@ class MappedPart(NamedTuple):
 
 @dataclass(frozen=True)
 class Mapped:
-    """What a run did, or would do."""
+    """Result of a run or a dry run."""
 
     directory: Path  #: of the map
     parts: tuple[MappedPart, ...]
@@ -75,16 +75,16 @@ class Mapped:
 
 @dataclass(frozen=True)
 class _State:
-    """What a run after this one must know."""
+    """State that a later run needs to continue this one."""
 
     archive: str
     sink_name: str
     batches_count: int
     parts: tuple[MappedPart, ...]
-    done_count: int = 0  #: so many batches are written, and perhaps one more
+    done_count: int = 0  #: number of batches that are certainly written; one more may be
 
     def to_json(self) -> str:
-        parts = [each._asdict() for each in self.parts]
+        parts = [part._asdict() for part in self.parts]
         fields = {
             "version": _VERSION,
             "archive": self.archive,
@@ -102,8 +102,8 @@ class _State:
         try:
             fields: dict[str, Any] = json.loads(path.read_text())
             if fields["version"] != _VERSION:
-                raise ValueError(f"version {fields['version']}, where {_VERSION} is known")
-            parts = tuple(MappedPart(**each) for each in fields["parts"])
+                raise ValueError(f"unsupported version {fields['version']}; expected {_VERSION}")
+            parts = tuple(MappedPart(**part) for part in fields["parts"])
             return cls(fields["archive"], fields["sinkName"], fields["batches"], parts, fields["done"])
         except (KeyError, TypeError, ValueError) as error:
             raise RestoreError(f"{path} cannot be used: {error}") from error
@@ -117,27 +117,27 @@ def restore_mapped(
     append: bool = False,
     dry_run: bool = False,
 ) -> Mapped:
-    """Produce topics of an archive, and write a map of offsets into `directory`. A dry run needs no session.
+    """Produce the records of an archive, and write a map of offsets into `directory`. A dry run needs no session.
 
-    :param append: Whether the topics may have records.
-    :raises RestoreError: Where topics are not as they must be, or what came out is not what was archived.
-    :raises PathError: When Spark could not read what is in a directory.
+    :param append: Whether the topics may already have records.
+    :raises RestoreError: A topic does not meet the requirements, or the restored records differ from the archived ones.
+    :raises PathError: Spark could not read a directory.
     """
     target = open_archive(request.directory)
-    pattern_of(directory)  # what Spark cannot read is refused before anything is produced
+    pattern_of(directory)  # fail on paths that Spark cannot read before anything is produced
     with closing(connected(request.connection())) as client:
-        wanted = archived_partitions(target, request.topics)
-        targets = find_targets(client, request, wanted)
+        archived = archived_partitions(target, request.topics)
+        targets = find_targets(client, request, archived)
         check_retention(client, request, target, targets, time.time_ns() // 1_000_000)
-        before = _State.read(directory / STATE)
-        state = _begin(request, wanted, targets, append=append) if before is None else before
-        _check(state, request, wanted, targets)
+        saved = _State.read(directory / STATE)
+        state = _begin(request, archived, targets, append=append) if saved is None else saved
+        _check(state, request, archived, targets)
         if spark is None or dry_run:
             return Mapped(directory, state.parts, targets.missing, dry_run=True)
         create_missing(client, request, targets)
-        if before is None:
+        if saved is None:
             directory.mkdir(parents=True, exist_ok=True)
-            _note(directory, state)
+            _save(directory, state)
         if not (directory / RUNS).exists():
             with progress(spark, "restoring"):
                 _produce(spark, target, request, state, directory)
@@ -146,43 +146,43 @@ def restore_mapped(
         return Mapped(directory, state.parts, targets.missing)
 
 
-def _begin(request: Request, wanted: Sequence[ArchivedPart], targets: Targets, *, append: bool) -> _State:
+def _begin(request: Request, archived: Sequence[ArchivedPart], targets: Targets, *, append: bool) -> _State:
     parts = []
-    for each in wanted:
-        place = TopicPartition(request.target_of(each.topic), each.partition)
-        first, end = targets.bounds_of(place)
+    for part in archived:
+        tp = TopicPartition(request.target_of(part.topic), part.partition)
+        first, end = targets.bounds_of(tp)
         if end > first and not append:
-            raise RestoreError(f"partition {place} has records already: they may stay with --append")
-        parts.append(MappedPart(*each, place.topic, end))
-    batches_count = -(-sum(each.records_count for each in wanted) // _BATCH_RECORDS)
+            raise RestoreError(f"partition {tp} already has records: use --append to restore behind them")
+        parts.append(MappedPart(*part, tp.topic, end))
+    batches_count = -(-sum(part.records_count for part in archived) // _BATCH_RECORDS)
     return _State(str(request.directory.resolve()), f"restore-{uuid4().hex}", batches_count, tuple(parts))
 
 
-def _check(state: _State, request: Request, wanted: Sequence[ArchivedPart], targets: Targets) -> None:
-    """See that a run that died is gone on with as it was begun.
+def _check(state: _State, request: Request, archived: Sequence[ArchivedPart], targets: Targets) -> None:
+    """Check that the request matches the saved state of an unfinished run.
 
-    :raises RestoreError: When it is not.
+    :raises RestoreError: It does not match.
     """
-    begun = {(each.topic, each.restored_topic) for each in state.parts}
-    asked = {(each.topic, request.target_of(each.topic)) for each in wanted}
-    if state.archive != str(request.directory.resolve()) or begun != asked:
-        names = ", ".join(f"{topic} as {name}" for topic, name in sorted(begun))
-        message = f"the map is of {state.archive} with {names}: go on with that, or use another directory"
+    saved_names = {(part.topic, part.restored_topic) for part in state.parts}
+    requested_names = {(part.topic, request.target_of(part.topic)) for part in archived}
+    if state.archive != str(request.directory.resolve()) or saved_names != requested_names:
+        names = ", ".join(f"{topic} as {name}" for topic, name in sorted(saved_names))
+        message = f"the map belongs to a restore of {state.archive} with {names}: continue that, or use another directory"
         raise RestoreError(message)
-    for each in state.parts:
-        place = TopicPartition(each.restored_topic, each.partition)
-        if targets.bounds_of(place)[1] < each.begin:
-            raise RestoreError(f"topic '{each.restored_topic}' was made anew since its restoring began")
+    for part in state.parts:
+        tp = TopicPartition(part.restored_topic, part.partition)
+        if targets.bounds_of(tp)[1] < part.begin:
+            raise RestoreError(f"topic '{part.restored_topic}' was recreated after its restore began")
 
 
-def _note(directory: Path, state: _State) -> None:
+def _save(directory: Path, state: _State) -> None:
     write_atomically(directory / STATE, state.to_json().encode())
 
 
 def _produce(
     spark: SparkSession, target: ArchiveTarget, request: Request, state: _State, directory: Path
 ) -> None:
-    """Write the batches that are not done; the sink knows the one that may be, and no older ones."""
+    """Write the remaining batches; the sink recognizes the last batch if it was already written, but no older ones."""
     rows = _archived(spark, target, state)
     number = f.expr(f"cast(floor((offset - start) * {state.batches_count}D / (end - start)) as int)")
     options = {name: value for name, value in request.options.items() if name.lower().startswith("kafka.")}
@@ -200,16 +200,16 @@ def _produce(
             .mode("append")
             .save()
         )
-        _note(directory, replace(state, done_count=batch + 1))
+        _save(directory, replace(state, done_count=batch + 1))
 
 
 def _archived(spark: SparkSession, target: ArchiveTarget, state: _State) -> DataFrame:
-    """The records that are restored, with what is said of their partitions."""
+    """Return the archived records to restore, joined with the state of their partitions."""
     ddl = (
         "topic string, partition int, start bigint, end bigint, records_count bigint, restored_topic string, "
         "begin bigint"
     )
-    parts = spark.createDataFrame([tuple(each) for each in state.parts], ddl)
+    parts = spark.createDataFrame([tuple(part) for part in state.parts], ddl)
     rows = target.records(spark).join(f.broadcast(parts), ["topic", "partition"])
     return rows.where("offset >= start and offset < end")
 
@@ -222,9 +222,9 @@ def _write_map(
     state: _State,
     directory: Path,
 ) -> None:
-    """Hold what was produced against the archive, record by record, and keep which is which.
+    """Compare the produced records with the archive, one by one, and save the map of offsets.
 
-    :raises RestoreError: Where they differ.
+    :raises RestoreError: They differ.
     """
     staged = directory / f"_staging-{uuid4().hex}"
     for leftover in directory.glob("_staging-*"):
@@ -232,22 +232,22 @@ def _write_map(
     archived = _archived(spark, target, state).selectExpr(
         "restored_topic", "partition", "topic", "offset", f"{_HASHED} hash"
     )
-    there = _there(spark, client, request, state).selectExpr(
+    restored = _restored(spark, client, request, state).selectExpr(
         "topic restored_topic", "partition", "offset restored_offset", f"{_HASHED} restored_hash"
     )
-    place = ["restored_topic", "partition"]
-    left = archived.withColumn("rank", f.row_number().over(Window.partitionBy(*place).orderBy("offset")))
-    right = there.withColumn(
-        "rank", f.row_number().over(Window.partitionBy(*place).orderBy("restored_offset"))
+    keys = ["restored_topic", "partition"]
+    left = archived.withColumn("rank", f.row_number().over(Window.partitionBy(*keys).orderBy("offset")))
+    right = restored.withColumn(
+        "rank", f.row_number().over(Window.partitionBy(*keys).orderBy("restored_offset"))
     )
-    both = left.join(right, [*place, "rank"], "left").withColumn("same", f.expr("hash <=> restored_hash"))
-    ordered = Window.partitionBy(*place).orderBy("rank")
+    both = left.join(right, [*keys, "rank"], "left").withColumn("same", f.expr("hash <=> restored_hash"))
+    ordered = Window.partitionBy(*keys).orderBy("rank")
     follows = f.expr("offset - 1 <=> before and restored_offset - 1 <=> restored_before")
     runs = (
         both.withColumn("before", f.lag("offset").over(ordered))
         .withColumn("restored_before", f.lag("restored_offset").over(ordered))
         .withColumn("run", f.sum(f.when(follows, 0).otherwise(1)).over(ordered))
-        .groupBy("topic", *place, "run")
+        .groupBy("topic", *keys, "run")
         .agg(
             f.min("offset").alias("offset"),
             f.min("restored_offset").alias("restored_offset"),
@@ -257,30 +257,34 @@ def _write_map(
     )
     runs.write.parquet(uri(staged))
     written = spark.read.schema(runs.schema).parquet(pattern_of(staged))
-    bad = written.where("not same").orderBy("topic", "partition", "offset").first()
-    found = written.agg(f.sum("records_count")).first()
-    records_count = sum(each.records_count for each in state.parts)
-    if bad is not None or found is None or (found[0] or 0) != records_count:
+    mismatch = written.where("not same").orderBy("topic", "partition", "offset").first()
+    total = written.agg(f.sum("records_count")).first()
+    records_count = sum(part.records_count for part in state.parts)
+    if mismatch is not None or total is None or (total[0] or 0) != records_count:
         shutil.rmtree(staged, ignore_errors=True)
-        where = "" if bad is None else f" from offset {bad['offset']} of {bad['topic']}-{bad['partition']} on"
+        position = (
+            ""
+            if mismatch is None
+            else f" from offset {mismatch['offset']} of {mismatch['topic']}-{mismatch['partition']} on"
+        )
         message = (
-            f"what is in the topics is not what is archived{where}: nobody else may write to them meanwhile, and their "
-            "message.timestamp.type has to be CreateTime"
+            f"the records in the topics differ from the archived ones{position}: no other producer may write to the "
+            "topics during the restore, and their message.timestamp.type must be CreateTime"
         )
         raise RestoreError(message)
     staged.rename(directory / RUNS)
 
 
-def _there(spark: SparkSession, client: BlockingClient, request: Request, state: _State) -> DataFrame:
-    """The committed records behind where the partitions began."""
-    begins = {TopicPartition(each.restored_topic, each.partition): each.begin for each in state.parts}
+def _restored(spark: SparkSession, client: BlockingClient, request: Request, state: _State) -> DataFrame:
+    """Return the committed records at and after the offsets at which the restore began."""
+    begins = {TopicPartition(part.restored_topic, part.partition): part.begin for part in state.parts}
     ends = client.admin.list_offsets(dict.fromkeys(begins, LATEST), Isolation.READ_COMMITTED)
     ranges: list[tuple[str, int, int, int]] = []
-    for place, end in ends.items():
+    for tp, end in ends.items():
         if not isinstance(end, ListedOffset):
             raise end
-        if end.offset > begins[place]:
-            ranges.append((*place, begins[place], end.offset))
+        if end.offset > begins[tp]:
+            ranges.append((*tp, begins[tp], end.offset))
     if not ranges:
         return spark.createDataFrame([], RECORDS_DDL)
     options: Mapping[str, str] = {**request.options, "kafka.isolation.level": "read_committed"}

@@ -1,4 +1,4 @@
-"""Which offset in a restored topic stands for which in the original; a directory of Parquet files, and its use."""
+"""Map from original offsets to those in a restored topic, kept as Parquet files, and its use to translate groups."""
 
 from bisect import bisect_right
 from collections import defaultdict
@@ -18,12 +18,12 @@ from pyspark_barnabas.jobs.common.client import connected
 from pyspark_barnabas.jobs.restore.plan import RestoreError
 from pyspark_barnabas.source.options import ConnectionOptions
 
-#: In a map's directory.
+#: Name of the Parquet directory within a map's directory.
 RUNS = "offsets"
 
 
 class OffsetRun(NamedTuple):
-    """So many records that follow one upon the other, before and after."""
+    """Records with consecutive offsets both in the original and in the restored topic."""
 
     offset: int
     restored_offset: int
@@ -31,13 +31,13 @@ class OffsetRun(NamedTuple):
 
 
 class RestoredOffsetMap(NamedTuple):
-    """A partition's runs in the order of their offsets, and the topic that it was restored to."""
+    """Runs of a partition in the order of their offsets, and the topic that it was restored to."""
 
     restored_topic: str
     runs: Sequence[OffsetRun]
 
     def translated(self, offset: int) -> int:
-        """Where a reader goes on who was to read `offset` next: at the first record that is not before it."""
+        """Return the restored offset of the first record at or after `offset`, where a reader continues."""
         index = bisect_right(self.runs, offset, key=lambda run: run.offset) - 1
         if index >= 0 and offset < self.runs[index].offset + self.runs[index].records_count:
             run = self.runs[index]
@@ -49,7 +49,7 @@ class RestoredOffsetMap(NamedTuple):
 
 
 class TranslatedOffset(NamedTuple):
-    """A group's committed offset, before and after."""
+    """Committed offset of a group, in the original and in the restored topic."""
 
     group: str
     topic: str
@@ -60,19 +60,19 @@ class TranslatedOffset(NamedTuple):
 
 
 def read_map(directory: Path) -> dict[TopicPartition, RestoredOffsetMap]:
-    """The map of each partition of the original topics.
+    """Read the map of each partition of the original topics.
 
-    :raises RestoreError: When there is none.
+    :raises RestoreError: The directory has no map.
     """
     if not (directory / RUNS).is_dir():
-        raise RestoreError(f"{directory} has no map of offsets: restoring with --map makes one, at its end")
+        raise RestoreError(f"{directory} has no offset map: a completed restore with --map creates one")
     runs: defaultdict[TopicPartition, list[OffsetRun]] = defaultdict(list)
     names: dict[TopicPartition, str] = {}
     for row in ds.dataset(directory / RUNS, format="parquet").to_table().to_pylist():
-        place = TopicPartition(row["topic"], row["partition"])
-        runs[place].append(OffsetRun(row["offset"], row["restored_offset"], row["records_count"]))
-        names[place] = row["restored_topic"]
-    return {place: RestoredOffsetMap(names[place], sorted(found)) for place, found in runs.items()}
+        tp = TopicPartition(row["topic"], row["partition"])
+        runs[tp].append(OffsetRun(row["offset"], row["restored_offset"], row["records_count"]))
+        names[tp] = row["restored_topic"]
+    return {tp: RestoredOffsetMap(names[tp], sorted(partition_runs)) for tp, partition_runs in runs.items()}
 
 
 def translate_groups(
@@ -83,35 +83,33 @@ def translate_groups(
     *,
     dry_run: bool = False,
 ) -> list[TranslatedOffset]:
-    """Commit for groups at `target`, in restored topics, what they have committed at `source`, in the original ones.
+    """Translate the groups' committed offsets at `source` and commit them for the restored topics at `target`.
 
-    Topics without a map are left out. The groups must have no members.
+    Topics without a map are skipped. The groups must have no members.
 
-    :raises KafkaError: What a broker has against it; some groups may have been committed then.
+    :raises KafkaError: A request failed; the offsets of some groups may have been committed already.
     """
     maps = read_map(directory)
-    found: list[TranslatedOffset] = []
+    all_translated: list[TranslatedOffset] = []
     with closing(connected(source)) as old, closing(connected(target)) as new:
         for group in groups:
             offsets = _committed(old, group)
             translated = [
-                TranslatedOffset(
-                    group, *place, offset, maps[place].restored_topic, maps[place].translated(offset)
-                )
-                for place, offset in sorted(offsets.items())
-                if place in maps
+                TranslatedOffset(group, *tp, offset, maps[tp].restored_topic, maps[tp].translated(offset))
+                for tp, offset in sorted(offsets.items())
+                if tp in maps
             ]
             if translated and not dry_run:
-                wanted = {
-                    TopicPartition(each.restored_topic, each.partition): each.restored_offset
-                    for each in translated
+                new_offsets = {
+                    TopicPartition(entry.restored_topic, entry.partition): entry.restored_offset
+                    for entry in translated
                 }
-                raise_errors(new.groups.commit_offsets(group, wanted).values())
-            found += translated
-    return found
+                raise_errors(new.groups.commit_offsets(group, new_offsets).values())
+            all_translated += translated
+    return all_translated
 
 
 def _committed(client: BlockingClient, group: str) -> Mapping[TopicPartition, int]:
     offsets = client.groups.offsets(group)
-    raise_errors(each for each in offsets.values() if isinstance(each, KafkaError))
-    return {place: each.offset for place, each in offsets.items() if isinstance(each, OffsetAndMetadata)}
+    raise_errors(result for result in offsets.values() if isinstance(result, KafkaError))
+    return {tp: result.offset for tp, result in offsets.items() if isinstance(result, OffsetAndMetadata)}

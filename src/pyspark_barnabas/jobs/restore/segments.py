@@ -1,8 +1,8 @@
-"""Rows of a partition to segments of a log in which every record has the offset, time and type of time of its row.
+"""Write rows of a partition as log segments whose records keep the offset, timestamp and timestamp type of the row.
 
-Where offsets follow one upon the other the kernels write whole batches; across small gaps, as compaction leaves them,
-records share a batch that skips offsets, as the cleaner's own do. What lies between batches is taken up by batches
-without records, so that nobody can take it for a loss. Nothing here knows of brokers or of Spark.
+Consecutive offsets are written as whole batches by the kernels. Across small gaps, as compaction leaves them, records
+share a batch that skips offsets, like batches of the cleaner. Larger gaps between batches are filled with batches
+without records, so that they do not look like data loss. This module does not depend on brokers or on Spark.
 """
 
 from collections.abc import Iterator
@@ -38,13 +38,13 @@ SEGMENT_BYTES = 256 * 1024 * 1024
 BATCH_BYTES = 256 * 1024
 LEADER_EPOCH = 0
 APPEND_TIME = 1
-#: Shorter runs of offsets share batches.
+#: Runs of consecutive offsets that are shorter than this share batches.
 _RUN_COUNT_MIN = 32
 _SHARED_COUNT_MAX = 1_000
 
 
 def encode_rows(rows: pa.RecordBatch, compression: Compression) -> Iterator[Buffer]:
-    """Batches of these rows, which are one partition's in the order of their offsets.
+    """Encode rows, which must be of one partition and in the order of their offsets, as batches.
 
     :raises KafkaError: INVALID_TIMESTAMP; INVALID_RECORD for a header without a key.
     """
@@ -55,9 +55,9 @@ def encode_rows(rows: pa.RecordBatch, compression: Compression) -> Iterator[Buff
     columns = Columns(rows.column("key"), rows.column("value"), rows.column("headers"), times_ms)
     encoder = ArrowEncoder(columns)
     batching = Batching(BATCH_BYTES, compression)
-    unlike = (np.diff(types) != 0) | ((types[1:] == APPEND_TIME) & (np.diff(times_ms) != 0))
+    breaks = (np.diff(types) != 0) | ((types[1:] == APPEND_TIME) & (np.diff(times_ms) != 0))
     gaps = np.diff(offsets) != 1
-    for first, end in _parts(unlike, len(rows)):
+    for first, end in _parts(breaks, len(rows)):
         stamp = int(times_ms[first]) if types[first] == APPEND_TIME else None
         for low, high in _runs(gaps[first : end - 1], offsets[first:end]):
             run = slice(first + low, first + high)
@@ -68,29 +68,29 @@ def encode_rows(rows: pa.RecordBatch, compression: Compression) -> Iterator[Buff
 
 
 def _parts(breaks: np.ndarray[Any, Any], count: int) -> Iterator[tuple[int, int]]:
-    """Runs of rows between breaks: `breaks[i]` parts row i + 1 from row i."""
+    """Yield runs of rows between breaks: `breaks[i]` separates row i + 1 from row i."""
     if count:
         yield from pairwise([0, *(np.flatnonzero(breaks) + 1).tolist(), count])
 
 
 def _runs(gaps: np.ndarray[Any, Any], offsets: Longs) -> Iterator[tuple[int, int]]:
-    """Long runs without a gap by themselves; short ones together, as far as one batch can reach."""
-    waiting: tuple[int, int] | None = None
+    """Yield long runs without a gap one by one, and short ones merged as far as one batch can reach."""
+    pending: tuple[int, int] | None = None
     for first, end in _parts(gaps, len(offsets)):
         is_short = end - first < _RUN_COUNT_MIN
-        if waiting is not None:
-            reaches = int(offsets[end - 1] - offsets[waiting[0]]) <= RELATIVE_OFFSET_MAX
-            if is_short and reaches and end - waiting[0] <= _SHARED_COUNT_MAX:
-                waiting = waiting[0], end
+        if pending is not None:
+            reaches = int(offsets[end - 1] - offsets[pending[0]]) <= RELATIVE_OFFSET_MAX
+            if is_short and reaches and end - pending[0] <= _SHARED_COUNT_MAX:
+                pending = pending[0], end
                 continue
-            yield waiting
-            waiting = None
+            yield pending
+            pending = None
         if is_short:
-            waiting = first, end
+            pending = first, end
         else:
             yield first, end
-    if waiting is not None:
-        yield waiting
+    if pending is not None:
+        yield pending
 
 
 def _whole(
@@ -109,7 +109,9 @@ def _whole(
 def _skipping(rows: pa.RecordBatch, times_ms: Longs, compression: Compression, stamp: int | None) -> Buffer:
     fields = [rows.column(name).to_pylist() for name in ("offset", "key", "value", "headers")]
     records = [
-        Record(offset, time_ms, key, value, tuple((each["key"], each["value"]) for each in headers or ()))
+        Record(
+            offset, time_ms, key, value, tuple((header["key"], header["value"]) for header in headers or ())
+        )
         for time_ms, offset, key, value, headers in zip(times_ms.tolist(), *fields, strict=True)
     ]
     return encode_batch(
@@ -123,7 +125,7 @@ def _skipping(rows: pa.RecordBatch, times_ms: Longs, compression: Compression, s
 
 
 def empty_batch(first_offset: int, last_offset: int) -> Buffer:
-    """A batch without records, which takes up offsets."""
+    """Return a batch without records that occupies these offsets."""
     header = BatchHeader(
         base_offset=first_offset,
         batch_length=BATCH_HEADER_BYTES - BATCH_OVERHEAD_BYTES,
@@ -143,20 +145,20 @@ def empty_batch(first_offset: int, last_offset: int) -> Buffer:
 
 
 class SegmentsWriter:
-    """Writes what is handed over for one partition, into a directory that it makes; use as a context manager."""
+    """Writes the segments to import into one partition, in a new directory; use as a context manager."""
 
-    def __init__(self, directory: Path, wanted: Handover, *, segment_bytes: int = SEGMENT_BYTES) -> None:
+    def __init__(self, directory: Path, handover: Handover, *, segment_bytes: int = SEGMENT_BYTES) -> None:
         self.directory = directory
-        self._wanted = wanted
+        self._handover = handover
         self._segment_bytes = segment_bytes
-        self._next_offset = wanted.start_offset
+        self._next_offset = handover.start_offset
         self._base_offset = 0
         self._file: BinaryIO | None = None
         self.records_count = 0
 
     def __enter__(self) -> Self:
         self.directory.mkdir()
-        self._roll(self._wanted.start_offset)
+        self._roll(self._handover.start_offset)
         return self
 
     def __exit__(
@@ -165,7 +167,7 @@ class SegmentsWriter:
         self._close()
 
     def write(self, batch: Buffer) -> None:
-        """Put a batch behind those before; what is missing between them is taken up by batches without records."""
+        """Append a batch; a gap before it is filled with batches without records."""
         header = read_header(batch)
         assert self._next_offset <= header.base_offset, (self._next_offset, header)
         self._skip_to(header.base_offset)
@@ -178,7 +180,7 @@ class SegmentsWriter:
             self._append(batch, read_header(batch))
 
     def _append(self, batch: Buffer, header: BatchHeader) -> None:
-        assert header.last_offset < self._wanted.end_offset, (header, self._wanted)
+        assert header.last_offset < self._handover.end_offset, (header, self._handover)
         assert self._file is not None
         is_full = self._file.tell() + len(batch) > self._segment_bytes and self._file.tell() > 0
         if is_full or header.last_offset - self._base_offset > RELATIVE_OFFSET_MAX:
@@ -188,10 +190,10 @@ class SegmentsWriter:
         self.records_count += header.records_count
 
     def finish(self) -> None:
-        """Let the log reach its end, and put everything on the disk."""
-        self._skip_to(self._wanted.end_offset)
+        """Fill the log up to its end offset, write the manifest, and sync everything."""
+        self._skip_to(self._handover.end_offset)
         self._close()
-        (self.directory / MANIFEST_FILE).write_text(self._wanted.to_json())
+        (self.directory / MANIFEST_FILE).write_text(self._handover.to_json())
         for path in (*self.directory.iterdir(), self.directory):
             sync_path(path)
 

@@ -1,1 +1,1 @@
-"""The scrub job: every batch of every replica checked."""
+"""The scrub job: checks every batch of every replica."""

@@ -1,7 +1,7 @@
-"""What is checked of a partition's batches one after the other, wherever they come from.
+"""Checks of a partition's batches, one after the other, from files or from the wire.
 
-A batch is sound when its CRC is right, it begins where the one before it ended, and continues its producer's sequence.
-Gaps of either are right where the cleaner has been.
+A batch is sound if its CRC is correct, it begins where the one previous it ended, and it continues its producer's
+sequence. Gaps in offsets and sequences are allowed below the offset up to which the cleaner has compacted.
 """
 
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from barnabas.base.buffers import Buffer
 from barnabas.base.ids import TopicPartition
 from barnabas.wire.records.batch import NO_SEQUENCE, SEQUENCE_LIMIT, BatchHeader, crc_matches
 
-#: More findings of one partition are counted, not listed.
+#: Further findings of one partition are counted but not listed.
 FINDINGS_MAX = 1_000
 
 CRC, UNREADABLE, CUT, GAP, ORDER = "crc", "unreadable", "cut", "gap", "order"
@@ -19,9 +19,9 @@ SEQUENCE = "sequence"
 
 
 class Finding(NamedTuple):
-    """Damage: the offsets it touches, both included, and the file and position where it was seen.
+    """Damage: the affected offsets, both inclusive, and the file and position.
 
-    Of what came over the wire there is no file, and the position is -1.
+    For batches read over the wire the file is empty and the position is -1.
     """
 
     kind: str
@@ -35,7 +35,7 @@ class Finding(NamedTuple):
 
 
 class FilePosition(NamedTuple):
-    """Where something was seen."""
+    """Position of a finding."""
 
     file: str = ""
     position: int = -1
@@ -43,7 +43,7 @@ class FilePosition(NamedTuple):
 
 @dataclass
 class Scrubbed:
-    """What was looked at of one partition, and what was found; `next_offset` is behind the last batch."""
+    """Result of checking one partition; `next_offset` is the offset after the last batch."""
 
     topic: str
     partition: int
@@ -64,13 +64,13 @@ class _LastBatch(NamedTuple):
 
 
 class BatchChecks:
-    """A walk over the batches of a partition, which `result` grows with."""
+    """Checks the batches of a partition in order, and collects counts and findings in `result`."""
 
     def __init__(self, partition: TopicPartition) -> None:
         self._partition = partition
-        self.cleaned = 0  #: below it, gaps are a cleaner's
-        self.expected = 0  #: the offset that comes next
-        self.is_certain = True  #: whether the batch before can be believed to end where it says
+        self.cleaned = 0  #: below this offset, gaps are the result of compaction
+        self.expected = 0  #: the next offset
+        self.is_certain = True  #: whether the end of the previous batch is reliable
         self._producers: dict[int, _LastBatch] = {}
         self.result = Scrubbed(*partition)
 
@@ -78,20 +78,19 @@ class BatchChecks:
         """Expect this offset first."""
         self.expected = self.result.first_offset = offset
 
-    def find(self, kind: str, first: int, last: int, place: FilePosition, what: str) -> None:
-        """Note damage."""
+    def add_finding(self, kind: str, first: int, last: int, position: FilePosition, what: str) -> None:
         self.result.findings_count += 1
         if len(self.result.findings) < FINDINGS_MAX:
-            self.result.findings.append(Finding(kind, *self._partition, first, last, *place, what))
+            self.result.findings.append(Finding(kind, *self._partition, first, last, *position, what))
 
     def resume_at(self, offset: int) -> None:
-        """Go on behind what could not be read."""
+        """Continue after a range that could not be read."""
         self.expected = max(self.expected, offset)
         self.is_certain = True
         self._producers.clear()
 
-    def batch(self, buffer: Buffer, start: int, header: BatchHeader, place: FilePosition) -> bool:
-        """Whether the CRC is right."""
+    def batch(self, buffer: Buffer, start: int, header: BatchHeader, position: FilePosition) -> bool:
+        """Check a batch; return whether its CRC is correct."""
         result = self.result
         first, last = header.base_offset, header.last_offset
         is_first = result.batches_count == 0
@@ -99,7 +98,7 @@ class BatchChecks:
         result.records_count += header.records_count
         result.size_bytes += header.size_bytes
         if not crc_matches(buffer, start, header):
-            self.find(CRC, first, max(first, last), place, "the CRC does not match")
+            self.add_finding(CRC, first, max(first, last), position, "CRC mismatch")
             self._producers.clear()
             self.expected = max(self.expected, first + 1)
             self.is_certain = False
@@ -108,39 +107,37 @@ class BatchChecks:
             self.expected = first
         self.is_certain = True
         if first > self.expected and first > self.cleaned:
-            what = f"offset {self.expected} is expected here, not {first}"
-            self.find(GAP, self.expected, first - 1, place, what)
+            what = f"expected offset {self.expected}, not {first}"
+            self.add_finding(GAP, self.expected, first - 1, position, what)
             self._producers.clear()
         elif last < first or (first < self.expected and not (is_first and last >= self.expected)):
-            what = f"offset {self.expected} is expected here, not {first} to {last}"
-            self.find(ORDER, first, max(first, last), place, what)
+            what = f"expected offset {self.expected}, not {first} to {last}"
+            self.add_finding(ORDER, first, max(first, last), position, what)
             self._producers.clear()
             return True
-        self._sequence(header, place)
+        self._check_sequence(header, position)
         self.expected = max(self.expected, header.next_offset)
         return True
 
-    def _sequence(self, header: BatchHeader, place: FilePosition) -> None:
+    def _check_sequence(self, header: BatchHeader, position: FilePosition) -> None:
         if not header.has_producer_id or header.is_control or header.base_sequence == NO_SEQUENCE:
             return
-        before = self._producers.get(header.producer_id)
+        previous = self._producers.get(header.producer_id)
         self._producers[header.producer_id] = _LastBatch(
             header.producer_epoch, header.last_sequence, header.next_offset
         )
-        if before is None:
+        if previous is None:
             return
-        is_next_epoch = header.producer_epoch > before.epoch
-        expected = 0 if is_next_epoch else (before.sequence + 1) % SEQUENCE_LIMIT
-        may_lack = before.next_offset < self.cleaned  # the cleaner may have taken batches out between
-        if header.producer_epoch < before.epoch:
+        is_next_epoch = header.producer_epoch > previous.epoch
+        expected = 0 if is_next_epoch else (previous.sequence + 1) % SEQUENCE_LIMIT
+        may_have_gap = previous.next_offset < self.cleaned  # the cleaner may have removed batches in between
+        if header.producer_epoch < previous.epoch:
+            what = f"producer {header.producer_id} has epoch {header.producer_epoch} after epoch {previous.epoch}"
+        elif header.base_sequence != expected and not may_have_gap:
             what = (
-                f"producer {header.producer_id} has epoch {header.producer_epoch} after epoch {before.epoch}"
-            )
-        elif header.base_sequence != expected and not may_lack:
-            what = (
-                f"producer {header.producer_id} goes on with sequence {header.base_sequence}, "
-                f"not with {expected}, in epoch {header.producer_epoch}"
+                f"producer {header.producer_id} continues with sequence {header.base_sequence} "
+                f"instead of {expected} in epoch {header.producer_epoch}"
             )
         else:
             return
-        self.find(SEQUENCE, header.base_offset, header.last_offset, place, what)
+        self.add_finding(SEQUENCE, header.base_offset, header.last_offset, position, what)

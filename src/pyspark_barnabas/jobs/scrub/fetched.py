@@ -1,4 +1,4 @@
-"""One partition over the wire: every batch that its leader gives, checked as those of files are."""
+"""Check of one partition over the wire: every batch that its leader returns, like batches of files."""
 
 from collections.abc import Callable
 
@@ -14,46 +14,50 @@ _ATTEMPTS_COUNT = 2
 
 def scrub_fetched(
     reader: RangeReader,
-    place: TopicPartition,
+    tp: TopicPartition,
     topic_id: bytes,
     start_of: Callable[[], int],
     end: int,
     *,
-    may_lack: bool,
+    allow_gaps: bool,
 ) -> Scrubbed:
-    """Check all batches of a partition up to `end`; where something is found, once more, as retention may have come by.
+    """Check all batches of a partition up to `end`; on findings check again, because retention may have run meanwhile.
 
-    :param start_of: Asks where the log begins now.
-    :param may_lack: Whether a cleaner may have taken offsets out, the last ones too.
-    :raises KafkaError: When the partition cannot be read for another reason than damage.
+    :param start_of: Returns the current log start offset.
+    :param allow_gaps: Whether compaction may have removed offsets, including the last ones.
+    :raises KafkaError: The partition cannot be read for another reason than damage.
     """
-    found = Scrubbed(*place)
+    result = Scrubbed(*tp)
     for _ in range(_ATTEMPTS_COUNT):
-        wanted = OffsetRange(place, start_of(), end)
-        found = _scrub(reader, wanted, topic_id, may_lack=may_lack)
-        if not found.findings_count:
+        requested = OffsetRange(tp, start_of(), end)
+        result = _scrub(reader, requested, topic_id, allow_gaps=allow_gaps)
+        if not result.findings_count:
             break
-    return found
+    return result
 
 
-def _scrub(reader: RangeReader, wanted: OffsetRange, topic_id: bytes, *, may_lack: bool) -> Scrubbed:
-    checks = BatchChecks(wanted.place)
-    checks.begin_at(wanted.low)
-    checks.cleaned = wanted.high if may_lack else 0
-    if wanted.low < wanted.high:
+def _scrub(reader: RangeReader, requested: OffsetRange, topic_id: bytes, *, allow_gaps: bool) -> Scrubbed:
+    checks = BatchChecks(requested.place)
+    checks.begin_at(requested.low)
+    checks.cleaned = requested.high if allow_gaps else 0
+    if requested.low < requested.high:
         try:
-            for batches, _, _ in reader.read(wanted, topic_id):
+            for batches, _, _ in reader.read(requested, topic_id):
                 for position, header in iterate_headers(batches):
-                    if header.base_offset < wanted.high:
+                    if header.base_offset < requested.high:
                         checks.batch(batches, position, header, FilePosition())
         except KafkaError as error:
             if error.code is ErrorCode.CORRUPT_MESSAGE:
-                checks.find(UNREADABLE, checks.expected, wanted.high - 1, FilePosition(), error.message)
-                checks.resume_at(wanted.high)
-            elif error.code is not ErrorCode.OFFSET_NOT_AVAILABLE:  # there is nothing more, as is told below
+                checks.add_finding(
+                    UNREADABLE, checks.expected, requested.high - 1, FilePosition(), error.message
+                )
+                checks.resume_at(requested.high)
+            elif (
+                error.code is not ErrorCode.OFFSET_NOT_AVAILABLE
+            ):  # the log ends earlier, which is reported below
                 raise
-    if checks.expected < wanted.high and checks.is_certain and not may_lack:
-        what = f"the log ends at offset {checks.expected}, not at {wanted.high}"
-        checks.find(CUT, checks.expected, wanted.high - 1, FilePosition(), what)
+    if checks.expected < requested.high and checks.is_certain and not allow_gaps:
+        what = f"the log ends at offset {checks.expected} instead of {requested.high}"
+        checks.add_finding(CUT, checks.expected, requested.high - 1, FilePosition(), what)
     checks.result.next_offset = checks.expected
     return checks.result

@@ -1,4 +1,4 @@
-"""Every batch of logs, in files or over the wire, checked by Spark's tasks; a report of what is damaged, and where."""
+"""Check every batch of logs, in files or over the wire, with Spark tasks, and report damage."""
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -30,7 +30,7 @@ from pyspark_barnabas.source.tasks import open_reader
 
 _TASKS_PER_CORE = 4
 _POLICY = "cleanup.policy"
-#: What a broker has not given by then is missing.
+#: Records that a broker has not returned within this time count as missing.
 _POLL_TIMEOUT_MS = "15000"
 
 _FINDING_FIELDS = [
@@ -69,19 +69,19 @@ _ROWS_DDL = (
 
 
 class ScrubPart(NamedTuple):
-    """What is to be checked: all batches before `end`; in files those behind, too, as far as they are whole."""
+    """A partition to check: all batches before `end`, and in files also complete batches after it."""
 
     place: TopicPartition
-    directory: Path | None  #: None: asked of the brokers
+    directory: Path | None  #: None if it is read from the brokers
     end: int
-    size_bytes: int  #: over the wire an estimate
+    size_bytes: int  #: an estimate if it is read over the wire
     topic_id: bytes = ZERO_UUID
-    is_compacted: bool = False  #: told of what the brokers are asked for alone
+    is_compacted: bool = False  #: set only if it is read over the wire
 
 
 @dataclass(frozen=True)
 class ScrubReport:
-    """What was found; or, after a dry run, what would be looked at."""
+    """Findings of a run; after a dry run only the partitions that would be checked."""
 
     wanted: tuple[ScrubPart, ...]
     partitions: tuple[Scrubbed, ...]
@@ -89,86 +89,90 @@ class ScrubReport:
 
     @property
     def findings(self) -> list[Finding]:
-        """All findings that are listed, by partition and in the order of the files."""
-        return [finding for each in self.partitions for finding in each.findings]
+        """All listed findings, by partition and in the order of the files."""
+        return [finding for scrubbed in self.partitions for finding in scrubbed.findings]
 
     @property
     def findings_count(self) -> int:
-        """All findings, those beyond the list included; all is well when there are none."""
-        return sum(each.findings_count for each in self.partitions)
+        """Number of all findings, including those that are not listed; 0 if there is no damage."""
+        return sum(scrubbed.findings_count for scrubbed in self.partitions)
 
     def save(self, directory: Path) -> None:
         """Write `partitions.parquet` and `findings.parquet`."""
         directory.mkdir(parents=True, exist_ok=True)
-        rows = [{name: getattr(each, name) for name in _PARTITIONS.names} for each in self.partitions]
+        rows = [{name: getattr(scrubbed, name) for name in _PARTITIONS.names} for scrubbed in self.partitions]
         pq.write_table(pa.Table.from_pylist(rows, _PARTITIONS), directory / "partitions.parquet")
-        found = [each._asdict() for each in self.findings]
-        pq.write_table(pa.Table.from_pylist(found, _FINDINGS), directory / "findings.parquet")
+        findings = [finding._asdict() for finding in self.findings]
+        pq.write_table(pa.Table.from_pylist(findings, _FINDINGS), directory / "findings.parquet")
 
 
 def scrub(
     spark: SparkSession | None, options: Mapping[str, str], *, allow_gaps: bool = False, dry_run: bool = False
 ) -> ScrubReport:
-    """Check the topics that the source's own options select: their files where there are `logDirs`, else by Fetch.
+    """Check the topics that the source's options select: their files if `logDirs` is set, else over Fetch requests.
 
     A dry run needs no session.
 
-    :param allow_gaps: Take missing offsets for a cleaner's work, whatever checkpoints and configurations say.
-    :raises OptionError: For an option that cannot be, or when nobody tells how far the logs reach.
+    :param allow_gaps: Treat missing offsets as the result of compaction, whatever checkpoints and configs say.
+    :raises OptionError: An option is not valid, or the end offsets of the logs cannot be determined.
     """
     parsed = scrub_options(options)
-    wanted = plan_scrub(parsed, allow_gaps=allow_gaps)
-    if spark is None or dry_run or not wanted:
-        return ScrubReport(tuple(wanted), (), dry_run=dry_run)
+    parts = plan_scrub(parsed, allow_gaps=allow_gaps)
+    if spark is None or dry_run or not parts:
+        return ScrubReport(tuple(parts), (), dry_run=dry_run)
     cores = int(spark.conf.get("spark.default.parallelism", None) or spark.sparkContext.defaultParallelism)
-    tasks = distribute(wanted, lambda each: each.size_bytes, _TASKS_PER_CORE * cores)
+    tasks = distribute(parts, lambda part: part.size_bytes, _TASKS_PER_CORE * cores)
     work = partial(_scrub_tasks, tasks, parsed, allow_gaps)
     frame = spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(work, _ROWS_DDL)
     with progress(spark, "scrubbing"):
         rows = frame.toArrow().to_pylist()
     for row in rows:
-        row["findings"] = [Finding(**each) for each in row["findings"]]
-    found = sorted((Scrubbed(**row) for row in rows), key=lambda each: (each.topic, each.partition))
-    return ScrubReport(tuple(wanted), tuple(found))
+        row["findings"] = [Finding(**finding) for finding in row["findings"]]
+    partitions = sorted(
+        (Scrubbed(**row) for row in rows), key=lambda scrubbed: (scrubbed.topic, scrubbed.partition)
+    )
+    return ScrubReport(tuple(parts), tuple(partitions))
 
 
 def scrub_options(options: Mapping[str, str]) -> SourceOptions:
-    """The source's options with what a scrub needs.
+    """Parse the source's options with the settings that a scrub needs.
 
-    :raises OptionError: For one that cannot be.
+    :raises OptionError: An option is not valid.
     """
     has_files = "logdirs" in {name.lower() for name in options}
-    given = {"kafkaConsumer.pollTimeoutMs": _POLL_TIMEOUT_MS, **options, "failOnDataLoss": "false"}
-    return batch_options({**given, "transport": "files" if has_files else "fetch"})
+    source_options = {"kafkaConsumer.pollTimeoutMs": _POLL_TIMEOUT_MS, **options, "failOnDataLoss": "false"}
+    return batch_options({**source_options, "transport": "files" if has_files else "fetch"})
 
 
 def plan_scrub(options: SourceOptions, *, allow_gaps: bool = False) -> list[ScrubPart]:
-    """The partitions that there are, and how far each may be relied on: its high watermark."""
+    """Return the partitions to check, each up to its high watermark."""
     with closing(open_logs(options)) as logs:
-        places = logs.partitions(options.selection)
-        ends = logs.offsets(dict.fromkeys(places, LATEST))
+        topic_ids = logs.partitions(options.selection)
+        ends = logs.offsets(dict.fromkeys(topic_ids, LATEST))
         if options.transport is Transport.FETCH:
-            starts = logs.offsets(dict.fromkeys(places, EARLIEST))
-            ranges = [OffsetRange(place, starts[place], ends[place]) for place in places]
-            rates = logs.record_bytes([each for each in ranges if each.offsets_count > 0])
+            starts = logs.offsets(dict.fromkeys(topic_ids, EARLIEST))
+            ranges = [OffsetRange(tp, starts[tp], ends[tp]) for tp in topic_ids]
+            rates = logs.record_bytes(
+                [offset_range for offset_range in ranges if offset_range.offsets_count > 0]
+            )
     if options.transport is Transport.FETCH:
-        compacted = set() if allow_gaps else _compacted(options, {place.topic for place in places})
+        compacted = set() if allow_gaps else _compacted(options, {tp.topic for tp in topic_ids})
         return [
             ScrubPart(
-                place,
+                tp,
                 None,
                 high,
-                int(rates.get(place, 0) * (high - low)),
-                places[place],
-                allow_gaps or place.topic in compacted,
+                int(rates.get(tp, 0) * (high - low)),
+                topic_ids[tp],
+                allow_gaps or tp.topic in compacted,
             )
-            for place, low, high in sorted(ranges)
+            for tp, low, high in sorted(ranges)
         ]
     directories = find_directories(options.log_dirs)
     return [
-        ScrubPart(place, directories[place], ends[place], _size_bytes(directories[place]))
-        for place in sorted(places)
-        if place in directories
+        ScrubPart(tp, directories[tp], ends[tp], _size_bytes(directories[tp]))
+        for tp in sorted(topic_ids)
+        if tp in directories
     ]
 
 
@@ -177,20 +181,20 @@ def _size_bytes(directory: Path) -> int:
 
 
 def _compacted(options: SourceOptions, topics: Iterable[str]) -> set[str]:
-    """The topics that a cleaner compacts.
+    """Return the topics whose cleanup.policy includes compact.
 
-    :raises KafkaError: When a broker may not tell.
+    :raises KafkaError: Describing the configs failed.
     """
     resources = [Resource(ResourceKind.TOPIC, topic) for topic in sorted(topics)]
     with closing(connected(options.connection)) as client:
         described = client.admin.describe_configs(resources, [_POLICY])
-    found = set()
+    compacted = set()
     for resource, entries in described.items():
         if isinstance(entries, KafkaError):
             raise entries
-        if any(each.name == _POLICY and "compact" in (each.value or "") for each in entries):
-            found.add(resource.name)
-    return found
+        if any(entry.name == _POLICY and "compact" in (entry.value or "") for entry in entries):
+            compacted.add(resource.name)
+    return compacted
 
 
 def _scrub_tasks(
@@ -202,22 +206,22 @@ def _scrub_tasks(
     for batch in numbers:
         for number in batch.column(0).to_pylist():
             for part in tasks[number]:
-                found = scrub_part(part, options, allow_gaps=allow_gaps)
-                row = {**vars(found), "findings": [each._asdict() for each in found.findings]}
+                scrubbed = scrub_part(part, options, allow_gaps=allow_gaps)
+                row = {**vars(scrubbed), "findings": [finding._asdict() for finding in scrubbed.findings]}
                 yield pa.RecordBatch.from_pylist([row], _ROWS)
 
 
 def scrub_part(part: ScrubPart, options: SourceOptions, *, allow_gaps: bool = False) -> Scrubbed:
-    """Check one partition."""
-    place = part.place
+    """Check one partition, in its directory or over the wire."""
+    tp = part.place
     if part.directory is not None:
-        return scrub_partition(place, part.directory, part.end, allow_gaps=allow_gaps, pause=time.sleep)
+        return scrub_partition(tp, part.directory, part.end, allow_gaps=allow_gaps, pause=time.sleep)
     with closing(open_logs(options)) as logs, closing(open_reader(options)) as reader:
         return scrub_fetched(
             reader,
-            place,
+            tp,
             part.topic_id,
-            lambda: logs.offsets({place: EARLIEST})[place],
+            lambda: logs.offsets({tp: EARLIEST})[tp],
             part.end,
-            may_lack=part.is_compacted,
+            allow_gaps=part.is_compacted,
         )

@@ -1,1 +1,1 @@
-"""The usage job: sizes and keys of topics, and how to balance them."""
+"""The usage job: sizes and hot keys of topics, and how to balance their replicas."""

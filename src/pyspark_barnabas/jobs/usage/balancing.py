@@ -1,4 +1,4 @@
-"""Which replicas to move so that brokers and their log directories have like loads: as few moves as do much. No IO."""
+"""Choose a few replica moves that balance the load of brokers and their log directories. No IO."""
 
 import json
 from collections.abc import Collection, Mapping, Sequence
@@ -6,20 +6,20 @@ from typing import NamedTuple
 
 from barnabas.base.ids import TopicPartition
 
-#: Moves that gain less than this share of a home's mean load are not worth their copying.
+#: Moves that gain less than this share of the mean load of a log directory are not worth the copy.
 _GAIN_MIN = 0.02
 MOVES_MAX = 50
 
 
 class Home(NamedTuple):
-    """Where a replica can be."""
+    """A log directory of a broker."""
 
     broker: int
     directory: str
 
 
 class Move(NamedTuple):
-    """A replica that is to go elsewhere."""
+    """A replica to move."""
 
     place: TopicPartition
     source: Home
@@ -28,7 +28,7 @@ class Move(NamedTuple):
 
 
 class Balance(NamedTuple):
-    """Moves, the share of all load that each home has before and after, and where every moved partition is then."""
+    """Moves, the share of the load of each home before and after, and the new replicas of every moved partition."""
 
     moves: tuple[Move, ...]
     before: Mapping[Home, float]
@@ -36,20 +36,21 @@ class Balance(NamedTuple):
     layout: Mapping[TopicPartition, tuple[Home, ...]]  #: of the partitions that move, preferred leader first
 
     def to_json(self) -> str:
-        """The file that `kafka-reassign-partitions --reassignment-json-file` takes."""
+        """Return the file for `kafka-reassign-partitions --reassignment-json-file`."""
         homes = {*self.before, *self.after}
-        several = len({home.broker for home in homes}) < len(homes)
-        moved = {(move.place, move.target) for move in self.moves}
+        has_several_directories = len({home.broker for home in homes}) < len(homes)
+        targets = {(move.place, move.target) for move in self.moves}
         partitions = [
             {
-                "topic": place.topic,
-                "partition": place.partition,
+                "topic": tp.topic,
+                "partition": tp.partition,
                 "replicas": [home.broker for home in layout],
                 "log_dirs": [
-                    home.directory if several and (place, home) in moved else "any" for home in layout
+                    home.directory if has_several_directories and (tp, home) in targets else "any"
+                    for home in layout
                 ],
             }
-            for place, layout in sorted(self.layout.items())
+            for tp, layout in sorted(self.layout.items())
         ]
         lines = ",\n  ".join(map(json.dumps, partitions))
         return f'{{"version": 1, "partitions": [\n  {lines}\n]}}\n'
@@ -58,11 +59,11 @@ class Balance(NamedTuple):
 def loads_of(
     sizes: Mapping[TopicPartition, int], recent: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, float]:
-    """What a replica weighs: half its share of all bytes, half its share of what was lately written."""
-    total, lately = sum(sizes.values()) or 1, sum(recent.values())
+    """Return each replica's load: half its share of all bytes, half its share of recently written bytes."""
+    total, recent_total = sum(sizes.values()) or 1, sum(recent.values())
     return {
-        place: (size / total + recent.get(place, 0) / lately) / 2 if lately else size / total
-        for place, size in sizes.items()
+        tp: (size / total + recent.get(tp, 0) / recent_total) / 2 if recent_total else size / total
+        for tp, size in sizes.items()
     }
 
 
@@ -72,56 +73,56 @@ def balanced(
     sizes: Mapping[TopicPartition, int],
     homes: Collection[Home],
 ) -> Balance:
-    """From the fullest home to the emptiest, one replica at a time, the one that fits the difference best.
+    """Move replicas from the fullest home to the emptiest, each time the one that fits the difference best.
 
-    Two replicas of a partition never come to one broker, and the order of replicas stays, so that of leaders does.
+    A broker never gets two replicas of a partition, and the order of replicas, and so the preferred leaders, is kept.
     """
-    now = {place: list(each) for place, each in layout.items()}
+    current = {tp: list(replicas) for tp, replicas in layout.items()}
     load = dict.fromkeys(sorted(homes), 0.0)
-    for place, its in now.items():
-        for home in its:
-            load[home] = load.get(home, 0.0) + loads.get(place, 0.0)
+    for tp, replicas in current.items():
+        for home in replicas:
+            load[home] = load.get(home, 0.0) + loads.get(tp, 0.0)
     before = _shares(load)
     moves: list[Move] = []
-    settled: set[TopicPartition] = set()
+    moved: set[TopicPartition] = set()
     while len(moves) < MOVES_MAX:
-        best = _best(now, load, loads, settled)
+        best = _best(current, load, loads, moved)
         if best is None:
             break
-        place, source, target = best
-        now[place][now[place].index(source)] = target
-        load[source] -= loads[place]
-        load[target] += loads[place]
-        settled.add(place)
-        moves.append(Move(place, source, target, sizes.get(place, 0)))
-    after = {move.place: tuple(now[move.place]) for move in moves}
+        tp, source, target = best
+        current[tp][current[tp].index(source)] = target
+        load[source] -= loads[tp]
+        load[target] += loads[tp]
+        moved.add(tp)
+        moves.append(Move(tp, source, target, sizes.get(tp, 0)))
+    after = {move.place: tuple(current[move.place]) for move in moves}
     return Balance(tuple(moves), before, _shares(load), after)
 
 
 def _best(
-    now: Mapping[TopicPartition, list[Home]],
+    current: Mapping[TopicPartition, list[Home]],
     load: Mapping[Home, float],
     loads: Mapping[TopicPartition, float],
-    settled: Collection[TopicPartition],
+    moved: Collection[TopicPartition],
 ) -> tuple[TopicPartition, Home, Home] | None:
     ordered = sorted(load, key=lambda home: (-load[home], home))
-    worth = _GAIN_MIN * sum(load.values()) / max(len(load), 1)
+    gain_min = _GAIN_MIN * sum(load.values()) / max(len(load), 1)
     for source in ordered:
         for target in reversed(ordered):
             gap = load[source] - load[target]
             fitting = [
-                place
-                for place, its in sorted(now.items())
-                if place not in settled
-                and source in its
-                and min(loads.get(place, 0.0), gap - loads.get(place, 0.0)) > worth
-                and all(home == source or home.broker != target.broker for home in its)
+                tp
+                for tp, replicas in sorted(current.items())
+                if tp not in moved
+                and source in replicas
+                and min(loads.get(tp, 0.0), gap - loads.get(tp, 0.0)) > gain_min
+                and all(home == source or home.broker != target.broker for home in replicas)
             ]
             if fitting:
-                return min(fitting, key=lambda place: abs(loads[place] - gap / 2)), source, target
+                return min(fitting, key=lambda tp: abs(loads[tp] - gap / 2)), source, target
     return None
 
 
 def _shares(load: Mapping[Home, float]) -> dict[Home, float]:
     total = sum(load.values()) or 1.0
-    return {home: each / total for home, each in load.items()}
+    return {home: home_load / total for home, home_load in load.items()}

@@ -1,7 +1,7 @@
-"""How topics are used: bytes and records by partition and day, heavy keys, hot partitions, and what to move.
+"""Usage job: bytes and records by partition and day, hot keys, hot partitions, and replica moves.
 
-Bytes and days come from the headers of batches, without decoding: a batch counts for the day of its latest record.
-Heavy keys need every record's key, and are left out where none are asked for.
+Bytes and days come from batch headers, without decoding: a batch counts for the day of its latest record. Hot keys
+need every record's key, and are skipped if none are requested.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,14 +23,14 @@ from barnabas.wire.errors import KafkaError
 from pyspark_barnabas.jobs.common.session import progress
 from pyspark_barnabas.jobs.usage.balancing import Balance, Home, balanced, loads_of
 from pyspark_barnabas.jobs.usage.statistics import (
-    HeavyKey,
+    HotKey,
     PartDay,
     PartitionUsage,
     TopicUsage,
     advice,
+    format_key,
     growth,
     partition_usage,
-    shown_key,
     topic_usage,
 )
 from pyspark_barnabas.source.options import ConnectionOptions, batch_options
@@ -44,7 +44,7 @@ _KEYS = "topic STRING, partition INT, key BINARY"
 
 
 class LogRange(NamedTuple):
-    """The offsets of a partition that are looked at: low <= offset < high."""
+    """Offsets of a partition that are measured: low <= offset < high."""
 
     topic: str
     partition: int
@@ -54,59 +54,59 @@ class LogRange(NamedTuple):
 
 @dataclass(frozen=True)
 class Usage:
-    """What was found; or, after a dry run, what would be looked at."""
+    """Result of a run; after a dry run only the offsets that would be measured."""
 
     ranges: tuple[LogRange, ...]
     days: tuple[PartDay, ...] = ()
-    keys: tuple[HeavyKey, ...] = ()
-    balance: Balance | None = None  #: None where there is but one home for all replicas, or nobody to ask
+    keys: tuple[HotKey, ...] = ()
+    balance: Balance | None = None  #: None if there is only one log directory, or no broker to query
     dry_run: bool = False
 
     @property
     def partitions(self) -> list[PartitionUsage]:
-        """Each partition."""
-        places = {TopicPartition(each.topic, each.partition) for each in self.ranges}
-        return partition_usage(places, self.days)
+        """Usage of each partition."""
+        partitions = {TopicPartition(log_range.topic, log_range.partition) for log_range in self.ranges}
+        return partition_usage(partitions, self.days)
 
     @property
     def topics(self) -> list[TopicUsage]:
-        """Each topic, the largest first."""
+        """Usage of each topic, the largest first."""
         return topic_usage(self.partitions)
 
     @property
     def growth(self) -> list[PartDay]:
-        """Each topic by day."""
+        """Usage of each topic by day."""
         return growth(self.days)
 
     @property
     def advice(self) -> list[str]:
-        """What an owner might do."""
+        """Recommendations for the owner of the topics."""
         return advice(self.topics, self.keys)
 
     def save(self, directory: Path) -> None:
-        """Write each table as Parquet, and the moves, where there are some, as `reassignment.json`."""
+        """Write each table as Parquet, and the moves, if any, as `reassignment.json`."""
         directory.mkdir(parents=True, exist_ok=True)
-        topics = [{**each._asdict(), "hot_partitions": list(each.hot_partitions)} for each in self.topics]
+        topics = [{**topic._asdict(), "hot_partitions": list(topic.hot_partitions)} for topic in self.topics]
         for name, rows, schema in (
             ("topics", topics, _TOPICS),
-            ("partitions", [each._asdict() for each in self.partitions], _PARTITIONS),
-            ("days", [each._asdict() for each in self.days], _DAYS),
-            ("keys", [each._asdict() for each in self.keys], _KEY_ROWS),
+            ("partitions", [row._asdict() for row in self.partitions], _PARTITIONS),
+            ("days", [row._asdict() for row in self.days], _DAYS),
+            ("keys", [row._asdict() for row in self.keys], _KEY_ROWS),
         ):
             pq.write_table(pa.Table.from_pylist(rows, schema), directory / f"{name}.parquet")
         if self.balance is not None and self.balance.moves:
             (directory / "reassignment.json").write_text(self.balance.to_json())
 
     def to_json(self) -> dict[str, Any]:
-        """All of it, for programs."""
+        """Return the whole result as JSON fields."""
         moves = () if self.balance is None else self.balance.moves
         return {
             "dry_run": self.dry_run,
-            "ranges": [each._asdict() for each in self.ranges],
-            "topics": [each._asdict() for each in self.topics],
-            "partitions": [each._asdict() for each in self.partitions],
-            "days": [each._asdict() for each in self.days],
-            "keys": [each._asdict() for each in self.keys],
+            "ranges": [row._asdict() for row in self.ranges],
+            "topics": [row._asdict() for row in self.topics],
+            "partitions": [row._asdict() for row in self.partitions],
+            "days": [row._asdict() for row in self.days],
+            "keys": [row._asdict() for row in self.keys],
             "moves": [
                 {
                     **move.place._asdict(),
@@ -153,30 +153,28 @@ _TOPICS = pa.schema(
 def usage(
     spark: SparkSession | None, options: Mapping[str, str], *, keys_count: int = 5, dry_run: bool = False
 ) -> Usage:
-    """Measure the topics that the source's own options select.
+    """Measure the topics that the source's options select. A dry run needs no session.
 
-    A dry run needs no session.
-
-    :param keys_count: How many heavy keys to find of each partition; with 0 no record is decoded.
-    :raises OptionError: For an option that cannot be.
+    :param keys_count: Number of hot keys to find in each partition; with 0 no record is decoded.
+    :raises OptionError: An option is not valid.
     """
     parsed = batch_options(options)
     with closing(open_logs(parsed)) as logs:
-        places = sorted(logs.partitions(parsed.selection))
-        lows = logs.offsets(dict.fromkeys(places, EARLIEST))
-        highs = logs.offsets(dict.fromkeys(places, LATEST))
-    ranges = tuple(LogRange(*place, lows[place], highs[place]) for place in places)
+        partitions = sorted(logs.partitions(parsed.selection))
+        lows = logs.offsets(dict.fromkeys(partitions, EARLIEST))
+        highs = logs.offsets(dict.fromkeys(partitions, LATEST))
+    ranges = tuple(LogRange(*tp, lows[tp], highs[tp]) for tp in partitions)
     if spark is None or dry_run or not ranges:
         return Usage(ranges, dry_run=dry_run)
     days = _days(spark, options)
-    keys: tuple[HeavyKey, ...] = ()
+    keys: tuple[HotKey, ...] = ()
     if keys_count:
         counts: dict[TopicPartition, int] = {}
-        for each in days:
-            place = TopicPartition(each.topic, each.partition)
-            counts[place] = counts.get(place, 0) + each.records_count
-        keys = _heavy_keys(spark, options, keys_count, counts)
-    balance = _balance(parsed.connection, partition_usage(places, days))
+        for day in days:
+            tp = TopicPartition(day.topic, day.partition)
+            counts[tp] = counts.get(tp, 0) + day.records_count
+        keys = _hot_keys(spark, options, keys_count, counts)
+    balance = _balance(parsed.connection, partition_usage(partitions, days))
     return Usage(ranges, days, keys, balance)
 
 
@@ -192,68 +190,68 @@ def _days(spark: SparkSession, options: Mapping[str, str]) -> tuple[PartDay, ...
         return tuple(sorted(PartDay(*row) for row in map(tuple, sums.collect())))
 
 
-def _heavy_keys(
+def _hot_keys(
     spark: SparkSession, options: Mapping[str, str], keys_count: int, counts: Mapping[TopicPartition, int]
-) -> tuple[HeavyKey, ...]:
+) -> tuple[HotKey, ...]:
     records = spark.read.format("barnabas").schema(_KEYS).options(**options).load()
     with progress(spark, "counting keys"):
-        rows = [tuple(row) for row in heaviest(records, keys_count).collect()]
-    found = [
-        HeavyKey(
+        rows = [tuple(row) for row in hot_keys(records, keys_count).collect()]
+    keys = [
+        HotKey(
             topic,
             partition,
-            shown_key(bytes(key)),
+            format_key(bytes(key)),
             count,
             count / max(counts.get(TopicPartition(topic, partition), 0), count),
         )
         for topic, partition, key, count in rows
     ]
-    return tuple(sorted(found, key=lambda each: (each.topic, each.partition, -each.records_count, each.key)))
+    return tuple(sorted(keys, key=lambda key: (key.topic, key.partition, -key.records_count, key.key)))
 
 
-def heaviest(records: DataFrame, keys_count: int) -> DataFrame:
-    """The keys with the most records of each partition: topic, partition, key, count."""
+def hot_keys(records: DataFrame, keys_count: int) -> DataFrame:
+    """Return the keys with the most records in each partition: topic, partition, key, count."""
     counted = records.where("key is not null").groupBy("topic", "partition", "key").count()
     order = Window.partitionBy("topic", "partition").orderBy(f.desc("count"), f.col("key"))
     return counted.withColumn("rank", f.row_number().over(order)).where(f"rank <= {keys_count}").drop("rank")
 
 
 def _balance(connection: ConnectionOptions, partitions: Sequence[PartitionUsage]) -> Balance | None:
-    """What to move; None where there is no choice, or brokers do not tell what lies where."""
+    """Choose replica moves; None if there is only one home, or DescribeLogDirs is not allowed."""
     if not connection.bootstrap:
         return None
     with BlockingClient(
         connection.bootstrap, client_id=connection.client_id, login=connection.login
     ) as client:
-        topics = client.admin.describe_topics({each.topic for each in partitions})
+        topics = client.admin.describe_topics({partition.topic for partition in partitions})
         try:
-            found = {
+            log_dirs = {
                 node: client.admin.describe_log_dirs(node) for node in sorted(client.cluster.metadata.nodes)
             }
-        except KafkaError:  # it may not
+        except KafkaError:  # not authorized
             return None
     homes = [
-        Home(node, each.path)
-        for node, directories in found.items()
-        for each in directories
-        if each.error is None and not each.is_cordoned
+        Home(node, log_dir.path)
+        for node, directories in log_dirs.items()
+        for log_dir in directories
+        if log_dir.error is None and not log_dir.is_cordoned
     ]
     if len(homes) < 2:
         return None
-    where = {
-        (node, place): Home(node, each.path)
-        for node, directories in found.items()
-        for each in directories
-        for place, replica in each.replicas.items()
+    home_of = {
+        (node, tp): Home(node, log_dir.path)
+        for node, directories in log_dirs.items()
+        for log_dir in directories
+        for tp, replica in log_dir.replicas.items()
         if not replica.is_future
     }
     layout: dict[TopicPartition, list[Home]] = {}
     for topic in topics.values():
         if isinstance(topic, TopicInfo):
-            for each in topic.partitions:
-                place = TopicPartition(topic.name, each.partition_index)
-                if all((node, place) in where for node in each.replicas):
-                    layout[place] = [where[node, place] for node in each.replicas]
-    sizes = {TopicPartition(each.topic, each.partition): each.size_bytes for each in partitions}
-    recent = {TopicPartition(each.topic, each.partition): each.recent_bytes for each in partitions}
+            for partition in topic.partitions:
+                tp = TopicPartition(topic.name, partition.partition_index)
+                if all((node, tp) in home_of for node in partition.replicas):
+                    layout[tp] = [home_of[node, tp] for node in partition.replicas]
+    sizes = {TopicPartition(usage.topic, usage.partition): usage.size_bytes for usage in partitions}
+    recent = {TopicPartition(usage.topic, usage.partition): usage.recent_bytes for usage in partitions}
     return balanced(layout, loads_of(sizes, recent), sizes, homes)

@@ -1,4 +1,4 @@
-"""What counts by partition and day say of topics: sizes, skew, hot partitions, growth. No IO."""
+"""Statistics of topics from counts by partition and day: sizes, skew, hot partitions, growth. No IO."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
@@ -7,16 +7,16 @@ from typing import NamedTuple
 
 from barnabas.base.ids import TopicPartition
 
-#: A partition is hot that was lately written so many times as much as the mean of its topic's partitions.
+#: A partition is hot if its recently written bytes are this many times the mean of its topic's partitions.
 HOT_FACTOR = 2.0
-#: How many days, up to the newest that there is, are "lately".
+#: Number of days that count as recent, up to the newest day with records.
 RECENT_DAYS = 7
-#: A key of more than this share of its topic's records is worth a word.
-HEAVY_SHARE = 0.1
+#: A key with more than this share of its topic's records is reported.
+HOT_KEY_SHARE = 0.1
 
 
 class PartDay(NamedTuple):
-    """What a partition keeps of one day (UTC); of records without a time the date is empty."""
+    """Records of a partition of one day (UTC); the date is empty for records without a timestamp."""
 
     topic: str
     partition: int
@@ -25,8 +25,8 @@ class PartDay(NamedTuple):
     records_count: int
 
 
-class HeavyKey(NamedTuple):
-    """One of the keys that have the most records of a partition; `share` is of that partition's records."""
+class HotKey(NamedTuple):
+    """One of the keys with the most records in a partition; `share` is of that partition's records."""
 
     topic: str
     partition: int
@@ -36,7 +36,7 @@ class HeavyKey(NamedTuple):
 
 
 class PartitionUsage(NamedTuple):
-    """A partition; `heat` is its recent bytes divided by the mean of the topic's partitions, 0 when none are new."""
+    """Usage of a partition; `heat` is its recent bytes divided by the mean of the topic's partitions, 0 without any."""
 
     topic: str
     partition: int
@@ -48,7 +48,7 @@ class PartitionUsage(NamedTuple):
 
 
 class TopicUsage(NamedTuple):
-    """A topic; `skew` is its largest partition divided by the mean, 1 for perfect balance."""
+    """Usage of a topic; `skew` is its largest partition divided by the mean, 1 for perfect balance."""
 
     topic: str
     partitions_count: int
@@ -60,77 +60,77 @@ class TopicUsage(NamedTuple):
 
 
 def recent_dates(days: Iterable[PartDay]) -> frozenset[str]:
-    """The dates that are "lately": up to the newest one that anything has."""
-    newest = max((each.date for each in days), default="")
+    """Return the dates that count as recent: `RECENT_DAYS` up to the newest one."""
+    newest = max((day.date for day in days), default="")
     if not newest:
         return frozenset()
     last = date.fromisoformat(newest)
     return frozenset((last - timedelta(days=back)).isoformat() for back in range(RECENT_DAYS))
 
 
-def partition_usage(places: Collection[TopicPartition], days: Collection[PartDay]) -> list[PartitionUsage]:
-    """Each partition, those without records too."""
-    lately = recent_dates(days)
+def partition_usage(
+    partitions: Collection[TopicPartition], days: Collection[PartDay]
+) -> list[PartitionUsage]:
+    """Return the usage of each partition, including those without records."""
+    dates = recent_dates(days)
     sizes: defaultdict[TopicPartition, int] = defaultdict(int)
     counts: defaultdict[TopicPartition, int] = defaultdict(int)
     recent: defaultdict[TopicPartition, int] = defaultdict(int)
-    for each in days:
-        place = TopicPartition(each.topic, each.partition)
-        sizes[place] += each.size_bytes
-        counts[place] += each.records_count
-        recent[place] += each.size_bytes if each.date in lately else 0
+    for day in days:
+        tp = TopicPartition(day.topic, day.partition)
+        sizes[tp] += day.size_bytes
+        counts[tp] += day.records_count
+        recent[tp] += day.size_bytes if day.date in dates else 0
     by_topic: defaultdict[str, list[TopicPartition]] = defaultdict(list)
-    for place in sorted({*places, *sizes}):
-        by_topic[place.topic].append(place)
-    found = []
-    for topic, its in by_topic.items():
-        mean = sum(recent[place] for place in its) / len(its)
-        for place in its:
-            heat = recent[place] / mean if mean else 0.0
+    for tp in sorted({*partitions, *sizes}):
+        by_topic[tp.topic].append(tp)
+    usages = []
+    for topic, members in by_topic.items():
+        mean = sum(recent[tp] for tp in members) / len(members)
+        for tp in members:
+            heat = recent[tp] / mean if mean else 0.0
             is_hot = heat >= HOT_FACTOR
-            found.append(
-                PartitionUsage(
-                    topic, place.partition, sizes[place], counts[place], recent[place], heat, is_hot
-                )
+            usages.append(
+                PartitionUsage(topic, tp.partition, sizes[tp], counts[tp], recent[tp], heat, is_hot)
             )
-    return found
+    return usages
 
 
 def topic_usage(partitions: Iterable[PartitionUsage]) -> list[TopicUsage]:
-    """Each topic, the largest first."""
+    """Return the usage of each topic, the largest first."""
     by_topic: defaultdict[str, list[PartitionUsage]] = defaultdict(list)
-    for each in partitions:
-        by_topic[each.topic].append(each)
-    found = []
-    for topic, its in by_topic.items():
-        total = sum(each.size_bytes for each in its)
-        largest = max(each.size_bytes for each in its)
-        found.append(
+    for partition in partitions:
+        by_topic[partition.topic].append(partition)
+    usages = []
+    for topic, members in by_topic.items():
+        total = sum(partition.size_bytes for partition in members)
+        largest = max(partition.size_bytes for partition in members)
+        usages.append(
             TopicUsage(
                 topic,
-                len(its),
+                len(members),
                 total,
-                sum(each.records_count for each in its),
-                largest * len(its) / total if total else 1.0,
-                sum(each.recent_bytes for each in its) / RECENT_DAYS,
-                tuple(each.partition for each in its if each.is_hot),
+                sum(partition.records_count for partition in members),
+                largest * len(members) / total if total else 1.0,
+                sum(partition.recent_bytes for partition in members) / RECENT_DAYS,
+                tuple(partition.partition for partition in members if partition.is_hot),
             )
         )
-    return sorted(found, key=lambda each: (-each.size_bytes, each.topic))
+    return sorted(usages, key=lambda usage: (-usage.size_bytes, usage.topic))
 
 
 def growth(days: Iterable[PartDay]) -> list[PartDay]:
-    """Each topic by day; the partition is -1."""
+    """Sum up each topic by day; the partition is -1."""
     sums: defaultdict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0])
-    for each in days:
-        total = sums[each.topic, each.date]
-        total[0] += each.size_bytes
-        total[1] += each.records_count
-    return [PartDay(topic, -1, day, *total) for (topic, day), total in sorted(sums.items())]
+    for day in days:
+        total = sums[day.topic, day.date]
+        total[0] += day.size_bytes
+        total[1] += day.records_count
+    return [PartDay(topic, -1, date_text, *total) for (topic, date_text), total in sorted(sums.items())]
 
 
-def shown_key(key: bytes) -> str:
-    """A key as people read it: text where it is text, else 0x and hexadecimal digits."""
+def format_key(key: bytes) -> str:
+    """Format a key: as text if it is printable UTF-8, else as 0x and hexadecimal digits."""
     try:
         text = key.decode()
     except UnicodeDecodeError:
@@ -138,30 +138,30 @@ def shown_key(key: bytes) -> str:
     return text if text.isprintable() else f"0x{key.hex()}"
 
 
-def advice(topics: Iterable[TopicUsage], keys: Sequence[HeavyKey]) -> list[str]:
-    """What an owner might do, in words."""
-    said = []
+def advice(topics: Iterable[TopicUsage], keys: Sequence[HotKey]) -> list[str]:
+    """Return recommendations for the owner of the topics."""
+    lines = []
     for topic in topics:
         if topic.records_count == 0:
             continue
-        heavy = [
-            each
-            for each in keys
-            if each.topic == topic.topic and each.records_count > HEAVY_SHARE * topic.records_count
+        hot_keys = [
+            key
+            for key in keys
+            if key.topic == topic.topic and key.records_count > HOT_KEY_SHARE * topic.records_count
         ]
-        for each in sorted(heavy, key=lambda key: -key.records_count):
-            share = each.records_count / topic.records_count
+        for key in sorted(hot_keys, key=lambda key: -key.records_count):
+            share = key.records_count / topic.records_count
             text = (
-                f"{each.topic}: key {each.key!r} has {share:.0%} of all records, in partition {each.partition}: "
-                "more partitions do not spread it, a key with more parts does"
+                f"{key.topic}: key {key.key!r} has {share:.0%} of all records, in partition {key.partition}: "
+                "more partitions do not spread it; use a finer key"
             )
-            said.append(text)
-        spread = set(topic.hot_partitions) - {each.partition for each in heavy}
+            lines.append(text)
+        spread = set(topic.hot_partitions) - {key.partition for key in hot_keys}
         if spread:
             numbers = ", ".join(map(str, sorted(spread)))
             text = (
-                f"{topic.topic}: partitions {numbers} are hot and have no heavy key: many keys share them; "
+                f"{topic.topic}: partitions {numbers} are hot and have no hot key: many keys share them; "
                 "more partitions (and `barnabas jobs rekey`) spread them"
             )
-            said.append(text)
-    return said
+            lines.append(text)
+    return lines

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pyspark_barnabas.runtime.cache import cache_directory, made_once
+from pyspark_barnabas.runtime.cache import cache_directory, create_once
 
 
 def write(place: Path) -> None:
@@ -22,9 +22,9 @@ def test_the_cache_is_where_the_user_wants_it() -> None:
 
 def test_it_is_made_when_it_is_not_there_and_then_kept(tmp_path: Path) -> None:
     place = tmp_path / "deep" / "thing"
-    assert made_once(place, write) == place
+    assert create_once(place, write) == place
     (place / "content").write_text("kept")
-    made_once(place, write)
+    create_once(place, write)
     assert (place / "content").read_text() == "kept"
     assert [each.name for each in place.parent.iterdir()] == ["thing"]
 
@@ -40,7 +40,7 @@ def test_of_many_who_make_it_at_once_one_wins(tmp_path: Path) -> None:
             together.wait(30)
 
         try:
-            made_once(place, write_together)
+            create_once(place, write_together)
         except Exception as error:
             failures.append(error)
 
@@ -60,11 +60,11 @@ def test_nothing_stays_when_making_fails(tmp_path: Path) -> None:
         raise ValueError
 
     with pytest.raises(ValueError):  # noqa: PT011
-        made_once(tmp_path / "thing", fail)
+        create_once(tmp_path / "thing", fail)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_place_that_cannot_be_written_is_told_with_what_would_help(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(OSError, match="XDG_CACHE_HOME can name another directory"):
-        made_once(tmp_path / "file" / "thing", write)
+        create_once(tmp_path / "file" / "thing", write)

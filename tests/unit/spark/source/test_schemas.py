@@ -6,7 +6,7 @@ from pyspark.sql.types import StructType
 from pyspark_barnabas import DefaultSource
 from pyspark_barnabas.option_values import OptionError
 from pyspark_barnabas.source.rows import TYPES
-from pyspark_barnabas.source.schemas import RECORD_TYPES, schema_of_options, wanted_columns
+from pyspark_barnabas.source.schemas import RECORD_TYPES, requested_columns, schema_of_options
 
 
 def test_columns_are_the_connectors() -> None:
@@ -23,7 +23,7 @@ def test_spark_and_arrow_have_the_same_columns() -> None:
 
 def test_a_schema_asks_for_columns_in_its_order() -> None:
     schema = StructType().add("offset", "long").add("key", "binary")
-    assert wanted_columns(schema, RECORD_TYPES) == ("offset", "key")
+    assert requested_columns(schema, RECORD_TYPES) == ("offset", "key")
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ from barnabas.metadata.audit.events import AuditEvent
 from barnabas.wire.acls import AclBinding, AclOperation, PatternType, ResourceType
 from pyspark_barnabas.jobs.audit.analysis import (
     NEEDS,
+    NOT_AUDITED,
     UNCHANGED,
-    UNTOLD,
     UNUSED,
     USED,
     AclChange,
@@ -21,9 +21,9 @@ from pyspark_barnabas.jobs.audit.analysis import (
     acl_text,
     advice,
     drift_of,
+    grant_uses,
     grants_of,
-    judged,
-    verdict_of,
+    use_status,
 )
 from pyspark_barnabas.jobs.audit.job import EVENT_DDL
 from support.acls import allow, allow_cluster, deny
@@ -59,17 +59,17 @@ def test_what_brokers_say_counts_for_what_stands() -> None:
 
 
 def test_only_of_acls_that_are_for_changes_it_can_be_told_that_they_changed_nothing() -> None:
-    assert verdict_of(Grant(ALTER), 0, None) == UNCHANGED
-    assert verdict_of(Grant(ALTER), 1, None) == USED
-    assert verdict_of(Grant(allow(AclOperation.ALL)), 0, None) == UNCHANGED
-    assert verdict_of(Grant(allow_cluster(AclOperation.CREATE)), 0, None) == UNCHANGED
+    assert use_status(Grant(ALTER), 0, None) == UNCHANGED
+    assert use_status(Grant(ALTER), 1, None) == USED
+    assert use_status(Grant(allow(AclOperation.ALL)), 0, None) == UNCHANGED
+    assert use_status(Grant(allow_cluster(AclOperation.CREATE)), 0, None) == UNCHANGED
     for binding in (
         READ,
         allow(AclOperation.DESCRIBE),
         allow(AclOperation.ALL, ResourceType.TRANSACTIONAL_ID),
         allow(AclOperation.READ, ResourceType.GROUP),
     ):
-        assert verdict_of(Grant(binding), 0, None) == UNTOLD
+        assert use_status(Grant(binding), 0, None) == NOT_AUDITED
 
 
 def test_needs_are_those_that_no_broker_lets_pass_without() -> None:
@@ -94,12 +94,12 @@ def test_the_needs_of_every_request_that_the_audit_tells_of_are_known() -> None:
 
 def test_grants_are_judged_by_their_uses_and_by_when_their_principal_was_seen() -> None:
     grants = [Grant(READ), Grant(ALTER, 1, "User:root")]
-    unseen, used = judged(grants, [Use(1, 3, 9)], {"User:bob": 4})
+    unseen, used = grant_uses(grants, [Use(1, 3, 9)], {"User:bob": 4})
     assert (unseen.uses_count, unseen.last_used, unseen.principal_seen, unseen.verdict) == (
         0,
         None,
         None,
-        UNTOLD,
+        NOT_AUDITED,
     )
     assert (used.uses_count, used.last_used, used.verdict) == (3, 9, USED)
 
@@ -108,11 +108,11 @@ def test_of_acls_that_stand_brokers_know_more() -> None:
     gone = Grant(ALTER, 1, "User:root", 2, "User:root")
     grants = [Grant(READ), Grant(ALTER, 30, "User:root"), gone]
     other = allow(AclOperation.WRITE)
-    used, unused, removed = judged(grants, [], {}, AclUse(20, frozenset({READ, other})))
+    used, unused, removed = grant_uses(grants, [], {}, AclUse(20, frozenset({READ, other})))
     assert (used.verdict, used.unused_since) == (USED, None)
     assert (unused.verdict, unused.unused_since) == (UNUSED, 30)
     assert (removed.verdict, removed.unused_since) == (UNCHANGED, None)
-    [early] = judged([Grant(ALTER, 10, "User:root")], [], {}, AclUse(20, frozenset()))
+    [early] = grant_uses([Grant(ALTER, 10, "User:root")], [], {}, AclUse(20, frozenset()))
     assert early.unused_since == 20
     assert advice([early], {}) == [
         "User:alice: ALLOW ALTER_CONFIGS on topic/orders from * is not used; see from when on that was counted"
@@ -122,7 +122,7 @@ def test_of_acls_that_stand_brokers_know_more() -> None:
 def test_advice_is_of_grants_that_stand_and_changed_nothing_and_of_who_lacks_rights() -> None:
     forbidden = deny(AclOperation.ALTER_CONFIGS, name="orders")
     gone = Grant(ALTER._replace(resource_name="gone"), 1, "User:root", 2, "User:root")
-    found = judged([Grant(ALTER), Grant(READ), Grant(forbidden), gone], [], {})
+    found = grant_uses([Grant(ALTER), Grant(READ), Grant(forbidden), gone], [], {})
     said = advice(found, {"User:bob": 2, "User:eve": 7})
     assert said[0].startswith(
         "User:alice: nothing was changed by ALLOW ALTER_CONFIGS on topic/orders from *;"

@@ -29,9 +29,9 @@ from pyspark_barnabas.jobs.compact.partition import (
     PartitionPlan,
     clean_group,
     log_config,
-    pieces_of,
     plan_partition,
     read_keys,
+    slices_of,
     survey,
 )
 from pyspark_barnabas.source.segment_files import SegmentFiles
@@ -102,13 +102,13 @@ class Home:
     def segments(self) -> SegmentFiles:
         return SegmentFiles(self.directory, lambda seconds: None)
 
-    def clean_by_tasks(self, piece_bytes: int) -> list[tuple[Cleaned, Path]]:
+    def clean_by_tasks(self, slice_bytes: int) -> list[tuple[Cleaned, Path]]:
         """What tasks write, in a directory beside the log; tables are plain Python here."""
         plan = self.plan()
         if plan is None:
             return []
         target = Path(tempfile.mkdtemp(dir=self.path))
-        surveyed = survey(plan, self.segments, piece_bytes)
+        surveyed = survey(plan, self.segments, slice_bytes)
         obsolete = obsolete_of(plan, surveyed)
         cleaned = [
             clean_group(plan, surveyed, index, obsolete[index], target) for index in range(len(plan.groups))
@@ -140,9 +140,9 @@ def home(tmp_path: Path) -> Iterator[Home]:
     made.log.abandon()
 
 
-def check_equal(home: Home, piece_bytes: int) -> None:
+def check_equal(home: Home, slice_bytes: int) -> None:
     """Compact the same by tasks and by the broker."""
-    cleaned = home.clean_by_tasks(piece_bytes)
+    cleaned = home.clean_by_tasks(slice_bytes)
     end_offset = cleaned[-1][0].part.end_offset if cleaned else 0
     adopted = {each.part.base_offset: home.adopted(each, target, end_offset) for each, target in cleaned}
     cleaning = compact(home.log, home.clock.now_ms)
@@ -202,8 +202,8 @@ def test_any_history_is_compacted_as_by_the_broker_byte_for_byte(history: list[t
                     home.clock.advance(wait_ms)  # type: ignore[arg-type]
                 case "start_at", [offset]:
                     home.log.increment_log_start_offset(min(offset, home.log.high_watermark))  # type: ignore[type-var]
-                case "clean", [piece_bytes]:
-                    check_equal(home, piece_bytes)  # type: ignore[arg-type]
+                case "clean", [slice_bytes]:
+                    check_equal(home, slice_bytes)  # type: ignore[arg-type]
         home.log.abandon()
 
 
@@ -280,7 +280,7 @@ def test_a_segment_that_is_damaged_or_gone_ends_the_work(home: Home, tmp_path: P
     data = bytearray(path.read_bytes())
     data[-1] ^= 1
     path.write_bytes(data)
-    [piece] = pieces_of(plan, surveyed, 0, 0)
+    [piece] = slices_of(plan, surveyed, 0, 0)
     with pytest.raises(KafkaError, match="does not match its CRC"):
         list(read_keys(plan, piece))
     path.unlink()

@@ -91,7 +91,7 @@ def worlds(draw: st.DrawFn, *, nested: bool = False, rounds_max: int = 3) -> Wor
 
 def is_returning(homes: Homes, record: Written) -> bool:
     keys = pa.array([record.key], pa.binary())
-    return bool(homes.place(keys, np.array([record.partition])).is_returning[0])
+    return bool(homes.locate(keys, np.array([record.partition])).is_returning[0])
 
 
 @dataclass
@@ -140,7 +140,7 @@ def copied(world: World, records_max: int) -> Copy:
     keys = pa.array([each.key for each in world.records], pa.binary())
     partitions = np.array([each.partition for each in world.records], np.int64)
     offsets = np.array([each.offset for each in world.records], np.int64)
-    placed = world.homes.place(keys, partitions)
+    placed = world.homes.locate(keys, partitions)
     assert not placed.is_misplaced.any()
     assert not placed.is_returning.any()
     found = StepFinder(steps).find(placed.rank, partitions, offsets)
@@ -268,7 +268,7 @@ def keeps_order(world: World, group: dict[int, int]) -> bool:
 def test_keys_go_where_javas_clients_put_them() -> None:
     homes = Homes.of([4], 6, 10)
     keys = [b"", b"a", b"customer-17", None]
-    placed = homes.place(pa.array(keys, pa.binary()), np.array([0, 1, 2, 5]))
+    placed = homes.locate(pa.array(keys, pa.binary()), np.array([0, 1, 2, 5]))
     assert placed.target.tolist() == [
         *((murmur2(key) & 0x7FFFFFFF) % 10 for key in keys[:3] if key is not None),
         5,
@@ -282,10 +282,10 @@ def test_records_in_no_home_of_their_key_and_in_one_that_it_came_back_to_are_tol
     misplaced = [key for key in keys if 3 not in (home(key, 2), home(key, 3), home(key, 4))]
     assert returning
     assert misplaced
-    placed = homes.place(pa.array(returning, pa.binary()), np.array([home(key, 2) for key in returning]))
+    placed = homes.locate(pa.array(returning, pa.binary()), np.array([home(key, 2) for key in returning]))
     assert placed.is_returning.all()
     assert not placed.is_misplaced.any()
-    placed = homes.place(pa.array(misplaced, pa.binary()), np.full(len(misplaced), 3))
+    placed = homes.locate(pa.array(misplaced, pa.binary()), np.full(len(misplaced), 3))
     assert placed.is_misplaced.all()
     assert not placed.is_returning.any()
     assert not placed.rank.any()
@@ -296,7 +296,7 @@ def test_doubling_never_brings_a_key_back() -> None:
     keys = [b"k%d" % number for number in range(500)]
     for count in homes.counts:
         its = np.array([home(key, count) for key in keys])
-        assert not homes.place(pa.array(keys, pa.binary()), its).is_returning.any()
+        assert not homes.locate(pa.array(keys, pa.binary()), its).is_returning.any()
 
 
 def test_partitions_that_only_grow_are_expected() -> None:

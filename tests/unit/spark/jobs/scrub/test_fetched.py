@@ -52,12 +52,12 @@ class Leader:
     def close(self) -> None: ...
 
 
-def scrubbed(leader: Leader, end: int = 12, *, may_lack: bool = False) -> Scrubbed:
-    return scrub_fetched(leader, PLACE, ZERO_UUID, leader.start, end, may_lack=may_lack)
+def scrubbed(leader: Leader, end: int = 12, *, allow_gaps: bool = False) -> Scrubbed:
+    return scrub_fetched(leader, PLACE, ZERO_UUID, leader.start, end, allow_gaps=allow_gaps)
 
 
-def found(leader: Leader, *, may_lack: bool = False) -> list[tuple[str, int, int]]:
-    findings = scrubbed(leader, may_lack=may_lack).findings
+def found(leader: Leader, *, allow_gaps: bool = False) -> list[tuple[str, int, int]]:
+    findings = scrubbed(leader, allow_gaps=allow_gaps).findings
     assert all(each[1:3] == PLACE and each[5:7] == ("", -1) for each in findings)
     return [(each.kind, each.first_offset, each.last_offset) for each in findings]
 
@@ -98,7 +98,7 @@ def test_what_cannot_be_read_on_is_damage_up_to_the_end() -> None:
 
 def test_a_compacted_topic_may_lack_offsets_the_last_ones_too() -> None:
     leader = Leader([placed(0), placed(6)], code=ErrorCode.OFFSET_NOT_AVAILABLE)
-    assert found(leader, may_lack=True) == []
+    assert found(leader, allow_gaps=True) == []
 
 
 def test_what_retention_takes_away_meanwhile_is_no_damage() -> None:

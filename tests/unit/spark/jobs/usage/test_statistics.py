@@ -4,13 +4,13 @@ import pytest
 
 from barnabas.base.ids import TopicPartition
 from pyspark_barnabas.jobs.usage.statistics import (
-    HeavyKey,
+    HotKey,
     PartDay,
     advice,
+    format_key,
     growth,
     partition_usage,
     recent_dates,
-    shown_key,
     topic_usage,
 )
 
@@ -65,14 +65,14 @@ def test_growth_sums_partitions_by_topic_and_day() -> None:
     [(b"customer-7", "customer-7"), ("käse".encode(), "käse"), (b"\x00\x07", "0x0007"), (b"\xff", "0xff")],
 )
 def test_a_key_is_shown_as_text_where_it_is_text(key: bytes, text: str) -> None:
-    assert shown_key(key) == text
+    assert format_key(key) == text
 
 
 def test_a_heavy_key_and_a_crowded_partition_are_told_apart() -> None:
     days = [day(0, "2026-03-01", 100), day(1, "2026-03-01", 900)]
     topics = topic_usage(partition_usage(PLACES, days))
-    heavy = HeavyKey("orders", 1, "all", 80, 0.9)
-    [one] = advice(topics, [heavy, HeavyKey("orders", 0, "few", 3, 0.3)])
+    heavy = HotKey("orders", 1, "all", 80, 0.9)
+    [one] = advice(topics, [heavy, HotKey("orders", 0, "few", 3, 0.3)])
     assert "'all' has 80% of all records, in partition 1" in one
     [other] = advice(topics, [])
     assert "partitions 1 are hot" in other
