@@ -61,7 +61,9 @@ def test_it_ends_with_1_and_says_why_when_its_only_log_directory_fails(tmp_path:
         with suppress(ConnectionError, EOFError):
             assert wire.produce("t", batch(b"x")).error_code == ErrorCode.KAFKA_STORAGE_ERROR
         assert broker.process.wait(10) == 1
-    assert f"log directory failed; it and its logs are offline [barnabas.log] path={tmp_path}" in broker.stderr
+    assert (
+        f"log directory failed; it and its logs are offline [barnabas.log] path={tmp_path}" in broker.stderr
+    )
     assert "File too large" in broker.stderr
     assert "no log directory is left" in broker.stderr
     assert "Traceback" not in broker.stderr

@@ -79,7 +79,7 @@ def history(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Show the changes of a resource; with --at its state at a revision, with --since the differences from a revision."""
+    """Show the changes of a resource; with --at its state at a revision, with --since what changed since one."""
     from barnabas.cli.work import audit as work
 
     work.history(bootstrap, resource, at, since, as_json=as_json)

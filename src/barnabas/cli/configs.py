@@ -34,7 +34,7 @@ Name = Annotated[
     str,
     typer.Argument(
         metavar="NAME",
-        help="Name of the resource; for brokers and loggers the broker id, or 'default' for the default of all brokers.",
+        help="Name of the resource; for brokers and loggers the broker id, or 'default' for all brokers.",
         autocompletion=candidates.config_names,
     ),
 ]

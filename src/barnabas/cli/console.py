@@ -37,7 +37,7 @@ def console(
         ),
     ] = None,
 ) -> None:
-    """Serve the web console. Users log in with their cluster credentials; with --command-config everyone acts as that user."""
+    """Serve the web console. Users log in to the cluster; with --command-config everyone acts as that user."""
     from barnabas.cli.work import console as work
 
     work.serve(bootstrap, listen, read_only=read_only, hosts=host or (), trusted_proxies=trusted_proxy or ())

@@ -120,7 +120,7 @@ def plan(
     renew_password: RenewPassword = None,
     as_json: Json = False,
 ) -> None:
-    """Show what would change, key by key, and what is wrong with it. Exits with 0 (no changes), 2 (changes) or 1 (failed)."""
+    """Show what would change, key by key, and what is wrong with it. Exit code: 0 no changes, 2 changes, 1 failed."""
     from barnabas.cli.work import plan as work
     from barnabas.cli.work.choices import plan_request, resource_filter
 

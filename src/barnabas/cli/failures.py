@@ -32,7 +32,7 @@ _HINTS = {
     "INVALID_PARTITIONS": "specify a total above the current number: partitions can only be added",
     "NOT_ENOUGH_REPLICAS": "restart the brokers of the missing replicas, or lower min.insync.replicas of the topic",
     "REQUEST_TIMED_OUT": "the broker may still be processing the request; check before retrying",
-    "POLICY_VIOLATION": "change the request to comply with the policy, or ask the operator of the cluster to change the policy",
+    "POLICY_VIOLATION": "comply with the policy, or ask the operator of the cluster to change it",
     "TOPIC_DELETION_DISABLED": "set delete.topic.enable=true on the brokers",
     "BROKER_NOT_AVAILABLE": "'barnabas brokers list' shows the brokers",
     "BROKER_ID_NOT_REGISTERED": "'barnabas brokers list --fenced' shows the brokers",
@@ -123,7 +123,7 @@ def wrong_use(message: str, hint: str = "") -> CommandError:
 
 
 def handle_errors(command: Callable[Arguments, None]) -> Callable[Arguments, None]:
-    """Wrap a command to print the errors that it raises, as text or with `as_json` as JSON, and to set the exit code."""
+    """Wrap a command to print its errors, as text or with `as_json` as JSON, and to set the exit code."""
 
     def attempt(*args: Arguments.args, **kwargs: Arguments.kwargs) -> None:
         try:

@@ -55,7 +55,7 @@ def scrub(
             "--log-dir",
             "-d",
             metavar="DIRECTORY",
-            help="Log directory, which every Spark worker must be able to read; may be repeated. Without it, batches are fetched from the brokers.",
+            help="Log directory that every Spark worker can read (default: fetch from the brokers).",
         ),
     ] = None,
     bootstrap: Annotated[
@@ -371,7 +371,7 @@ def restore(
         typer.Option(
             "--map",
             metavar="DIRECTORY",
-            help="Produce the records, to any Kafka cluster, and write the map of old to new offsets to this directory.",
+            help="Produce the records, to any Kafka, and write the map of old to new offsets to this directory.",
         ),
     ] = None,
     append: Annotated[

@@ -22,7 +22,7 @@ Option = Annotated[
         "--command-config",
         metavar="FILE",
         envvar="BARNABAS_COMMAND_CONFIG",
-        help="File of Kafka client properties: security.protocol, sasl.mechanism, sasl.jaas.config (default: no login).",
+        help="Kafka client properties: security.protocol, sasl.mechanism, sasl.jaas.config (default: no login).",
     ),
 ]
 

@@ -33,7 +33,7 @@ def list_offsets(
         typer.Option(
             "--time",
             metavar="TIME",
-            help="Also show the first record from this time on: 2026-01-31T09:30, 1767225600000 or 10m (10 minutes ago).",
+            help="Also show the first record from this time on: 2026-01-31T09:30, 1767225600000 or 10m.",
         ),
     ] = None,
     committed: Annotated[

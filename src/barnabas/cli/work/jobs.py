@@ -72,8 +72,11 @@ def scrub_logs(
             columns, [tuple(asdict(partition).values())[:9] for partition in result.partitions], "Checked"
         )
         if result.findings:
-            columns = ("DAMAGE", "TOPIC", "PARTITION", "FROM", "TO", "FILE", "POSITION", "DETAILS")
-            print_table(columns, result.findings, "Damaged")
+            print_table(
+                ("DAMAGE", "TOPIC", "PARTITION", "FROM", "TO", "FILE", "POSITION", "DETAILS"),
+                result.findings,
+                "Damaged",
+            )
     if result.findings_count:
         raise typer.Exit(FAILED)
     notice("no damage found")

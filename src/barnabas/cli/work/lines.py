@@ -21,7 +21,7 @@ async def read_lines(descriptor: int) -> AsyncIterator[list[bytes]]:
 
 
 async def _read(descriptor: int) -> bytes:
-    """Return the next bytes. The thread is a daemon, because it may still wait for a terminal when the process exits."""
+    """Return the next bytes. The thread is a daemon, as it may still wait for a terminal when the process exits."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[bytes] = loop.create_future()
 

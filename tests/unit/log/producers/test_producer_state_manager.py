@@ -339,7 +339,7 @@ def test_an_evicted_producer_may_continue_its_sequences(limited: ProducerStateMa
     assert 7 not in ids(limited)
     assert append(limited, header(5, producer_id=7, offset=200)) is None
     assert append(limited, header(6, producer_id=7, offset=201)) is None
-    assert append(bounded, header(6, producer_id=7, offset=202)) is not None, (
+    assert append(limited, header(6, producer_id=7, offset=202)) is not None, (
         "a duplicate is recognized again"
     )
 
