@@ -1,1 +1,1 @@
-"""The command line: speaks the Kafka protocol through `client/`, prints, owns no logic."""
+"""The command line. It uses `client/` for the Kafka protocol and prints results; it has no logic of its own."""

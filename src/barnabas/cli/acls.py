@@ -1,4 +1,4 @@
-"""`barnabas acls`: who may do what."""
+"""`barnabas acls`: list, add and remove ACLs."""
 
 from enum import StrEnum
 from typing import Annotated
@@ -9,12 +9,10 @@ from barnabas.cli import candidates
 from barnabas.cli.failures import handle_errors
 from barnabas.cli.options import BOOTSTRAP_DEFAULT, Bootstrap, Json
 
-app = typer.Typer(help="List, add and remove ACLs: who may do what.", no_args_is_help=True)
+app = typer.Typer(help="List, add and remove ACLs.", no_args_is_help=True)
 
 
 class AclOperationArg(StrEnum):
-    """What may be done, or not."""
-
     ALL = "all"
     READ = "read"
     WRITE = "write"
@@ -35,30 +33,43 @@ Names = list[str] | None
 Topics = Annotated[
     Names,
     typer.Option(
-        "--topic", "-t", metavar="NAME", help="A topic, '*' for all.", autocompletion=candidates.topics
+        "--topic",
+        "-t",
+        metavar="NAME",
+        help="Topic; '*' stands for all topics. May be repeated.",
+        autocompletion=candidates.topics,
     ),
 ]
 Groups = Annotated[
-    Names, typer.Option("--group", "-g", metavar="NAME", help="A group.", autocompletion=candidates.groups)
+    Names,
+    typer.Option(
+        "--group", "-g", metavar="NAME", help="Group; may be repeated.", autocompletion=candidates.groups
+    ),
 ]
 Transactions = Annotated[
     Names,
     typer.Option(
         "--transactional-id",
         metavar="NAME",
-        help="A transactional id.",
+        help="Transactional id; may be repeated.",
         autocompletion=candidates.transactional_ids,
     ),
 ]
-Tokens = Annotated[Names, typer.Option("--delegation-token", metavar="NAME", help="A delegation token.")]
+Tokens = Annotated[
+    Names, typer.Option("--delegation-token", metavar="NAME", help="Delegation token; may be repeated.")
+]
 Users = Annotated[
     Names,
-    typer.Option("--user", metavar="NAME", help="User whose delegation tokens may be created or described."),
+    typer.Option(
+        "--user",
+        metavar="NAME",
+        help="User whose delegation tokens may be created or described; may be repeated.",
+    ),
 ]
-OnCluster = Annotated[bool, typer.Option("--cluster", help="The cluster itself.")]
+OnCluster = Annotated[bool, typer.Option("--cluster", help="The cluster as the resource.")]
 Operations = Annotated[
     list[AclOperationArg] | None,
-    typer.Option("--operation", "-o", case_sensitive=False, help="May be repeated."),
+    typer.Option("--operation", "-o", case_sensitive=False, help="Operation; may be repeated."),
 ]
 Principals = Annotated[
     Names,
@@ -66,12 +77,17 @@ Principals = Annotated[
         "--principal",
         "-p",
         metavar="USER",
-        help="Who: alice, User:alice or '*'; may be repeated.",
+        help="Principal: alice, User:alice or '*'; may be repeated.",
         autocompletion=candidates.users,
     ),
 ]
-Hosts = Annotated[Names, typer.Option("--host", metavar="ADDRESS", help="From where; may be repeated.")]
-Prefixed = Annotated[bool, typer.Option("--prefixed", help="Names are prefixes.")]
+Hosts = Annotated[
+    Names,
+    typer.Option("--host", metavar="ADDRESS", help="Address of the client (default: any); may be repeated."),
+]
+Prefixed = Annotated[
+    bool, typer.Option("--prefixed", help="Treat names as prefixes (pattern type PREFIXED).")
+]
 Deny = Annotated[bool, typer.Option("--deny", help="Add DENY ACLs instead of ALLOW; DENY takes precedence.")]
 
 
@@ -88,7 +104,7 @@ def list_acls(
     principal: Principals = None,
     exact: Annotated[
         bool,
-        typer.Option("--exact", help="Only ACLs on exactly this name, without wildcard and prefixed ones."),
+        typer.Option("--exact", help="Only ACLs on exactly this name; leave out wildcard and prefixed ACLs."),
     ] = False,
     unused: Annotated[
         bool,
@@ -96,12 +112,12 @@ def list_acls(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """List ACLs: all, or those that apply to a resource or concern a principal."""
+    """List ACLs: all, or those that apply to a resource or name a principal."""
     from barnabas.cli.work import acls
 
     resources = acls.resources(topic, group, transactional_id, delegation_token, user, cluster=cluster)
-    wanted = acls.filters(resources, principal, exact=exact)
-    acls.show_list(bootstrap, wanted, unused=unused, as_json=as_json)
+    filters = acls.filters(resources, principal, exact=exact)
+    acls.show_list(bootstrap, filters, unused=unused, as_json=as_json)
 
 
 @app.command("add")
@@ -121,7 +137,7 @@ def add_acls(
     deny: Deny = False,
     as_json: Json = False,
 ) -> None:
-    """Allow (or forbid) each principal each operation on each resource."""
+    """Allow (or with --deny forbid) each principal each operation on each resource."""
     from barnabas.cli.work import acls
 
     resources = acls.resources(topic, group, transactional_id, delegation_token, user, cluster=cluster)
@@ -145,10 +161,10 @@ def remove_acls(
     cluster: OnCluster = False,
     prefixed: Prefixed = False,
     host: Hosts = None,
-    deny: Annotated[bool, typer.Option("--deny", help="Only what forbids.")] = False,
+    deny: Annotated[bool, typer.Option("--deny", help="Only DENY ACLs.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Remove the ACLs that have exactly these names, and are for these principals and operations, if given."""
+    """Remove the ACLs with exactly these names, principals and operations, as far as they are given."""
     from barnabas.cli.work import acls
 
     resources = acls.resources(topic, group, transactional_id, delegation_token, user, cluster=cluster)

@@ -1,4 +1,4 @@
-"""What to try after a failure, by what the command was called with: names that were meant, permissions that lack."""
+"""Hints after a failure, made from the arguments of the command: similar names, missing permissions."""
 
 import difflib
 import re
@@ -11,8 +11,8 @@ from barnabas.cli.login import current_login
 _AUTHORIZATION = re.compile(r"(TOPIC|GROUP|CLUSTER|TRANSACTIONAL_ID)_AUTHORIZATION_FAILED")
 _QUOTED = re.compile(r"'([^']+)'")
 
-#: What there is of that kind, by the names of errors that say that something is not there.
-_ASKS: Mapping[str, live.Ask[Iterable[str]]] = {
+#: Queries for the existing names of a kind, by the error that reports such a name as not found.
+_QUERIES: Mapping[str, live.Query[Iterable[str]]] = {
     "UNKNOWN_TOPIC_OR_PARTITION": live.topics,
     "GROUP_ID_NOT_FOUND": live.groups,
     "TRANSACTIONAL_ID_NOT_FOUND": live.transactional_ids,
@@ -21,44 +21,46 @@ _ASKS: Mapping[str, live.Ask[Iterable[str]]] = {
 _MATCHES_COUNT_MAX = 3
 
 
-def permission(command: str, kind: str, message: str) -> str:
-    """How a permission comes about that a command needs; nothing where that is not about permissions.
+def permission_hint(command: str, kind: str, message: str) -> str:
+    """Return the command that grants the missing permission; "" if the error is not an authorization error.
 
-    :param kind: the name of the error.
+    :param kind: Name of the error.
     """
     match = _AUTHORIZATION.fullmatch(kind)
     entry = ENTRIES.get(command)
     if match is None or entry is None:
         return ""
     resource = match[1].lower().replace("_", "-")
-    operations = [each.split()[0] for each in entry.needs if each.split()[1] == resource]
+    operations = [need.split()[0] for need in entry.needs if need.split()[1] == resource]
     if not operations:
         return ""
     login = current_login()
-    wanted = "".join(f" --operation {each}" for each in operations)
-    named = _QUOTED.search(message)
-    name = "" if resource == "cluster" else f" {named[1] if named else 'NAME'}"
-    who = "ANONYMOUS" if login is None else login.user
-    return f"have it allowed by 'barnabas acls add --principal {who}{wanted} --{resource}{name}', or log in as another"
+    options = "".join(f" --operation {operation}" for operation in operations)
+    quoted = _QUOTED.search(message)
+    name = "" if resource == "cluster" else f" {quoted[1] if quoted else 'NAME'}"
+    user = "ANONYMOUS" if login is None else login.user
+    return f"'barnabas acls add --principal {user}{options} --{resource}{name}', or log in as another user"
 
 
 def similar_names(kind: str, arguments: Mapping[str, object]) -> list[str]:
-    """Names that there are and that resemble those of `arguments` that there are not; few, or none.
+    """Return at most three existing names that are similar to the unknown names among `arguments`.
 
-    :param kind: the name of the error.
+    :param kind: Name of the error.
     """
-    ask = _ASKS.get(kind)
-    if ask is None:
+    query = _QUERIES.get(kind)
+    if query is None:
         return []
-    names = sorted(live.call_with_timeout(str(arguments.get("bootstrap")), ask) or ())
+    names = sorted(live.call_with_timeout(str(arguments.get("bootstrap")), query) or ())
     missing = [word for word in _words(arguments) if word not in names]
-    found = [each for word in missing for each in difflib.get_close_matches(word, names, _MATCHES_COUNT_MAX)]
-    return list(dict.fromkeys(found))[:_MATCHES_COUNT_MAX]
+    matches = [
+        name for word in missing for name in difflib.get_close_matches(word, names, _MATCHES_COUNT_MAX)
+    ]
+    return list(dict.fromkeys(matches))[:_MATCHES_COUNT_MAX]
 
 
 def _words(arguments: Mapping[str, object]) -> Iterator[str]:
-    """The names among arguments, without the partitions and values behind them."""
+    """Return the names among the arguments, without their partitions and values."""
     for key, value in arguments.items():
-        for each in value if isinstance(value, list) else [value]:
-            if isinstance(each, str) and key != "bootstrap":
-                yield re.split(r"[:=]", each)[0]
+        for text in value if isinstance(value, list) else [value]:
+            if isinstance(text, str) and key != "bootstrap":
+                yield re.split(r"[:=]", text)[0]

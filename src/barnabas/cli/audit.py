@@ -1,4 +1,4 @@
-"""`barnabas audit`, `barnabas history`, `barnabas rollback`: who has changed what, what it was, and back to that."""
+"""`barnabas audit`, `barnabas history`, `barnabas rollback`: changes of the cluster, earlier values, and going back."""
 
 from typing import Annotated
 
@@ -14,7 +14,7 @@ Resource = Annotated[
         "--resource",
         "-r",
         metavar="KIND/NAME",
-        help="Only this one, as topic/orders; a name may end in *.",
+        help="Only changes of this resource, such as topic/orders; the name may end in *.",
         autocompletion=candidates.resources,
     ),
 ]
@@ -25,28 +25,36 @@ def audit(
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
     resource: Resource = None,
     principal: Annotated[
-        str | None, typer.Option("--principal", metavar="PRINCIPAL", help="Only of this one, as User:alice.")
+        str | None,
+        typer.Option(
+            "--principal", metavar="PRINCIPAL", help="Only changes by this principal, such as User:alice."
+        ),
     ] = None,
-    api: Annotated[str | None, typer.Option("--api", help="Only by this request, as CreateTopics.")] = None,
+    api: Annotated[
+        str | None, typer.Option("--api", help="Only changes by this request, such as CreateTopics.")
+    ] = None,
     outcome: Annotated[
-        str | None, typer.Option("--outcome", help="Only what was changed, refused or warned of.")
+        str | None,
+        typer.Option("--outcome", help="Only events with this outcome: changed, refused or warned."),
     ] = None,
     since: Annotated[
         str | None,
         typer.Option(
             "--since",
             metavar="TIME",
-            help="Only events since this time: 2026-01-31T09:30, 1767225600000 or 10m.",
+            help="Only events since this time: 2026-01-31T09:30, 1767225600000 or 10m (10 minutes ago).",
         ),
     ] = None,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Wait for more.")] = False,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Keep running and print new events.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """Show who has changed what of the cluster, and who wanted to and was refused."""
+    """Show changes of the cluster and refused changes, with the principal that requested them."""
     from barnabas.cli.work import audit as work
 
-    wanted = work.AuditFilter(resource, principal, api, work.outcome_of(outcome), work.time_of(since))
-    work.show(bootstrap, wanted, follow=follow, as_json=as_json)
+    event_filter = work.AuditFilter(resource, principal, api, work.outcome_of(outcome), work.time_of(since))
+    work.show(bootstrap, event_filter, follow=follow, as_json=as_json)
 
 
 @handle_errors
@@ -55,7 +63,7 @@ def history(
         str,
         typer.Argument(
             metavar="KIND/NAME",
-            help="A resource, as topic/orders.",
+            help="Resource, such as topic/orders.",
             show_default=False,
             autocompletion=candidates.resources,
         ),
@@ -66,11 +74,12 @@ def history(
         typer.Option("--at", metavar="REVISION", min=0, help="Show the resource as of this revision."),
     ] = None,
     since: Annotated[
-        int | None, typer.Option("--since", metavar="REVISION", min=0, help="What is different from then.")
+        int | None,
+        typer.Option("--since", metavar="REVISION", min=0, help="Show the differences from this revision."),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Show each change of a resource; with --at what it was like, with --since what has become different."""
+    """Show the changes of a resource; with --at its state at a revision, with --since what changed since one."""
     from barnabas.cli.work import audit as work
 
     work.history(bootstrap, resource, at, since, as_json=as_json)
@@ -79,19 +88,25 @@ def history(
 @handle_errors
 def rollback(
     resource: Annotated[
-        str, typer.Argument(metavar="KIND/NAME", help="A resource, as topic/orders.", show_default=False)
+        str, typer.Argument(metavar="KIND/NAME", help="Resource, such as topic/orders.", show_default=False)
     ],
     to: Annotated[
         int,
         typer.Option(
-            "--to", metavar="REVISION", min=0, help="As 'barnabas history' has it.", show_default=False
+            "--to",
+            metavar="REVISION",
+            min=0,
+            help="Revision to go back to, as shown by 'barnabas history'.",
+            show_default=False,
         ),
     ],
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would change.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would change, without changing it.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """Give a resource the configs, ACLs, quotas and credentials that it had at a revision."""
+    """Set the configs, ACLs, quotas and credentials of a resource back to those of a revision."""
     from barnabas.cli.work import audit as work
 
     work.roll_back(bootstrap, resource, to, dry_run=dry_run, as_json=as_json)

@@ -1,4 +1,4 @@
-"""`barnabas brokers`: who serves, what each of them speaks, forgetting one."""
+"""`barnabas brokers`: list brokers, show their API versions, unregister one."""
 
 from typing import Annotated
 
@@ -8,16 +8,14 @@ from barnabas.cli import candidates
 from barnabas.cli.failures import handle_errors
 from barnabas.cli.options import BOOTSTRAP_DEFAULT, Bootstrap, Json
 
-app = typer.Typer(
-    help="See brokers and the APIs that they serve, forget one that is gone.", no_args_is_help=True
-)
+app = typer.Typer(help="List brokers, show the APIs that they support, unregister one.", no_args_is_help=True)
 
 Broker = Annotated[
     int,
     typer.Argument(
         metavar="BROKER",
         min=0,
-        help="The broker's id.",
+        help="Id of the broker.",
         show_default=False,
         autocompletion=candidates.brokers,
     ),
@@ -45,13 +43,16 @@ def show_api_versions(
     broker: Annotated[
         int | None,
         typer.Argument(
-            metavar="[BROKER]", help="Which; else any.", show_default=False, autocompletion=candidates.brokers
+            metavar="[BROKER]",
+            help="Id of the broker (default: any broker).",
+            show_default=False,
+            autocompletion=candidates.brokers,
         ),
     ] = None,
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
     as_json: Json = False,
 ) -> None:
-    """Show the APIs that a broker serves, and in which versions."""
+    """Show the APIs that a broker supports, and their versions."""
     from barnabas.cli.work import brokers
 
     brokers.show_api_versions(bootstrap, broker, as_json=as_json)
@@ -62,7 +63,7 @@ def show_api_versions(
 def unregister_broker(
     broker: Broker, bootstrap: Bootstrap = BOOTSTRAP_DEFAULT, as_json: Json = False
 ) -> None:
-    """Forget a broker that is gone for good."""
+    """Unregister a broker that has been removed from the cluster for good."""
     from barnabas.cli.work import brokers
 
     brokers.unregister(bootstrap, broker, as_json=as_json)

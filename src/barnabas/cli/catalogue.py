@@ -1,6 +1,6 @@
-"""What each command is there for: an example, the APIs that it speaks, the permissions that it needs.
+"""Metadata of each command: an example, the APIs that it calls, the permissions that it needs.
 
-Help, docs/cli.md and the advice after a refusal are made of this; tests run every command and compare.
+Help, docs/cli.md and the hints after authorization errors use it; tests run every command and compare.
 """
 
 from collections.abc import Mapping
@@ -13,19 +13,19 @@ NAME = "command_name"
 
 
 class Entry(NamedTuple):
-    """A command: what follows `barnabas` in its example, APIs of Kafka's, permissions as "operation kind".
+    """A command: its example without `barnabas`, the Kafka APIs it calls, its permissions as "operation kind".
 
-    A permission on a topic, a group or a transactional id is one on those that are named.
+    A permission on a topic, a group or a transactional id applies to those that the arguments name.
     """
 
     example: str
     apis: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
-    hides: bool = False  #: what may not be seen is left out, not refused
+    hides: bool = False  #: without permission, results are left out; there is no error
 
 
-_CLUSTER_ALTERED = ("alter cluster",)
-_CLUSTER_SEEN = ("describe cluster",)
+_ALTER_CLUSTER = ("alter cluster",)
+_DESCRIBE_CLUSTER = ("describe cluster",)
 
 ENTRIES: Mapping[str, Entry] = {
     "serve": Entry("serve --data ./data --listen 127.0.0.1:9092"),
@@ -127,43 +127,43 @@ ENTRIES: Mapping[str, Entry] = {
     ),
     "brokers list": Entry("brokers list --fenced", ("DescribeCluster",), hides=True),
     "brokers api-versions": Entry("brokers api-versions", ("ApiVersions",), hides=True),
-    "brokers unregister": Entry("brokers unregister 3", ("UnregisterBroker",), _CLUSTER_ALTERED),
-    "elections": Entry("elections orders:0", ("ElectLeaders",), _CLUSTER_ALTERED),
-    "reassignments list": Entry("reassignments list", ("ListPartitionReassignments",), _CLUSTER_SEEN),
+    "brokers unregister": Entry("brokers unregister 3", ("UnregisterBroker",), _ALTER_CLUSTER),
+    "elections": Entry("elections orders:0", ("ElectLeaders",), _ALTER_CLUSTER),
+    "reassignments list": Entry("reassignments list", ("ListPartitionReassignments",), _DESCRIBE_CLUSTER),
     "reassignments start": Entry(
-        "reassignments start orders:0=2,3 --wait 600", ("AlterPartitionReassignments",), _CLUSTER_ALTERED
+        "reassignments start orders:0=2,3 --wait 600", ("AlterPartitionReassignments",), _ALTER_CLUSTER
     ),
     "reassignments cancel": Entry(
-        "reassignments cancel orders:0", ("AlterPartitionReassignments",), _CLUSTER_ALTERED
+        "reassignments cancel orders:0", ("AlterPartitionReassignments",), _ALTER_CLUSTER
     ),
-    "log-dirs describe": Entry("log-dirs describe --broker 1", ("DescribeLogDirs",), _CLUSTER_SEEN),
+    "log-dirs describe": Entry("log-dirs describe --broker 1", ("DescribeLogDirs",), _DESCRIBE_CLUSTER),
     "log-dirs move": Entry(
-        "log-dirs move /disk2/kafka orders:0 --wait 600", ("AlterReplicaLogDirs",), _CLUSTER_ALTERED
+        "log-dirs move /disk2/kafka orders:0 --wait 600", ("AlterReplicaLogDirs",), _ALTER_CLUSTER
     ),
     "features list": Entry("features list", ("ApiVersions",), hides=True),
-    "features set": Entry("features set metadata.version=30", ("UpdateFeatures",), _CLUSTER_ALTERED),
-    "quorum describe": Entry("quorum describe", ("DescribeQuorum",), _CLUSTER_SEEN),
+    "features set": Entry("features set metadata.version=30", ("UpdateFeatures",), _ALTER_CLUSTER),
+    "quorum describe": Entry("quorum describe", ("DescribeQuorum",), _DESCRIBE_CLUSTER),
     "quorum add-voter": Entry(
-        "quorum add-voter 3 AAECAwQFBgcICQoLDA0ODw CONTROLLER=host3:9093", ("AddRaftVoter",), _CLUSTER_ALTERED
+        "quorum add-voter 3 AAECAwQFBgcICQoLDA0ODw CONTROLLER=host3:9093", ("AddRaftVoter",), _ALTER_CLUSTER
     ),
     "quorum remove-voter": Entry(
-        "quorum remove-voter 3 AAECAwQFBgcICQoLDA0ODw", ("RemoveRaftVoter",), _CLUSTER_ALTERED
+        "quorum remove-voter 3 AAECAwQFBgcICQoLDA0ODw", ("RemoveRaftVoter",), _ALTER_CLUSTER
     ),
     "quorum update-voter": Entry(
         "quorum update-voter 3 AAECAwQFBgcICQoLDA0ODw CONTROLLER=host3:9094",
         ("DescribeQuorum", "UpdateRaftVoter"),
         ("describe cluster", "alter cluster"),
     ),
-    "acls list": Entry("acls list --topic orders", ("DescribeAcls", "DescribeAclUse"), _CLUSTER_SEEN),
+    "acls list": Entry("acls list --topic orders", ("DescribeAcls", "DescribeAclUse"), _DESCRIBE_CLUSTER),
     "acls add": Entry(
         "acls add --principal alice --operation read --topic orders- --prefixed",
         ("CreateAcls",),
-        _CLUSTER_ALTERED,
+        _ALTER_CLUSTER,
     ),
-    "acls remove": Entry("acls remove --principal alice", ("DeleteAcls",), _CLUSTER_ALTERED),
-    "users list": Entry("users list alice", ("DescribeUserScramCredentials",), _CLUSTER_SEEN),
+    "acls remove": Entry("acls remove --principal alice", ("DeleteAcls",), _ALTER_CLUSTER),
+    "users list": Entry("users list alice", ("DescribeUserScramCredentials",), _DESCRIBE_CLUSTER),
     "users add": Entry(
-        "users add alice --password @password-file", ("AlterUserScramCredentials",), _CLUSTER_ALTERED
+        "users add alice --password @password-file", ("AlterUserScramCredentials",), _ALTER_CLUSTER
     ),
     "users remove": Entry(
         "users remove alice",
@@ -227,7 +227,7 @@ ENTRIES: Mapping[str, Entry] = {
 
 
 def explain(app: typer.Typer, prefix: str = "") -> None:
-    """Give the commands of `app` their names and, below their help, their examples."""
+    """Set the names of the commands of `app`, and add examples and permissions to their help."""
     for command in app.registered_commands:
         assert command.callback is not None
         name = f"{prefix}{command.name}"
@@ -237,14 +237,14 @@ def explain(app: typer.Typer, prefix: str = "") -> None:
             function = getattr(function, "__wrapped__", None)
         entry = ENTRIES.get(name)
         if entry is not None and command.epilog is None:
-            command.epilog = f"Example: barnabas {entry.example}" + needed(entry)
+            command.epilog = f"Example: barnabas {entry.example}" + permissions_help(entry)
     for group in app.registered_groups:
         assert group.typer_instance is not None
         explain(group.typer_instance, f"{group.name} ")
 
 
-def needed(entry: Entry) -> str:
-    """The permissions that a command needs, as a paragraph of its help; nothing where it needs none."""
+def permissions_help(entry: Entry) -> str:
+    """Return the paragraph of the help about the permissions that a command needs; "" if it needs none."""
     if not entry.needs:
         return ""
     words = [need.replace(" ", " on the ", 1) for need in entry.needs]

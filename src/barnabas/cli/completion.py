@@ -1,4 +1,4 @@
-"""`barnabas completion`: what a shell is told so that it completes commands, options and the names in a cluster."""
+"""`barnabas completion`: shell scripts that complete commands, options and names in the cluster."""
 
 import contextlib
 import os
@@ -9,10 +9,10 @@ from typing import Annotated
 
 import typer
 
-#: What makes the command line print completions instead of running a command.
+#: If this variable is set, the command line prints completions instead of running a command.
 _VARIABLE = "_BARNABAS_COMPLETE"
 
-#: Bash takes `:` and `=` for ends of words: the words are cut by hand, and what is there already is taken off.
+#: Bash splits words at `:` and `=`: the script splits the line itself, and strips the part that is already typed.
 _BASH = """\
 _barnabas_completion() {
     local IFS=$'\\n' line="${COMP_LINE:0:COMP_POINT}" current prefix=""
@@ -54,23 +54,23 @@ _SCRIPTS = {Shell.BASH: _BASH, Shell.ZSH: _ZSH, Shell.FISH: _FISH}
 
 
 def completion(
-    shell: Annotated[Shell, typer.Argument(metavar="SHELL", help=f"One of {', '.join(Shell)}.")],
+    shell: Annotated[Shell, typer.Argument(metavar="SHELL", help=f"Shell: {', '.join(Shell)}.")],
 ) -> None:
-    """Print the script that lets a shell complete commands, options, and the names of what is in the cluster.
+    """Print a script that lets the shell complete commands, options, and names in the cluster.
 
-    For this session: source <(barnabas completion bash). For all: into ~/.bashrc; for zsh into ~/.zshrc below compinit;
-    for fish: barnabas completion fish > ~/.config/fish/completions/barnabas.fish.
+    For the current session: source <(barnabas completion bash). For every session, add that line to ~/.bashrc; for zsh
+    to ~/.zshrc after compinit; for fish: barnabas completion fish > ~/.config/fish/completions/barnabas.fish.
     """
     print(_SCRIPTS[shell], end="")
 
 
 @contextlib.contextmanager
-def answering() -> Iterator[None]:
-    """Where a shell asks for completions, end the process after the answer, whoever still waits for a broker."""
+def handle_completion() -> Iterator[None]:
+    """If a shell requests completions, exit right after printing them, without waiting for threads of queries."""
     if _VARIABLE not in os.environ:
         yield
         return
-    from typer.completion import completion_init  # type: ignore[attr-defined]  # imported there for others
+    from typer.completion import completion_init  # type: ignore[attr-defined]  # imported there for re-export
 
     completion_init()
     try:

@@ -1,4 +1,4 @@
-"""`barnabas configs`: list, get, set, delete, replace; of topics, brokers, loggers, groups and client metrics."""
+"""`barnabas configs`: list, get, set, delete and replace configs of topics, brokers, groups and others."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -17,7 +17,7 @@ app = typer.Typer(
 
 
 class ConfigResourceKind(StrEnum):
-    """What bears configs, as people type it."""
+    """Kind of a config resource, as in arguments."""
 
     TOPIC = "topic"
     BROKER = "broker"
@@ -27,13 +27,14 @@ class ConfigResourceKind(StrEnum):
 
 
 KindArgument = Annotated[
-    ConfigResourceKind, typer.Argument(metavar="KIND", help=f"One of {', '.join(ConfigResourceKind)}.")
+    ConfigResourceKind,
+    typer.Argument(metavar="KIND", help=f"Kind of resource: {', '.join(ConfigResourceKind)}."),
 ]
 Name = Annotated[
     str,
     typer.Argument(
         metavar="NAME",
-        help="A name; for brokers and loggers the broker's id, or 'default' for what holds on every broker.",
+        help="Name of the resource; for brokers and loggers the broker id, or 'default' for all brokers.",
         autocompletion=candidates.config_names,
     ),
 ]
@@ -45,12 +46,14 @@ Dry = Annotated[bool, typer.Option("--validate-only", help="Validate the request
 def list_resources(
     kinds: Annotated[
         list[ConfigResourceKind] | None,
-        typer.Argument(metavar="[KIND]...", help=f"Some of {', '.join(ConfigResourceKind)}; else all."),
+        typer.Argument(
+            metavar="[KIND]...", help=f"Kinds of resources: {', '.join(ConfigResourceKind)} (default: all)."
+        ),
     ] = None,
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
     as_json: Json = False,
 ) -> None:
-    """List what has configs; groups and client metrics have some only once they are set."""
+    """List the resources that have configs; groups and client metrics appear once a config is set."""
     from barnabas.cli.work import configs
 
     configs.show_list(bootstrap, [each.value for each in kinds or ()], as_json=as_json)
@@ -64,16 +67,18 @@ def get_configs(
     keys: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[KEY]...", help="Some keys; else what was set.", autocompletion=candidates.config_keys
+            metavar="[KEY]...",
+            help="Keys to show (default: keys that are set).",
+            autocompletion=candidates.config_keys,
         ),
     ] = None,
     everything: Annotated[
-        bool, typer.Option("--all", help="Show what stands at its default, too.", show_default=False)
+        bool, typer.Option("--all", help="Also show keys that have their default value.", show_default=False)
     ] = False,
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
     as_json: Json = False,
 ) -> None:
-    """Show values and where they come from."""
+    """Show values and their sources."""
     from barnabas.cli.work import configs
 
     configs.show(bootstrap, kind.value, name, keys or [], everything=everything, as_json=as_json)
@@ -88,18 +93,18 @@ def set_configs(
         list[str] | None,
         typer.Argument(
             metavar="[KEY=VALUE]...",
-            help="KEY+=VALUE adds to a list, KEY-=VALUE takes from it.",
+            help="Values to set; KEY+=VALUE appends to a list, KEY-=VALUE removes from it.",
             autocompletion=candidates.config_settings,
         ),
     ] = None,
     file: Annotated[
-        Path | None, typer.Option("--file", help="A .properties file with more of them, such as secrets.")
+        Path | None, typer.Option("--file", help="A .properties file with further values, such as secrets.")
     ] = None,
     validate_only: Dry = False,
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
     as_json: Json = False,
 ) -> None:
-    """Set values; what is not named stays as it is."""
+    """Set values; other configs are not changed."""
     from barnabas.cli.work import configs
 
     edits = configs.settings(values or [], file)
@@ -115,7 +120,7 @@ def delete_configs(
         list[str],
         typer.Argument(
             metavar="KEY...",
-            help="Keys that go back to their defaults.",
+            help="Keys to reset to their defaults.",
             show_default=False,
             autocompletion=candidates.config_keys,
         ),
@@ -124,7 +129,7 @@ def delete_configs(
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
     as_json: Json = False,
 ) -> None:
-    """Take values away that were set."""
+    """Reset configs to their defaults."""
     from barnabas.cli.work import configs
 
     edits = configs.deletions(keys)
@@ -145,14 +150,14 @@ def replace_configs(
         ),
     ] = None,
     file: Annotated[
-        Path | None, typer.Option("--file", help="A .properties file with more of them, such as secrets.")
+        Path | None, typer.Option("--file", help="A .properties file with further values, such as secrets.")
     ] = None,
     validate_only: Dry = False,
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
     as_json: Json = False,
 ) -> None:
-    """Set these values and TAKE AWAY ALL OTHERS; 'set' leaves others as they are."""
+    """Set these values and RESET ALL OTHERS to their defaults; use 'set' to keep the others."""
     from barnabas.cli.work import configs
 
-    wanted = configs.replacement(values or [], file)
-    configs.replace(bootstrap, kind.value, name, wanted, validate_only=validate_only, as_json=as_json)
+    replacement = configs.replacement(values or [], file)
+    configs.replace(bootstrap, kind.value, name, replacement, validate_only=validate_only, as_json=as_json)

@@ -1,4 +1,4 @@
-"""`barnabas console`: pages in a browser, for any Kafka."""
+"""`barnabas console`: the web console, for any Kafka cluster."""
 
 from typing import Annotated
 
@@ -19,21 +19,25 @@ def console(
             "--listen", "-l", metavar="HOST:PORT", help="Address to listen on; port 0 picks a free port."
         ),
     ] = LISTEN_DEFAULT,
-    read_only: Annotated[bool, typer.Option("--read-only", help="Let nobody change anything.")] = False,
+    read_only: Annotated[bool, typer.Option("--read-only", help="Do not allow any changes.")] = False,
     host: Annotated[
         list[str] | None,
-        typer.Option("--host", metavar="NAME", help="A further name by which browsers may call it."),
+        typer.Option(
+            "--host",
+            metavar="NAME",
+            help="Additional host name that browsers may use for the console; may be repeated.",
+        ),
     ] = None,
     trusted_proxy: Annotated[
         list[str] | None,
         typer.Option(
             "--trusted-proxy",
             metavar="ADDRESS",
-            help="An address or network of a proxy whose X-Forwarded-For and X-Forwarded-Proto are believed.",
+            help="Address or network of a proxy whose X-Forwarded-For and X-Forwarded-Proto headers are trusted.",
         ),
     ] = None,
 ) -> None:
-    """Serve the web console. People log in as users of the cluster; with --command-config all act as that user."""
+    """Serve the web console. Users log in to the cluster; with --command-config everyone acts as that user."""
     from barnabas.cli.work import console as work
 
     work.serve(bootstrap, listen, read_only=read_only, hosts=host or (), trusted_proxies=trusted_proxy or ())

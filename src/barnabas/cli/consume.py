@@ -1,4 +1,4 @@
-"""`barnabas consume`: records to lines."""
+"""`barnabas consume`: print records as lines."""
 
 from typing import Annotated
 
@@ -9,8 +9,8 @@ from barnabas.cli.failures import handle_errors
 from barnabas.cli.options import BOOTSTRAP_DEFAULT, Bootstrap, Json
 
 FORMAT_HELP = (
-    "As kcat's: %t topic, %p partition, %o offset, %k key, %s value, %h headers, %T timestamp, "
-    "%K %S lengths, %% percent, \\n \\t \\xNN."
+    "Format as in kcat: %t topic, %p partition, %o offset, %k key, %s value, %h headers, %T timestamp, "
+    "%K %S lengths, %% percent, \\n \\t \\xNN (default: %s\\n)."
 )
 
 
@@ -18,7 +18,7 @@ FORMAT_HELP = (
 def consume(
     topic: Annotated[
         str,
-        typer.Argument(help="Where the records are.", show_default=False, autocompletion=candidates.topics),
+        typer.Argument(help="Topic to read.", show_default=False, autocompletion=candidates.topics),
     ],
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
     from_beginning: Annotated[
@@ -30,15 +30,25 @@ def consume(
     ] = None,
     since: Annotated[
         str | None,
-        typer.Option("--since", metavar="TIME", help="Begin at 2026-01-31T09:30, 1767225600000 or 10m ago."),
+        typer.Option(
+            "--since",
+            metavar="TIME",
+            help="Start at this time: 2026-01-31T09:30, 1767225600000 or 10m (10 minutes ago).",
+        ),
     ] = None,
     partition: Annotated[
-        list[int] | None, typer.Option("--partition", "-p", min=0, help="Only this one; may be repeated.")
+        list[int] | None,
+        typer.Option("--partition", "-p", min=0, help="Partition to read (default: all); may be repeated."),
     ] = None,
     count: Annotated[
         int | None, typer.Option("--count", "-c", min=1, help="Exit after this many records.")
     ] = None,
-    exit_at_end: Annotated[bool, typer.Option("--exit-at-end", "-e", help="Do not wait for more.")] = False,
+    exit_at_end: Annotated[
+        bool,
+        typer.Option(
+            "--exit-at-end", "-e", help="Exit at the end of the log instead of waiting for new records."
+        ),
+    ] = False,
     committed: Annotated[
         bool,
         typer.Option("--committed", help="Read committed records only (isolation.level=read_committed)."),
@@ -46,10 +56,10 @@ def consume(
     form: Annotated[str | None, typer.Option("--format", "-f", metavar="FORMAT", help=FORMAT_HELP)] = None,
     as_json: Json = False,
 ) -> None:
-    """Print records as they come; from the end on, unless told otherwise."""
+    """Print records as they arrive; without a start option, only new records."""
     from barnabas.cli.work import consume as work
 
     start = work.start(from_beginning=from_beginning, offset=offset, since=since)
     writer = work.writer(form, as_json=as_json)
-    wanted = work.ConsumeOptions(topic, frozenset(partition or ()), start, count, exit_at_end, committed)
-    work.run(bootstrap, wanted, writer)
+    options = work.ConsumeOptions(topic, frozenset(partition or ()), start, count, exit_at_end, committed)
+    work.run(bootstrap, options, writer)

@@ -1,4 +1,4 @@
-"""`barnabas elections`: who leads partitions."""
+"""`barnabas elections`: elect partition leaders."""
 
 from typing import Annotated
 
@@ -11,11 +11,11 @@ from barnabas.cli.options import BOOTSTRAP_DEFAULT, Bootstrap, Json
 
 @handle_errors
 def elections(
-    places: Annotated[
+    partition_args: Annotated[
         list[str] | None,
         typer.Argument(
             metavar="[TOPIC[:PARTITION]...]",
-            help="Only these; else all that need it.",
+            help="Partitions to elect leaders for (default: all that need an election).",
             show_default=False,
             autocompletion=candidates.partitions,
         ),
@@ -24,13 +24,14 @@ def elections(
     unclean: Annotated[
         bool,
         typer.Option(
-            "--unclean", help="Where nobody leads let a replica lead that is behind: RECORDS MAY BE LOST."
+            "--unclean",
+            help="For partitions without a leader, elect a replica that is not in sync: RECORDS MAY BE LOST.",
         ),
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Elect leaders: preferred ones lead again."""
-    wanted = [partitions.place(text) for text in places or []]
+    """Elect the preferred leaders of partitions, or with --unclean leaders for offline partitions."""
+    requested = [partitions.parse_partition(text) for text in partition_args or []]
     from barnabas.cli.work import elections as work
 
-    work.elect(bootstrap, wanted, unclean=unclean, as_json=as_json)
+    work.elect(bootstrap, requested, unclean=unclean, as_json=as_json)

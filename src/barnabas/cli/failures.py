@@ -1,4 +1,4 @@
-"""How a command ends: exit codes, and errors that say what to do next."""
+"""Exit codes, and error messages with hints."""
 
 import functools
 import json
@@ -14,52 +14,52 @@ from barnabas.cli.catalogue import NAME
 from barnabas.cli.login import COMMAND_CONFIG, command_config, with_command_config
 
 OK = 0
-FAILED = 1  #: whatever is none of these
-WRONG_USE = 2  #: what was typed makes no sense
-NOT_FOUND = 3  #: what was named is not there
-REFUSED = 4  #: by an ACL, a policy, or at the login
-UNREACHABLE = 5  #: no broker answered, or not in time
-INTERRUPTED = 130  #: what shells say of a command ended by Ctrl-C
+FAILED = 1  #: any other failure
+WRONG_USE = 2  #: invalid arguments
+NOT_FOUND = 3  #: a named resource does not exist
+REFUSED = 4  #: by an ACL, a policy, or authentication
+UNREACHABLE = 5  #: no broker responded, or not in time
+INTERRUPTED = 130  #: as of shells for a command that Ctrl-C ends
 
 Arguments = ParamSpec("Arguments")
 
 _HINTS = {
-    "UNKNOWN_TOPIC_OR_PARTITION": "'barnabas topics list' shows what there is, 'barnabas topics create' adds to it",
-    "TOPIC_ALREADY_EXISTS": "'--if-not-exists' makes that no error; 'barnabas topics describe' shows the topic",
+    "UNKNOWN_TOPIC_OR_PARTITION": "'barnabas topics list' shows the topics, 'barnabas topics create' creates one",
+    "TOPIC_ALREADY_EXISTS": "'--if-not-exists' ignores existing topics; 'barnabas topics describe' shows the topic",
     "OFFSET_OUT_OF_RANGE": "choose an offset in that range, or '--from-beginning'",
-    "MESSAGE_TOO_LARGE": "send smaller records, or raise max.message.bytes of the topic",
+    "MESSAGE_TOO_LARGE": "send smaller records, or increase max.message.bytes of the topic",
     "INVALID_REPLICATION_FACTOR": "'barnabas metadata' shows how many brokers there are",
-    "INVALID_PARTITIONS": "partitions can only be added: give a total above the present one",
-    "NOT_ENOUGH_REPLICAS": "bring the missing replicas back, or lower min.insync.replicas of the topic",
-    "REQUEST_TIMED_OUT": "the broker may still be at it: look before you try again",
-    "POLICY_VIOLATION": "keep to the policy, or have whoever runs the cluster change it",
-    "TOPIC_DELETION_DISABLED": "delete.topic.enable of the brokers forbids it",
-    "BROKER_NOT_AVAILABLE": "'barnabas brokers list' shows what there is",
-    "BROKER_ID_NOT_REGISTERED": "'barnabas brokers list --fenced' shows what there is",
-    "VOTER_NOT_FOUND": "'barnabas quorum describe' shows what there is",
-    "LOG_DIR_NOT_FOUND": "'barnabas log-dirs describe' shows what there is",
-    "RESOURCE_NOT_FOUND": "'barnabas users list' shows what there is",
-    "UNSUPPORTED_VERSION": "'barnabas brokers api-versions' shows what the broker serves",
-    "INVALID_CONFIG": "'barnabas configs get --all' shows the keys that there are and their values",
+    "INVALID_PARTITIONS": "specify a total above the current number: partitions can only be added",
+    "NOT_ENOUGH_REPLICAS": "restart the brokers of the missing replicas, or lower min.insync.replicas of the topic",
+    "REQUEST_TIMED_OUT": "the broker may still be processing the request; check before retrying",
+    "POLICY_VIOLATION": "comply with the policy, or ask the operator of the cluster to change it",
+    "TOPIC_DELETION_DISABLED": "set delete.topic.enable=true on the brokers",
+    "BROKER_NOT_AVAILABLE": "'barnabas brokers list' shows the brokers",
+    "BROKER_ID_NOT_REGISTERED": "'barnabas brokers list --fenced' shows the brokers",
+    "VOTER_NOT_FOUND": "'barnabas quorum describe' shows the voters",
+    "LOG_DIR_NOT_FOUND": "'barnabas log-dirs describe' shows the log directories",
+    "RESOURCE_NOT_FOUND": "'barnabas users list' shows the users",
+    "UNSUPPORTED_VERSION": "'barnabas brokers api-versions' shows the APIs that the broker supports",
+    "INVALID_CONFIG": "'barnabas configs get --all' shows all keys and their values",
     "TOPIC_AUTHORIZATION_FAILED": "ask for the ACL ('barnabas acls add'), or log in as a user who has it",
     "GROUP_AUTHORIZATION_FAILED": "ask for the ACL ('barnabas acls add'), or log in as a user who has it",
-    "GROUP_ID_NOT_FOUND": "'barnabas groups list' shows what there is",
-    "TRANSACTIONAL_ID_NOT_FOUND": "'barnabas transactions list' shows what there is",
-    "NON_EMPTY_GROUP": "stop its members first, 'barnabas groups describe' shows them",
-    "UNKNOWN_MEMBER_ID": "'barnabas groups describe' shows who is in the group",
-    "GROUP_SUBSCRIBED_TO_TOPIC": "let its members leave the topic first, 'barnabas groups describe' shows them",
-    "CLUSTER_AUTHORIZATION_FAILED": "have it allowed by 'barnabas acls add --cluster', or log in as somebody who may",
-    "SECURITY_DISABLED": "start the broker with authorizer.class.name",
-    "SASL_AUTHENTICATION_FAILED": "look at name and password in the file of --command-config",
-    "ILLEGAL_SASL_STATE": "leave --command-config out, or choose the port of a listener with SASL",
-    "UNSUPPORTED_SASL_MECHANISM": "choose another sasl.mechanism in the file of --command-config",
+    "GROUP_ID_NOT_FOUND": "'barnabas groups list' shows the groups",
+    "TRANSACTIONAL_ID_NOT_FOUND": "'barnabas transactions list' shows the transactional ids",
+    "NON_EMPTY_GROUP": "stop the members of the group first; 'barnabas groups describe' shows them",
+    "UNKNOWN_MEMBER_ID": "'barnabas groups describe' shows the members of the group",
+    "GROUP_SUBSCRIBED_TO_TOPIC": "unsubscribe the members from the topic first; 'barnabas groups describe' shows them",
+    "CLUSTER_AUTHORIZATION_FAILED": "ask for the ACL ('barnabas acls add --cluster'), or log in as a user who has it",
+    "SECURITY_DISABLED": "set authorizer.class.name and restart the brokers",
+    "SASL_AUTHENTICATION_FAILED": "check the user name and password in the --command-config file",
+    "ILLEGAL_SASL_STATE": "omit --command-config, or use the port of a listener with SASL",
+    "UNSUPPORTED_SASL_MECHANISM": "set another sasl.mechanism in the --command-config file",
 }
-_HINT_UNREACHABLE = "start a broker with 'barnabas serve', or name another one with --bootstrap HOST:PORT"
-_HINT_LOST = "if that listener asks for a login, say as whom with --command-config FILE"
-_HINT_NOT_KAFKA = "see whether the port is that of a Kafka listener, and one without TLS"
+_HINT_UNREACHABLE = "start a broker with 'barnabas serve', or specify another one with --bootstrap HOST:PORT"
+_HINT_LOST = "if the listener requires authentication, specify credentials with --command-config FILE"
+_HINT_NOT_KAFKA = "check that the port belongs to a Kafka listener without TLS"
 _HINT_TIMED_OUT = "the broker may have processed the request; check before retrying"
 
-#: Exit codes by the names of Kafka's errors; all others count as failed.
+#: Exit codes by the names of Kafka's errors; other errors exit with FAILED.
 _EXIT_CODES = {
     "UNKNOWN_TOPIC_OR_PARTITION": NOT_FOUND,
     "UNKNOWN_TOPIC_ID": NOT_FOUND,
@@ -80,7 +80,7 @@ _EXIT_CODES = {
     "POLICY_VIOLATION": REFUSED,
     "TOPIC_DELETION_DISABLED": REFUSED,
 }
-#: What is said of a connection, by the names of the client's errors, which are not imported for speed.
+#: Kinds and hints of connection errors, by the names of the client's classes, which are not imported for speed.
 _CONNECTIONS = {
     "ConnectionLost": ("CONNECTION_LOST", _HINT_LOST),
     "NotKafka": ("NOT_KAFKA", _HINT_NOT_KAFKA),
@@ -96,9 +96,9 @@ _KINDS = {
 
 
 class CommandError(Exception):
-    """A command cannot do what was asked.
+    """A failure of a command.
 
-    In JSON, `kind` names the error (by default after the exit code), and `details` are further fields.
+    In JSON, `kind` is the name of the error (default: the name of the exit code), and `details` are further fields.
     """
 
     def __init__(
@@ -118,12 +118,12 @@ class CommandError(Exception):
 
 
 def wrong_use(message: str, hint: str = "") -> CommandError:
-    """Arguments that make no sense."""
+    """Return an error for invalid arguments."""
     return CommandError(message, hint=hint, exit_code=WRONG_USE)
 
 
 def handle_errors(command: Callable[Arguments, None]) -> Callable[Arguments, None]:
-    """The command, with whatever it raises printed for people (or, with `as_json`, for programs)."""
+    """Wrap a command to print its errors, as text or with `as_json` as JSON, and to set the exit code."""
 
     def attempt(*args: Arguments.args, **kwargs: Arguments.kwargs) -> None:
         try:
@@ -135,13 +135,13 @@ def handle_errors(command: Callable[Arguments, None]) -> Callable[Arguments, Non
             _discard_stdout()
             raise typer.Exit(OK) from None
         except struct.error:
-            too_large = wrong_use("a number is larger than Kafka's protocol can carry")
+            too_large = wrong_use("a number is too large for its field in the Kafka protocol")
             raise typer.Exit(report(too_large, as_json=bool(kwargs.get("as_json")))) from None
         except (CommandError, ValueError, OSError) as error:
             raise typer.Exit(report(error, as_json=bool(kwargs.get("as_json")))) from None
         except Exception as error:
             errors = error.exceptions if isinstance(error, ExceptionGroup) else (error,)
-            if not all(isinstance(each, CommandError) or is_kafka_error(each) for each in errors):
+            if not all(isinstance(part, CommandError) or is_kafka_error(part) for part in errors):
                 raise
             call = Call(str(run.__dict__.get(NAME, "")), kwargs)
             raise typer.Exit(report(*errors, as_json=bool(kwargs.get("as_json")), call=call)) from None
@@ -160,7 +160,7 @@ def _warn(message: str, *, as_json: bool) -> None:
 
 
 class ErrorReport(NamedTuple):
-    """What an error comes to: an exit code, a name for its kind, and what to try next."""
+    """Exit code, kind and hint of an error."""
 
     exit_code: int
     kind: str
@@ -168,41 +168,43 @@ class ErrorReport(NamedTuple):
 
 
 class Call(NamedTuple):
-    """A command, and what it was called with."""
+    """A command and its arguments."""
 
     command: str
     arguments: Mapping[str, object]
 
 
 def report(*errors: Exception, as_json: bool, call: Call | None = None) -> int:
-    """Print errors and what to try next to stderr; gives the exit code, which is the first one's."""
-    judged = [_advised(error, classify_error(error), call) for error in errors]
-    for error, (_, code, hint) in zip(errors, judged, strict=True):
+    """Print errors and their hints to stderr, and return the exit code of the first error."""
+    reports = [_with_specific_hint(error, classify_error(error), call) for error in errors]
+    for error, (_, kind, hint) in zip(errors, reports, strict=True):
         if as_json:
             details = error.details if isinstance(error, CommandError) else {}
-            fields = {"error": code, "message": _sentence(error), "hint": hint, **details}
+            fields = {"error": kind, "message": _message(error), "hint": hint, **details}
             print(json.dumps(fields), file=sys.stderr)
         else:
-            print(f"error: {_sentence(error)}", file=sys.stderr)
-    for hint in dict.fromkeys(hint for _, _, hint in judged if hint and not as_json):
+            print(f"error: {_message(error)}", file=sys.stderr)
+    for hint in dict.fromkeys(hint for _, _, hint in reports if hint and not as_json):
         print(f"  try: {hint}", file=sys.stderr)
-    return judged[0][0]
+    return reports[0].exit_code
 
 
-def _advised(error: Exception, judged: ErrorReport, call: Call | None) -> ErrorReport:
-    """The same with a better hint, where the cluster or the catalogue knows one."""
-    exit_code, kind, hint = judged
+def _with_specific_hint(error: Exception, error_report: ErrorReport, call: Call | None) -> ErrorReport:
+    """Return the report with a hint made from the arguments: similar names in the cluster, or a missing permission."""
+    exit_code, kind, hint = error_report
     if call is None or exit_code not in (NOT_FOUND, REFUSED):
-        return judged
-    from barnabas.cli.advice import permission, similar_names
+        return error_report
+    from barnabas.cli.advice import permission_hint, similar_names
 
     names = similar_names(kind, call.arguments)
-    resembling = f"{' or '.join(names)}, which there is; " if names else ""
-    return ErrorReport(exit_code, kind, resembling + (permission(call.command, kind, str(error)) or hint))
+    suggestion = f"{' or '.join(names)}, which {'exists' if len(names) == 1 else 'exist'}; " if names else ""
+    return ErrorReport(
+        exit_code, kind, suggestion + (permission_hint(call.command, kind, str(error)) or hint)
+    )
 
 
-def _sentence(error: Exception) -> str:
-    """What is wrong, without the number that an error of the system has."""
+def _message(error: Exception) -> str:
+    """Return the message of an error, without the errno of an OSError."""
     if type(error).__str__ is OSError.__str__ and isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {error.strerror}"
     return str(error)
@@ -226,12 +228,12 @@ def classify_error(error: Exception) -> ErrorReport:
 
 
 def is_kafka_error(error: Exception) -> bool:
-    """Whether a broker (or the client on its behalf) refused."""
+    """Whether this is an error code of the Kafka protocol, from a broker or from the client."""
     from barnabas.wire.errors import KafkaError
 
     return isinstance(error, KafkaError)
 
 
 def _discard_stdout() -> None:
-    """Keep the interpreter's last flush from failing on the closed pipe once more."""
+    """Redirect stdout to /dev/null, so that the flush at exit does not fail on the closed pipe again."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,4 +1,4 @@
-"""`barnabas features`: list, set."""
+"""`barnabas features`: list features, set their levels."""
 
 from enum import StrEnum
 from typing import Annotated
@@ -9,11 +9,11 @@ from barnabas.cli import candidates
 from barnabas.cli.failures import handle_errors, wrong_use
 from barnabas.cli.options import BOOTSTRAP_DEFAULT, Bootstrap, Json, key_value_pairs
 
-app = typer.Typer(help="See and change the levels of the cluster's features.", no_args_is_help=True)
+app = typer.Typer(help="List the features of the cluster and set their levels.", no_args_is_help=True)
 
 
 class Downgrade(StrEnum):
-    """How a level may go down."""
+    """Which downgrades are allowed."""
 
     SAFE = "safe"
     UNSAFE = "unsafe"
@@ -35,7 +35,7 @@ def set_features(
         list[str],
         typer.Argument(
             metavar="FEATURE=LEVEL...",
-            help="0 turns it off.",
+            help="New level of a feature; 0 disables it.",
             show_default=False,
             autocompletion=candidates.features,
         ),
@@ -43,24 +43,23 @@ def set_features(
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
     downgrade: Annotated[
         Downgrade | None,
-        typer.Option("--downgrade", help="Allow downgrades; 'unsafe': those that lose metadata, too."),
+        typer.Option("--downgrade", help="Allow downgrades; 'unsafe' also allows those that lose metadata."),
     ] = None,
     validate_only: Annotated[
-        bool, typer.Option("--validate-only", help="Only find out whether it could be done.")
+        bool, typer.Option("--validate-only", help="Validate the request without applying it.")
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Set features to levels, all or none."""
+    """Set the levels of features, all of them or none."""
     pairs = dict(key_value_pairs(levels, "FEATURE=LEVEL"))
     for name, level in pairs.items():
         if not level.isdecimal():
-            raise wrong_use(f"{name}={level}: a level is a number")
+            raise wrong_use(f"{name}={level}: the level must be a number")
     from barnabas.cli.work import features
 
-    wanted = {name: int(level) for name, level in pairs.items()}
     features.update(
         bootstrap,
-        wanted,
+        {name: int(level) for name, level in pairs.items()},
         downgrade=None if downgrade is None else downgrade.value,
         validate_only=validate_only,
         as_json=as_json,

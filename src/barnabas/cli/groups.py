@@ -1,4 +1,4 @@
-"""`barnabas groups`: who is in them, the offsets that they committed, and setting those."""
+"""`barnabas groups`: list, describe and delete groups, manage their offsets and members."""
 
 from typing import Annotated
 
@@ -8,25 +8,27 @@ from barnabas.cli import candidates, partitions
 from barnabas.cli.failures import handle_errors
 from barnabas.cli.options import BOOTSTRAP_DEFAULT, Bootstrap, Json
 
-app = typer.Typer(help="See groups and their offsets, set them, delete them.", no_args_is_help=True)
+app = typer.Typer(
+    help="List, describe and delete groups, show and change their offsets.", no_args_is_help=True
+)
 
 Group = Annotated[
     str,
     typer.Argument(
-        metavar="GROUP", help="The id of the group.", show_default=False, autocompletion=candidates.groups
+        metavar="GROUP", help="Id of the group.", show_default=False, autocompletion=candidates.groups
     ),
 ]
 Groups = Annotated[
     list[str],
     typer.Argument(
-        metavar="GROUP...", help="Their ids.", show_default=False, autocompletion=candidates.groups
+        metavar="GROUP...", help="Ids of the groups.", show_default=False, autocompletion=candidates.groups
     ),
 ]
-Places = Annotated[
+Partitions = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="[TOPIC[:PARTITION]...]",
-        help="Partitions; by default all that the group reads.",
+        help="Partitions (default: all that the group reads).",
         show_default=False,
         autocompletion=candidates.partitions,
     ),
@@ -38,10 +40,14 @@ Places = Annotated[
 def list_groups(
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
     state: Annotated[
-        list[str] | None, typer.Option("--state", help="Only in this state, as Stable or Empty; may repeat.")
+        list[str] | None,
+        typer.Option("--state", help="Only groups in this state, such as Stable or Empty; may be repeated."),
     ] = None,
     kind: Annotated[
-        list[str] | None, typer.Option("--type", help="Only of this type, classic or consumer; may repeat.")
+        list[str] | None,
+        typer.Option(
+            "--type", help="Only groups of this type, such as classic or consumer; may be repeated."
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -54,7 +60,7 @@ def list_groups(
 @app.command("describe")
 @handle_errors
 def describe_groups(names: Groups, bootstrap: Bootstrap = BOOTSTRAP_DEFAULT, as_json: Json = False) -> None:
-    """Show members and what each of them reads."""
+    """Show groups, their members, and the partitions assigned to each member."""
     from barnabas.cli.work import groups
 
     groups.describe(bootstrap, names, as_json=as_json)
@@ -72,50 +78,65 @@ def delete_groups(names: Groups, bootstrap: Bootstrap = BOOTSTRAP_DEFAULT, as_js
 @app.command("offsets")
 @handle_errors
 def show_offsets(
-    name: Group, places: Places = None, bootstrap: Bootstrap = BOOTSTRAP_DEFAULT, as_json: Json = False
+    name: Group,
+    partition_args: Partitions = None,
+    bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
+    as_json: Json = False,
 ) -> None:
     """Show the committed offset and the lag of every partition that a group reads."""
-    wanted = None if places is None else [partitions.place(text) for text in places]
+    requested = (
+        None if partition_args is None else [partitions.parse_partition(text) for text in partition_args]
+    )
     from barnabas.cli.work import group_offsets
 
-    group_offsets.show(bootstrap, name, wanted, as_json=as_json)
+    group_offsets.show(bootstrap, name, requested, as_json=as_json)
 
 
 @app.command("reset-offsets")
 @handle_errors
 def reset_offsets(
     name: Group,
-    places: Places = None,
+    partition_args: Partitions = None,
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
-    to_earliest: Annotated[bool, typer.Option("--to-earliest", help="Where each partition begins.")] = False,
-    to_latest: Annotated[bool, typer.Option("--to-latest", help="Where each partition ends.")] = False,
+    to_earliest: Annotated[
+        bool, typer.Option("--to-earliest", help="The first offset of each partition.")
+    ] = False,
+    to_latest: Annotated[bool, typer.Option("--to-latest", help="The end of each partition.")] = False,
     to_offset: Annotated[
         int | None, typer.Option("--to-offset", min=0, help="This offset, clamped to the range of the log.")
     ] = None,
     to_time: Annotated[
         str | None,
-        typer.Option("--to-time", metavar="TIME", help="The first record then: 2026-01-31T09:30, 10m."),
+        typer.Option(
+            "--to-time",
+            metavar="TIME",
+            help="The first record from this time on: 2026-01-31T09:30, 1767225600000 or 10m (10 minutes ago).",
+        ),
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be committed.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show the offsets without committing them.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """Commit other offsets for a group that has no members."""
-    wanted = None if places is None else [partitions.place(text) for text in places]
+    """Reset the committed offsets of a group that has no members."""
+    requested = (
+        None if partition_args is None else [partitions.parse_partition(text) for text in partition_args]
+    )
     from barnabas.cli.work import group_offsets
 
     target = group_offsets.target(earliest=to_earliest, latest=to_latest, offset=to_offset, time=to_time)
-    group_offsets.reset(bootstrap, name, wanted, target, dry_run=dry_run, as_json=as_json)
+    group_offsets.reset(bootstrap, name, requested, target, dry_run=dry_run, as_json=as_json)
 
 
 @app.command("delete-offsets")
 @handle_errors
 def delete_offsets(
     name: Group,
-    places: Annotated[
+    partition_args: Annotated[
         list[str],
         typer.Argument(
             metavar="TOPIC[:PARTITION]...",
-            help="What to forget.",
+            help="Partitions whose committed offsets are deleted.",
             show_default=False,
             autocompletion=candidates.partitions,
         ),
@@ -123,11 +144,11 @@ def delete_offsets(
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
     as_json: Json = False,
 ) -> None:
-    """Forget what a group has committed for topics that it does not read any more."""
-    wanted = [partitions.place(text) for text in places]
+    """Delete committed offsets of a group for topics that it is not subscribed to."""
+    requested = [partitions.parse_partition(text) for text in partition_args]
     from barnabas.cli.work import group_offsets
 
-    group_offsets.delete(bootstrap, name, wanted, as_json=as_json)
+    group_offsets.delete(bootstrap, name, requested, as_json=as_json)
 
 
 @app.command("remove-members")
@@ -137,17 +158,23 @@ def remove_members(
     instances: Annotated[
         list[str] | None,
         typer.Option(
-            "--instance", metavar="ID", help="A static member, by its group.instance.id; may repeat."
+            "--instance",
+            metavar="ID",
+            help="Static member to remove, by its group.instance.id; may be repeated.",
         ),
     ] = None,
     members: Annotated[
         list[str] | None,
-        typer.Option("--member", metavar="ID", help="A member, by the id that 'describe' shows; may repeat."),
+        typer.Option(
+            "--member",
+            metavar="ID",
+            help="Member to remove, by its id as shown by 'describe'; may be repeated.",
+        ),
     ] = None,
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
     as_json: Json = False,
 ) -> None:
-    """Make members leave a classic group, such as static ones that do not come back."""
+    """Remove members from a classic group, such as static members that will not return."""
     from barnabas.cli.work import groups
 
     groups.remove_members(bootstrap, name, instances or [], members or [], as_json=as_json)

@@ -1,4 +1,4 @@
-"""`barnabas jobs`: an operator's jobs, run by Spark."""
+"""`barnabas jobs`: maintenance jobs that run on Spark."""
 
 from pathlib import Path
 from typing import Annotated
@@ -10,21 +10,23 @@ from barnabas.cli.failures import handle_errors, wrong_use
 from barnabas.cli.options import BOOTSTRAP_DEFAULT, Bootstrap, Json, key_value_pairs
 
 app = typer.Typer(
-    help="Jobs on Spark: check what is stored, measure it, archive it, compact it, rekey it.",
+    help="Jobs on Spark: check, measure, archive, restore, compact and rekey topics.",
     no_args_is_help=True,
 )
 
 Dry = Annotated[
-    bool, typer.Option("--dry-run", help="Say what would be read and written, and change nothing.")
+    bool, typer.Option("--dry-run", help="Show what would be read and written, without changing anything.")
 ]
-Master = Annotated[str, typer.Option("--master", metavar="URL", help="Where Spark runs.")]
+Master = Annotated[
+    str, typer.Option("--master", metavar="URL", help="Spark master: local[N], or spark://HOST:7077.")
+]
 Topics = Annotated[
     list[str] | None,
     typer.Option(
         "--topic",
         "-t",
         metavar="TOPIC",
-        help="A topic; else all but internal ones.",
+        help="Topic (default: all but internal topics); may be repeated.",
         autocompletion=candidates.topics,
     ),
 ]
@@ -32,12 +34,14 @@ Topics = Annotated[
 
 SourceOption = Annotated[
     list[str] | None,
-    typer.Option("--option", "-o", metavar="KEY=VALUE", help="An option of the Spark source."),
+    typer.Option("--option", "-o", metavar="KEY=VALUE", help="Option of the Spark source; may be repeated."),
 ]
-Was = Annotated[
+PreviousPartitions = Annotated[
     list[int] | None,
     typer.Option(
-        "--was", metavar="COUNT", help="Partitions before it grew; if several times, the oldest first."
+        "--was",
+        metavar="COUNT",
+        help="Number of partitions before the topic grew; may be repeated, the oldest first.",
     ),
 ]
 
@@ -51,7 +55,7 @@ def scrub(
             "--log-dir",
             "-d",
             metavar="DIRECTORY",
-            help="A log directory; every worker must see it. Without, brokers are asked for the batches.",
+            help="Log directory that every Spark worker can read (default: fetch from the brokers).",
         ),
     ] = None,
     bootstrap: Annotated[
@@ -65,7 +69,8 @@ def scrub(
     ] = "",
     topics: Topics = None,
     report: Annotated[
-        Path | None, typer.Option("--report", metavar="DIRECTORY", help="Write the report as Parquet.")
+        Path | None,
+        typer.Option("--report", metavar="DIRECTORY", help="Directory to write the report to, as Parquet."),
     ] = None,
     allow_gaps: Annotated[
         bool, typer.Option("--allow-gaps", help="Treat missing offsets as the result of compaction.")
@@ -74,14 +79,14 @@ def scrub(
     dry_run: Dry = False,
     as_json: Json = False,
 ) -> None:
-    """Check every batch, in log directories or over the wire: CRCs, offsets, producers' sequences; indexes of files.
+    """Check every batch, in log directories or over the network: CRCs, offsets, producer sequences; indexes of files.
 
-    Ends with 1 when something is damaged.
+    Exits with 1 if anything is damaged.
     """
     from barnabas.cli.work import jobs
 
     if not log_dirs and not bootstrap:
-        raise wrong_use("nothing says what to check: give --log-dir, --bootstrap or both")
+        raise wrong_use("nothing to check: specify --log-dir, --bootstrap or both")
     jobs.scrub_logs(
         jobs.source_options(bootstrap, topics, log_dirs or ()),
         report=report,
@@ -101,24 +106,31 @@ def compact(
             "--log-dir",
             "-d",
             metavar="DIRECTORY",
-            help="A log directory of a broker; it and every worker must see it by this path.",
+            help="Log directory of a broker, at the same path for the broker and every Spark worker; may be repeated.",
         ),
     ],
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
     topics: Topics = None,
     wait_s: Annotated[
         float,
-        typer.Option("--wait", metavar="SECONDS", help="How long to wait for the broker to take over."),
+        typer.Option(
+            "--wait",
+            metavar="SECONDS",
+            help="Seconds to wait for the broker to import the compacted segments.",
+        ),
     ] = 600.0,
     master: Master = "local[*]",
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Do the work beside the logs, and say what would be left.")
+        bool,
+        typer.Option(
+            "--dry-run", help="Compact copies beside the logs and show the result, without changing the logs."
+        ),
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Compact topics whose cleanup.policy says so, and hand what is left to the broker that serves them.
+    """Compact topics whose cleanup.policy contains compact, and let their broker import the compacted segments.
 
-    Ends with 1 when a log is not compacted then.
+    Exits with 1 if a log was not compacted.
     """
     from barnabas.cli.work import jobs
 
@@ -138,12 +150,14 @@ def usage(
     topics: Topics = None,
     keys: Annotated[
         int,
-        typer.Option("--keys", min=0, help="How many heavy keys to find of each partition; 0 reads none."),
+        typer.Option("--keys", min=0, help="Number of hot keys to find in each partition; 0 reads no keys."),
     ] = 5,
     report: Annotated[
         Path | None,
         typer.Option(
-            "--report", metavar="DIRECTORY", help="Write tables as Parquet, and report.html with plots."
+            "--report",
+            metavar="DIRECTORY",
+            help="Directory to write tables (Parquet) and report.html with plots to.",
         ),
     ] = None,
     option: SourceOption = None,
@@ -151,7 +165,7 @@ def usage(
     dry_run: Dry = False,
     as_json: Json = False,
 ) -> None:
-    """Measure topics: bytes and records by day, skew, heavy keys, hot partitions, what to move where."""
+    """Measure topics: bytes and records by day, skew, hot keys, hot partitions, and suggested moves."""
     from barnabas.cli.work import job_usage, jobs
 
     job_usage.measure(
@@ -170,12 +184,18 @@ def audit(
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
     since: Annotated[
         str | None,
-        typer.Option("--since", metavar="TIME", help="From 2026-01-31T09:30, 1767225600000 or 30d ago on."),
+        typer.Option(
+            "--since",
+            metavar="TIME",
+            help="Only events since this time: 2026-01-31T09:30, 1767225600000 or 30d (30 days ago).",
+        ),
     ] = None,
     report: Annotated[
         Path | None,
         typer.Option(
-            "--report", metavar="DIRECTORY", help="Write tables as Parquet, and report.html with plots."
+            "--report",
+            metavar="DIRECTORY",
+            help="Directory to write tables (Parquet) and report.html with plots to.",
         ),
     ] = None,
     option: SourceOption = None,
@@ -183,7 +203,7 @@ def audit(
     dry_run: Dry = False,
     as_json: Json = False,
 ) -> None:
-    """Sum up the audit: who changes what, refusals, ACLs that nobody uses, what is not as it was."""
+    """Summarize the audit log: changes by principal, refusals, unused ACLs, settings that differ from before."""
     from barnabas.cli.work import job_audit, jobs
 
     job_audit.analyse(
@@ -199,48 +219,63 @@ def audit(
 @app.command("rekey")
 @handle_errors
 def rekey(
-    source: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic that has grown.")],
-    target: Annotated[str, typer.Argument(metavar="NEW", help="The topic to make.")],
+    source: Annotated[
+        str, typer.Argument(metavar="TOPIC", help="Topic whose number of partitions has grown.")
+    ],
+    target: Annotated[str, typer.Argument(metavar="NEW", help="New topic to create.")],
     state: Annotated[
         Path,
         typer.Option(
-            "--state", metavar="DIRECTORY", help="Where to keep how far the copy is; one for each copy."
+            "--state",
+            metavar="DIRECTORY",
+            help="Directory for the progress of the copy; use a separate one for each copy.",
         ),
     ],
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
-    was: Was = None,
+    was: PreviousPartitions = None,
     partitions: Annotated[
         int | None,
-        typer.Option("--partitions", min=1, help="Of the new topic; else as many as the old one has."),
+        typer.Option(
+            "--partitions",
+            min=1,
+            help="Number of partitions of the new topic (default: as many as the old one).",
+        ),
     ] = None,
     groups: Annotated[
         list[str] | None,
         typer.Option("--group", "-g", metavar="GROUP", help="Group to cut over (default: all of the topic)."),
     ] = None,
     cut_over: Annotated[
-        bool, typer.Option("--cut-over", help="Copy the rest, and let the groups go on in the new topic.")
+        bool,
+        typer.Option(
+            "--cut-over",
+            help="Copy the remaining records, and commit the offsets of the groups in the new topic.",
+        ),
     ] = False,
     any_place: Annotated[
         bool,
-        typer.Option("--any-place", help="Copy records, too, that Java's clients would have put elsewhere."),
+        typer.Option(
+            "--any-place",
+            help="Also copy records in partitions that Java's default partitioner would not have chosen.",
+        ),
     ] = False,
     step_records: Annotated[
-        int, typer.Option("--step-records", min=1, help="About how many records to write in one transaction.")
+        int, typer.Option("--step-records", min=1, help="Approximate number of records per transaction.")
     ] = 1_000_000,
     option: SourceOption = None,
     master: Master = "local[*]",
     dry_run: Dry = False,
     as_json: Json = False,
 ) -> None:
-    """Copy a keyed topic that has grown into one where each key is in one partition, and cut consumers over.
+    """Copy a keyed topic that has grown into a new one where each key is in one partition, and switch consumers over.
 
-    Run it while producers write, as often as you like; stop producers and consumers, and run it with --cut-over.
+    Run it as often as you like while producers write; then stop producers and consumers, and run it with --cut-over.
     """
     from barnabas.cli.work import job_rekey, jobs
 
     job_rekey.copy(
         {**jobs.connection_options(bootstrap), **dict(key_value_pairs(option, "--option"))},
-        job_rekey.wanted(
+        job_rekey.rekey_request(
             source,
             target,
             was=was,
@@ -261,24 +296,29 @@ def rekey(
 @handle_errors
 def archive(
     directory: Annotated[
-        Path, typer.Argument(metavar="DIRECTORY", help="The archive; made anew where it is not there.")
+        Path, typer.Argument(metavar="DIRECTORY", help="Directory of the archive; created if missing.")
     ],
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
     topics: Topics = None,
     kind: Annotated[
-        str, typer.Option("--format", metavar="FORMAT", help="Of a new archive: parquet, or delta.")
+        str,
+        typer.Option(
+            "--format", metavar="FORMAT", help="Format of a new archive: parquet or delta (default: parquet)."
+        ),
     ] = "",
     option: Annotated[
         list[str] | None,
-        typer.Option("--option", "-o", metavar="KEY=VALUE", help="An option of the Spark source."),
+        typer.Option(
+            "--option", "-o", metavar="KEY=VALUE", help="Option of the Spark source; may be repeated."
+        ),
     ] = None,
     master: Master = "local[*]",
     dry_run: Dry = False,
     as_json: Json = False,
 ) -> None:
-    """Write what is new in topics to Parquet files or a Delta table, by topic and day.
+    """Write new records of topics to Parquet files or a Delta table, by topic and day.
 
-    Every record is there once, whatever happens.
+    Every record is archived exactly once, even if runs fail.
     """
     from barnabas.cli.work import jobs
 
@@ -295,26 +335,38 @@ def archive(
 @app.command("restore")
 @handle_errors
 def restore(
-    directory: Annotated[Path, typer.Argument(metavar="DIRECTORY", help="The archive.")],
+    directory: Annotated[Path, typer.Argument(metavar="DIRECTORY", help="Directory of the archive.")],
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
     topics: Annotated[
         list[str] | None,
-        typer.Option("--topic", "-t", metavar="TOPIC", help="A topic of the archive; else all."),
+        typer.Option(
+            "--topic",
+            "-t",
+            metavar="TOPIC",
+            help="Topic to restore (default: all in the archive); may be repeated.",
+        ),
     ] = None,
-    name: Annotated[str, typer.Option("--as", metavar="TOPIC", help="Another name for the one topic.")] = "",
+    name: Annotated[
+        str, typer.Option("--as", metavar="TOPIC", help="New name, if one topic is restored.")
+    ] = "",
     config: Annotated[
         list[str] | None,
-        typer.Option("--config", "-c", metavar="KEY=VALUE", help="A configuration of topics that are made."),
+        typer.Option(
+            "--config",
+            "-c",
+            metavar="KEY=VALUE",
+            help="Config of the topics that are created; may be repeated.",
+        ),
     ] = None,
     compression: Annotated[
-        str, typer.Option("--compression", metavar="CODEC", help="Of the restored records.")
+        str, typer.Option("--compression", metavar="CODEC", help="Compression of the restored records.")
     ] = "zstd",
     map_directory: Annotated[
         Path | None,
         typer.Option(
             "--map",
             metavar="DIRECTORY",
-            help="Produce the records, on any Kafka, and write here which offset stands for which.",
+            help="Produce the records, to any Kafka, and write the map of old to new offsets to this directory.",
         ),
     ] = None,
     append: Annotated[
@@ -323,20 +375,22 @@ def restore(
     ] = False,
     option: Annotated[
         list[str] | None,
-        typer.Option("--option", "-o", metavar="KEY=VALUE", help="An option of the Spark source."),
+        typer.Option(
+            "--option", "-o", metavar="KEY=VALUE", help="Option of the Spark source; may be repeated."
+        ),
     ] = None,
     master: Master = "local[*]",
     dry_run: Dry = False,
     as_json: Json = False,
 ) -> None:
-    """Write topics of an archive back with the offsets, times and headers that they had.
+    """Restore topics of an archive with their original offsets, timestamps and headers.
 
-    Needs a Barnabas broker whose log directories can be written to from here, and from Spark's workers; or --map.
+    Requires a Barnabas broker whose log directories this machine and the Spark workers can write to; or --map.
     """
     from barnabas.cli.work import jobs
 
     if append and map_directory is None:
-        raise wrong_use("--append needs --map: offsets can be kept only where there are none yet")
+        raise wrong_use("--append requires --map: original offsets can only be kept in empty topics")
 
     jobs.restore_topics(
         {**jobs.source_options(bootstrap, None, ()), **dict(key_value_pairs(option, "--option"))},
@@ -356,31 +410,36 @@ def restore(
 @app.command("translate-offsets")
 @handle_errors
 def translate_offsets(
-    map_directory: Annotated[
-        Path, typer.Argument(metavar="MAP", help="The directory that restore --map has written.")
-    ],
+    map_directory: Annotated[Path, typer.Argument(metavar="MAP", help="Directory written by restore --map.")],
     groups: Annotated[
-        list[str], typer.Option("--group", "-g", metavar="GROUP", help="A group without members.")
+        list[str],
+        typer.Option("--group", "-g", metavar="GROUP", help="Group without members; may be repeated."),
     ],
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
     source: Annotated[
         str,
-        typer.Option("--from", metavar="HOST:PORT", help="Where the groups have committed, if elsewhere."),
+        typer.Option(
+            "--from",
+            metavar="HOST:PORT",
+            help="Cluster where the groups have committed (default: the one at --bootstrap).",
+        ),
     ] = "",
     option: Annotated[
         list[str] | None,
-        typer.Option("--option", "-o", metavar="KEY=VALUE", help="An option of the Spark source."),
+        typer.Option(
+            "--option", "-o", metavar="KEY=VALUE", help="Option of the Spark source; may be repeated."
+        ),
     ] = None,
     dry_run: Dry = False,
     as_json: Json = False,
 ) -> None:
-    """Let groups go on in restored topics where they were in the original ones."""
+    """Commit for groups the offsets in restored topics that correspond to their offsets in the original topics."""
     from barnabas.cli.work import jobs
 
-    given = dict(key_value_pairs(option, "--option"))
+    options = dict(key_value_pairs(option, "--option"))
     jobs.translate_offsets(
-        {**jobs.source_options(source or bootstrap, None, ()), **given},
-        {**jobs.source_options(bootstrap, None, ()), **given},
+        {**jobs.source_options(source or bootstrap, None, ()), **options},
+        {**jobs.source_options(bootstrap, None, ()), **options},
         map_directory,
         groups,
         dry_run=dry_run,

@@ -1,4 +1,4 @@
-"""`barnabas log-dirs`: what lies where on a broker, and moving it."""
+"""`barnabas log-dirs`: describe log directories, move replicas between them."""
 
 from typing import Annotated
 
@@ -9,37 +9,40 @@ from barnabas.cli.failures import handle_errors
 from barnabas.cli.options import BOOTSTRAP_DEFAULT, Bootstrap, Json, Wait
 
 app = typer.Typer(
-    help="See what lies in the log directories of brokers, and move it between them.", no_args_is_help=True
+    help="Describe the log directories of brokers, and move replicas between them.", no_args_is_help=True
 )
 
 Broker = Annotated[
-    int | None, typer.Option("--broker", metavar="ID", help="Which broker; needed when there are several.")
+    int | None,
+    typer.Option("--broker", metavar="ID", help="Id of the broker; required if there are several brokers."),
 ]
 
 
 @app.command("describe")
 @handle_errors
 def describe_log_dirs(
-    places: Annotated[
+    partition_args: Annotated[
         list[str] | None,
         typer.Argument(
             metavar="[TOPIC[:PARTITION]...]",
-            help="Only these; else all.",
+            help="Partitions to show (default: all).",
             show_default=False,
             autocompletion=candidates.partitions,
         ),
     ] = None,
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
     broker: Annotated[
-        int | None, typer.Option("--broker", metavar="ID", help="Only this broker; else all of them.")
+        int | None, typer.Option("--broker", metavar="ID", help="Id of the broker (default: all brokers).")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Show directories, the room on their volumes, and the replicas in them."""
-    wanted = None if places is None else [partitions.place(text) for text in places]
+    """Show log directories, the space on their volumes, and their replicas."""
+    requested = (
+        None if partition_args is None else [partitions.parse_partition(text) for text in partition_args]
+    )
     from barnabas.cli.work import log_dirs
 
-    log_dirs.describe(bootstrap, wanted, broker, as_json=as_json)
+    log_dirs.describe(bootstrap, requested, broker, as_json=as_json)
 
 
 @app.command("move")
@@ -49,15 +52,15 @@ def move_replicas(
         str,
         typer.Argument(
             metavar="DIRECTORY",
-            help="The path, as log.dirs of the broker has it.",
+            help="Path of the new directory, as in log.dirs of the broker.",
             autocompletion=candidates.log_dirs,
         ),
     ],
-    places: Annotated[
+    partition_args: Annotated[
         list[str],
         typer.Argument(
             metavar="TOPIC[:PARTITION]...",
-            help="What to move there.",
+            help="Partitions whose replicas are moved.",
             show_default=False,
             autocompletion=candidates.partitions,
         ),
@@ -67,8 +70,8 @@ def move_replicas(
     wait_s: Wait = None,
     as_json: Json = False,
 ) -> None:
-    """Begin to move replicas of a broker to another of its directories; 'describe' shows how far it is."""
-    wanted = [partitions.place(text) for text in places]
+    """Start moving replicas of a broker to another of its log directories; 'describe' shows the progress."""
+    requested = [partitions.parse_partition(text) for text in partition_args]
     from barnabas.cli.work import log_dirs
 
-    log_dirs.move(bootstrap, directory, wanted, broker, wait_s=wait_s, as_json=as_json)
+    log_dirs.move(bootstrap, directory, requested, broker, wait_s=wait_s, as_json=as_json)

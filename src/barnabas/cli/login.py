@@ -1,4 +1,4 @@
-"""Whom commands log in as: `--command-config`, which every command that speaks to brokers has."""
+"""The login of commands: the option `--command-config`, which every command that connects to brokers has."""
 
 import functools
 import inspect
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from barnabas.client.auth.sasl import SaslLogin
 
 COMMAND_CONFIG = "command_config"
-#: All of them are there where there is a login.
+#: With a login, the file has all of these properties.
 LOGIN_PROPERTIES = ("security.protocol", "sasl.mechanism", "sasl.jaas.config")
 Option = Annotated[
     Path | None,
@@ -22,13 +22,13 @@ Option = Annotated[
         "--command-config",
         metavar="FILE",
         envvar="BARNABAS_COMMAND_CONFIG",
-        help="Kafka's client properties: security.protocol, sasl.mechanism, sasl.jaas.config.",
+        help="Kafka client properties: security.protocol, sasl.mechanism, sasl.jaas.config (default: no login).",
     ),
 ]
 
 
 class _CommandConfig:
-    """The file of the option, read once and only by commands that need it."""
+    """The file given by the option; read once, and only by commands that need it."""
 
     def __init__(self, file: Path, warn: Callable[[str], None]) -> None:
         self._file = file
@@ -36,18 +36,18 @@ class _CommandConfig:
 
     @functools.cached_property
     def content(self) -> "tuple[SaslLogin | None, Mapping[str, str]]":
-        """The login, and all properties; warns of those that are suspect.
+        """Return the login and all properties; warns of suspect properties.
 
-        :raises ValueError: When a property is not valid.
+        :raises ValueError: If a property is not valid.
         """
         from barnabas.client.core.properties import login_from_properties, suspect_properties
         from barnabas.config.properties import read_properties
 
         try:
-            found = list(read_properties(self._file.read_text(encoding="utf-8")))
-            for warning in suspect_properties(found):
+            lines = list(read_properties(self._file.read_text(encoding="utf-8")))
+            for warning in suspect_properties(lines):
                 self._warn(f"--command-config {self._file}: {warning}")
-            properties = {each.key: each.value for each in found}
+            properties = {line.key: line.value for line in lines}
             return login_from_properties(properties), properties
         except ValueError as error:
             message = f"--command-config {self._file}: {error}"
@@ -58,7 +58,7 @@ _current: ContextVar[_CommandConfig | None] = ContextVar(COMMAND_CONFIG, default
 
 
 def with_command_config(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the option, if it has --bootstrap."""
+    """Add the option to a command, if it has --bootstrap."""
     signature = inspect.signature(command)
     if "bootstrap" not in signature.parameters:
         return command
@@ -72,7 +72,7 @@ def with_command_config(command: Callable[..., None]) -> Callable[..., None]:
 
 @contextmanager
 def command_config(file: object, warn: Callable[[str], None] = lambda _: None) -> Iterator[None]:
-    """Have `current_login` use this file, if there is one, within the block.
+    """Make `current_login` use this file within the block; None stands for no login.
 
     :param warn: Called for each suspect line when the file is first read.
     """
@@ -84,19 +84,19 @@ def command_config(file: object, warn: Callable[[str], None] = lambda _: None) -
 
 
 def current_login() -> "SaslLogin | None":
-    """The login that the command was called with; None for none.
+    """Return the login that the command was called with; None if there is none.
 
-    :raises OSError: When the file cannot be read.
-    :raises ValueError: When what it says cannot be.
+    :raises OSError: If the file cannot be read.
+    :raises ValueError: If a property is not valid.
     """
     return _read()[0]
 
 
 def login_properties() -> dict[str, str]:
-    """What the command was called with to log in, by Kafka's names, for what makes connections of its own.
+    """Return the login properties by Kafka's names, for code that makes its own connections, such as Spark jobs.
 
     :raises OSError: As `current_login`.
-    :raises ValueError: Likewise.
+    :raises ValueError: As `current_login`.
     """
     login, properties = _read()
     return {} if login is None else {name: properties[name] for name in LOGIN_PROPERTIES}

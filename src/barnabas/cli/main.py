@@ -1,4 +1,4 @@
-"""The command `barnabas`. What a command needs is imported when it runs, so that `--help` is quick."""
+"""The command `barnabas`. Commands import their modules when they run, so that `--help` is fast."""
 
 import sys
 from collections.abc import Sequence
@@ -43,11 +43,11 @@ from barnabas.cli.usage_errors import ParserError, report_abort, report_parser_e
 _SERVING = "Serving"
 _RECORDS = "Topics and records"
 _GROUPS = "Groups and transactions"
-_CLUSTER = "The cluster"
-_PERMISSIONS = "Who may do what"
-_CHANGES = "Changes"
+_CLUSTER = "Cluster"
+_PERMISSIONS = "Security and quotas"
+_CHANGES = "Audit and declared state"
 _SPARK = "Spark"
-_SHELL = "The shell"
+_SHELL = "Shell"
 
 _PANELS = (
     _SERVING,
@@ -62,7 +62,7 @@ _PANELS = (
 
 
 class _Program(TyperGroup):
-    """Lists its commands in the order of their panels, and prints errors of the parser like all others."""
+    """Lists commands in the order of their panels, and prints parser errors like other errors."""
 
     def main(
         self,
@@ -73,7 +73,7 @@ class _Program(TyperGroup):
         windows_expand_args: bool = True,
         **extra: Any,
     ) -> Any:
-        """Run the command line; in standalone mode, end the process."""
+        """Run the command line; in standalone mode, exit the process."""
         arguments = sys.argv[1:] if args is None else list(args)
         run = partial(super().main, arguments, prog_name, complete_var, False, windows_expand_args, **extra)
         if not standalone_mode:
@@ -87,10 +87,9 @@ class _Program(TyperGroup):
         sys.exit(code)
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """The names, for help and completion."""
-        return sorted(super().list_commands(ctx), key=self._place)
+        return sorted(super().list_commands(ctx), key=self._panel_index)
 
-    def _place(self, name: str) -> int:
+    def _panel_index(self, name: str) -> int:
         panel = getattr(self.commands[name], "rich_help_panel", None)
         return _PANELS.index(panel) if panel in _PANELS else len(_PANELS)
 
@@ -105,8 +104,8 @@ app = typer.Typer(
 )
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(requested: bool) -> None:
+    if requested:
         from barnabas import __version__
 
         print(f"barnabas {__version__}")
@@ -114,11 +113,12 @@ def _print_version(wanted: bool) -> None:
 
 
 @app.callback(
-    epilog="`barnabas COMMAND --help` has an example of each command; docs/cli.md tells the exit codes."
+    epilog="`barnabas COMMAND --help` shows an example of each command; docs/cli.md lists the exit codes."
 )
 def barnabas(
     version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version.")
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit."),
     ] = False,
 ) -> None:
     """A complete, wire-compatible Kafka broker in Python, and a command line for any Kafka."""
@@ -162,6 +162,6 @@ explain(app)
 
 
 def main() -> None:
-    """Run the command line; ends the process with one of the exit codes in `failures`."""
-    with completion.answering():
+    """Run the command line; exits the process with one of the exit codes in `failures`."""
+    with completion.handle_completion():
         app(prog_name="barnabas")

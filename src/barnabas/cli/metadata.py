@@ -1,4 +1,4 @@
-"""`barnabas metadata`: who serves, and what."""
+"""`barnabas metadata`: show brokers and topics."""
 
 from typing import Annotated
 
@@ -13,12 +13,14 @@ from barnabas.cli.options import BOOTSTRAP_DEFAULT, Bootstrap, Json
 def metadata(
     topic: Annotated[
         str | None,
-        typer.Argument(help="Only this topic.", show_default=False, autocompletion=candidates.topics),
+        typer.Argument(
+            help="Topic to show (default: all topics).", show_default=False, autocompletion=candidates.topics
+        ),
     ] = None,
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
     as_json: Json = False,
 ) -> None:
-    """Show brokers, topics and where partitions are."""
+    """Show the brokers and topics of the cluster; with --json also the replicas of partitions."""
     from barnabas.cli.work import metadata as work
 
     work.show(bootstrap, topic, as_json=as_json)

@@ -15,24 +15,29 @@ Bootstrap = Annotated[
         "-b",
         metavar="HOST:PORT",
         envvar="BARNABAS_BOOTSTRAP",
-        help="A broker of the cluster, or several with commas.",
+        help="Brokers to connect to first, separated by commas.",
     ),
 ]
 Wait = Annotated[
     float | None,
-    typer.Option("--wait", metavar="SECONDS", min=0, help="Stay until it is done, at most so long."),
+    typer.Option(
+        "--wait",
+        metavar="SECONDS",
+        min=0,
+        help="Wait until it is done, at most this many seconds (default: do not wait).",
+    ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def key_value_pairs(pairs: list[str] | None, option: str) -> list[tuple[str, str]]:
-    """The parts of `key=value` arguments.
+    """Parse `key=value` arguments.
 
-    :raises Failure: For one without a key or an equals sign.
+    :raises CommandError: For an argument without a key or an equals sign.
     """
-    parted = [pair.partition("=") for pair in pairs or []]
-    for key, equals, value in parted:
+    parsed = [pair.partition("=") for pair in pairs or []]
+    for key, equals, value in parsed:
         if not key or not equals:
-            message = f"{option} {key}{equals}{value}: key=value is expected"
+            message = f"{option} {key}{equals}{value}: must have the form key=value"
             raise wrong_use(message)
-    return [(key, value) for key, _, value in parted]
+    return [(key, value) for key, _, value in parsed]

@@ -1,4 +1,4 @@
-"""Results on stdout: tables for people, plain columns for pipes, JSON for programs."""
+"""Results on stdout: tables on terminals, plain columns in pipes, JSON for programs."""
 
 import json
 import shutil
@@ -8,19 +8,19 @@ from typing import Any
 
 Row = Sequence[object]
 
-#: To how few characters the widest column of a table may be folded; below, rows are lists of their cells.
+#: Least width in characters that the widest column may be folded to; in less space, rows are printed as lists of cells.
 _FOLDED_WIDTH_MIN = 24
-#: What a table has around each of its cells, and once.
+#: Width of the borders per cell; a table has one more character.
 _BORDER_WIDTH = 3
 
 
 def print_json(value: Any) -> None:
-    """One line of JSON."""
+    """Print one line of JSON."""
     print(json.dumps(value, ensure_ascii=False))
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Row], title: str = "") -> None:
-    """On a terminal a table, or lists of cells where that would be too wide; else columns that nothing is cut from."""
+    """Print a table on a terminal, or lists of cells if it would be too wide; else plain columns, never truncated."""
     if not sys.stdout.isatty():
         print("\n".join(plain_lines(columns, rows)))
     elif fits(columns, rows, shutil.get_terminal_size().columns):
@@ -30,14 +30,14 @@ def print_table(columns: Sequence[str], rows: Sequence[Row], title: str = "") ->
 
 
 def fits(columns: Sequence[str], rows: Sequence[Row], width: int) -> bool:
-    """Whether a table can be read on so many characters: whole, or with one of its columns folded."""
+    """Whether a table is readable in this many characters: whole, or with one column folded."""
     widths = _widths(columns, rows)
     others = sum(widths) - max(widths) + _BORDER_WIDTH * len(columns) + 1
     return others + min(max(widths), _FOLDED_WIDTH_MIN) <= width
 
 
 def listed_lines(columns: Sequence[str], rows: Sequence[Row]) -> list[str]:
-    """A line per cell that holds something, and an empty one between rows."""
+    """Return a line per cell that is not empty, with an empty line between rows."""
     name_width = max(map(len, columns))
     lines: list[str] = []
     for row in rows:
@@ -49,7 +49,7 @@ def listed_lines(columns: Sequence[str], rows: Sequence[Row]) -> list[str]:
 
 
 def plain_lines(columns: Sequence[str], rows: Sequence[Row]) -> list[str]:
-    """A header line and a line per row, aligned by spaces."""
+    """Return a header line and a line per row, aligned by spaces."""
     texts = [list(columns), *([str(cell) for cell in row] for row in rows)]
     widths = _widths(columns, rows)
     return [
@@ -63,7 +63,7 @@ def _widths(columns: Sequence[str], rows: Sequence[Row]) -> list[int]:
 
 
 def notice(text: str) -> None:
-    """A word for people, on stderr and only on a terminal."""
+    """Print a note to stderr, only on a terminal."""
     if sys.stderr.isatty():
         print(text, file=sys.stderr)
 

@@ -1,4 +1,4 @@
-"""Partitions as arguments: TOPIC:PARTITION."""
+"""Parsing of partition arguments: TOPIC:PARTITION."""
 
 from typing import NamedTuple
 
@@ -6,41 +6,43 @@ from barnabas.cli.failures import wrong_use
 
 
 class PartitionArg(NamedTuple):
-    """A partition of a topic; None stands for all of them."""
+    """A partition of a topic; None stands for all its partitions."""
 
     topic: str
     partition: int | None
 
 
-def place(text: str) -> PartitionArg:
-    """`orders:0` or `orders`.
+def parse_partition(text: str) -> PartitionArg:
+    """Parse `orders:0` or `orders`.
 
-    :raises Failure: For a partition that is no number.
+    :raises CommandError: For a partition that is not a number.
     """
     topic, colon, number = text.partition(":")
     if colon and not number.isdecimal():
-        raise wrong_use(f"'{text}': a partition is a number, as in {topic}:0")
+        raise wrong_use(f"'{text}': the partition must be a number, as in {topic}:0")
     return PartitionArg(topic, int(number) if colon else None)
 
 
-def target(text: str) -> tuple[PartitionArg, list[int]]:
-    """`orders:0=2,3`: a partition, or a topic for all of its partitions, and the brokers for it.
+def parse_reassignment(text: str) -> tuple[PartitionArg, list[int]]:
+    """Parse `orders:0=2,3`: a partition, or a topic for all of its partitions, and its new brokers.
 
-    :raises Failure: For anything else.
+    :raises CommandError: For any other form.
     """
-    where, equals, brokers = text.partition("=")
+    partition, equals, brokers = text.partition("=")
     ids = brokers.split(",")
-    if not equals or not all(each.strip().isdecimal() for each in ids):
-        raise wrong_use(f"'{text}': say a partition and its brokers, as in orders:0=2,3")
-    return place(where), [int(each) for each in ids]
+    if not equals or not all(broker.strip().isdecimal() for broker in ids):
+        raise wrong_use(f"'{text}': must be a partition and its brokers, as in orders:0=2,3")
+    return parse_partition(partition), [int(broker) for broker in ids]
 
 
-def offset(text: str) -> tuple[PartitionArg, int | None]:
-    """`orders:0=100` or `orders=end`: a partition, or a topic for all of its partitions, and an offset; None: the end.
+def parse_offset(text: str) -> tuple[PartitionArg, int | None]:
+    """Parse `orders:0=100` or `orders=end`: a partition, or a topic for all of its partitions, and an offset.
 
-    :raises Failure: For anything else.
+    The offset is None for `end`.
+
+    :raises CommandError: For any other form.
     """
-    where, equals, number = text.rpartition("=")
+    partition, equals, number = text.rpartition("=")
     if not equals or not (number.isdecimal() or number == "end"):
-        raise wrong_use(f"'{text}': say a partition and an offset, as in orders:0=100 or orders:0=end")
-    return place(where), None if number == "end" else int(number)
+        raise wrong_use(f"'{text}': must be a partition and an offset, as in orders:0=100 or orders:0=end")
+    return parse_partition(partition), None if number == "end" else int(number)

@@ -1,4 +1,4 @@
-"""`barnabas pipeline`: topics and files through SQL or Python into topics and tables, as a file declares."""
+"""`barnabas pipeline`: run pipelines from topics and files through SQL or Python to topics and tables."""
 
 from pathlib import Path
 from typing import Annotated
@@ -9,16 +9,14 @@ from barnabas.cli.failures import handle_errors
 from barnabas.cli.options import Json
 from barnabas.cli.spark import check_spark_installed
 
-app = typer.Typer(
-    help="Run pipelines on Spark, see what they would do and how they are.", no_args_is_help=True
-)
+app = typer.Typer(help="Run pipelines on Spark, show their plan and status.", no_args_is_help=True)
 
 File = Annotated[
-    Path, typer.Argument(metavar="PIPELINES.YML", help="What the pipelines are.", show_default=False)
+    Path, typer.Argument(metavar="PIPELINES.YML", help="File that declares the pipeline.", show_default=False)
 ]
-Master = Annotated[str, typer.Option(help="Where Spark runs: local[N], or spark://HOST:7077.")]
+Master = Annotated[str, typer.Option(help="Spark master: local[N], or spark://HOST:7077.")]
 Setting = Annotated[
-    list[str] | None, typer.Option("--conf", metavar="KEY=VALUE", help="A setting of Spark; may repeat.")
+    list[str] | None, typer.Option("--conf", metavar="KEY=VALUE", help="Spark setting; may be repeated.")
 ]
 
 
@@ -29,13 +27,16 @@ def run(
     master: Master = "local[*]",
     conf: Setting = None,
     metrics_port: Annotated[
-        int | None, typer.Option(min=0, max=65535, help="Serve Prometheus metrics on this port of 127.0.0.1.")
+        int | None,
+        typer.Option(
+            min=0, max=65535, help="Port of 127.0.0.1 for Prometheus metrics (default: no metrics)."
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Run all flows, from where they ended; Ctrl-C or SIGTERM lets each finish the batch it is at.
+    """Run all flows from where they stopped; on Ctrl-C or SIGTERM, each flow finishes its current batch.
 
-    Ends with 1 when a flow failed; the others go on.
+    Exits with 1 if a flow failed; the other flows continue.
     """
     check_spark_installed()
     from barnabas.cli.work import pipeline
@@ -46,7 +47,7 @@ def run(
 @app.command("plan")
 @handle_errors
 def plan(file: File, master: Master = "local[*]", conf: Setting = None, as_json: Json = False) -> None:
-    """Show what a run would read, make and write, without running it; ends with 1 when a flow would fail."""
+    """Show what a run would read, create and write, without running it; exits with 1 if a flow would fail."""
     check_spark_installed()
     from barnabas.cli.work import pipeline
 
@@ -56,7 +57,7 @@ def plan(file: File, master: Master = "local[*]", conf: Setting = None, as_json:
 @app.command("status")
 @handle_errors
 def status(file: File, as_json: Json = False) -> None:
-    """Show how each flow is, whether or not a run is going on."""
+    """Show the status of each flow, whether or not the pipeline is running."""
     check_spark_installed()
     from barnabas.cli.work import pipeline
 

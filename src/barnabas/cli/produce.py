@@ -1,4 +1,4 @@
-"""`barnabas produce`: lines to records."""
+"""`barnabas produce`: send lines as records."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -12,8 +12,6 @@ from barnabas.cli.options import BOOTSTRAP_DEFAULT, Bootstrap, Json, key_value_p
 
 
 class CompressionType(StrEnum):
-    """What records are compressed with."""
-
     NONE = "none"
     GZIP = "gzip"
     SNAPPY = "snappy"
@@ -22,41 +20,52 @@ class CompressionType(StrEnum):
 
 
 class Acks(StrEnum):
-    """Who has a record before it counts as delivered."""
+    """Value of the producer setting acks."""
 
     ALL = "all"
     LEADER = "1"
-    NOBODY = "0"
+    NONE = "0"
 
 
 @handle_errors
 def produce(
     topic: Annotated[
         str,
-        typer.Argument(help="Where the records go.", show_default=False, autocompletion=candidates.topics),
+        typer.Argument(help="Topic to write to.", show_default=False, autocompletion=candidates.topics),
     ],
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
     file: Annotated[
-        Path | None, typer.Option("--file", "-f", metavar="FILE", help="Read lines from here, not stdin.")
+        Path | None,
+        typer.Option("--file", "-f", metavar="FILE", help="File to read lines from (default: stdin)."),
     ] = None,
     key_separator: Annotated[
-        str | None, typer.Option("--key-separator", "-K", help="What stands between key and value.")
+        str | None,
+        typer.Option(
+            "--key-separator", "-K", help="Separator between key and value (default: lines have no key)."
+        ),
     ] = None,
     header: Annotated[
-        list[str] | None, typer.Option("--header", "-H", metavar="KEY=VALUE", help="For every record.")
+        list[str] | None,
+        typer.Option("--header", "-H", metavar="KEY=VALUE", help="Header of every record; may be repeated."),
     ] = None,
     partition: Annotated[
-        int | None, typer.Option("--partition", "-p", min=0, help="Else by key, or spread.")
+        int | None,
+        typer.Option(
+            "--partition",
+            "-p",
+            min=0,
+            help="Partition to write to (default: by key; without a key, spread over all partitions).",
+        ),
     ] = None,
     compression: Annotated[
-        CompressionType, typer.Option("--compression", "-z", help="What batches are compressed with.")
+        CompressionType, typer.Option("--compression", "-z", help="Compression of batches.")
     ] = CompressionType.NONE,
-    acks: Annotated[Acks, typer.Option("--acks", help="Acknowledgments required: 0, 1 or all.")] = Acks.ALL,
+    acks: Annotated[Acks, typer.Option("--acks", help="Acknowledgments required.")] = Acks.ALL,
     as_json: Json = False,
 ) -> None:
     """Send each line of stdin (or of a file) as a record."""
     headers = key_value_pairs(header, "--header")
     from barnabas.cli.work import produce as work
 
-    plan = work.plan(topic, key_separator, headers, partition, compression.value, acks.value)
-    work.run(bootstrap, plan, file, as_json=as_json)
+    options = work.produce_options(topic, key_separator, headers, partition, compression.value, acks.value)
+    work.run(bootstrap, options, file, as_json=as_json)

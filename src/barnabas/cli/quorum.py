@@ -1,4 +1,4 @@
-"""`barnabas quorum`: who keeps cluster state, and who votes on it."""
+"""`barnabas quorum`: describe the metadata quorum, change its voters."""
 
 from typing import Annotated
 
@@ -7,20 +7,20 @@ import typer
 from barnabas.cli.failures import handle_errors
 from barnabas.cli.options import BOOTSTRAP_DEFAULT, Bootstrap, Json
 
-app = typer.Typer(help="See the nodes that keep cluster state, change who votes.", no_args_is_help=True)
+app = typer.Typer(help="Describe the metadata quorum, add, remove and update voters.", no_args_is_help=True)
 
-Node = Annotated[int, typer.Argument(metavar="NODE", min=0, help="The node's id.", show_default=False)]
+Node = Annotated[int, typer.Argument(metavar="NODE", min=0, help="Id of the node.", show_default=False)]
 Directory = Annotated[
     str,
     typer.Argument(
-        metavar="DIRECTORY_ID", help="The id of its directory, as 'describe' shows it.", show_default=False
+        metavar="DIRECTORY_ID", help="Directory id of the node, as shown by 'describe'.", show_default=False
     ),
 ]
 Endpoints = Annotated[
     list[str],
     typer.Argument(
         metavar="LISTENER=HOST:PORT...",
-        help="Where its controller is reached, by the listeners' names.",
+        help="Addresses of the node's controller, by listener name.",
         show_default=False,
     ),
 ]
@@ -29,7 +29,7 @@ Endpoints = Annotated[
 @app.command("describe")
 @handle_errors
 def describe_quorum(bootstrap: Bootstrap = BOOTSTRAP_DEFAULT, as_json: Json = False) -> None:
-    """Show the nodes that keep cluster state, who leads, and how far they are."""
+    """Show the voters and observers of the metadata quorum, the leader, and their log end offsets."""
     from barnabas.cli.work import quorum
 
     quorum.describe(bootstrap, as_json=as_json)
@@ -44,7 +44,7 @@ def add_voter(
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
     as_json: Json = False,
 ) -> None:
-    """Let a node that runs vote."""
+    """Add a running node to the voters."""
     from barnabas.cli.work import quorum
 
     quorum.add_voter(bootstrap, node, directory, endpoints, as_json=as_json)
@@ -55,7 +55,7 @@ def add_voter(
 def remove_voter(
     node: Node, directory: Directory, bootstrap: Bootstrap = BOOTSTRAP_DEFAULT, as_json: Json = False
 ) -> None:
-    """Let a node vote no longer."""
+    """Remove a node from the voters."""
     from barnabas.cli.work import quorum
 
     quorum.remove_voter(bootstrap, node, directory, as_json=as_json)
@@ -70,7 +70,7 @@ def update_voter(
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
     as_json: Json = False,
 ) -> None:
-    """Tell where a voter is reached; Apache Kafka takes that on the listeners of its controllers alone."""
+    """Update the addresses of a voter; Apache Kafka accepts this only on the listeners of its controllers."""
     from barnabas.cli.work import quorum
 
     quorum.update_voter(bootstrap, node, directory, endpoints, as_json=as_json)

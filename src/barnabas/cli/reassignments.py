@@ -1,4 +1,4 @@
-"""`barnabas reassignments`: list, start, cancel."""
+"""`barnabas reassignments`: list, start and cancel partition reassignments."""
 
 from typing import Annotated
 
@@ -9,14 +9,14 @@ from barnabas.cli.failures import handle_errors
 from barnabas.cli.options import BOOTSTRAP_DEFAULT, Bootstrap, Json, Wait
 
 app = typer.Typer(
-    help="Move partitions to other brokers, see how far that is, call it off.", no_args_is_help=True
+    help="Move partitions to other brokers, list and cancel reassignments.", no_args_is_help=True
 )
 
 
 @app.command("list")
 @handle_errors
 def list_reassignments(bootstrap: Bootstrap = BOOTSTRAP_DEFAULT, as_json: Json = False) -> None:
-    """List the partitions that are moving."""
+    """List the partitions that are being reassigned."""
     from barnabas.cli.work import reassignments
 
     reassignments.show_list(bootstrap, as_json=as_json)
@@ -36,26 +36,27 @@ def start_reassignments(
     ],
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
     keep_factor: Annotated[
-        bool, typer.Option("--keep-replication-factor", help="Refuse another number of replicas.")
+        bool,
+        typer.Option("--keep-replication-factor", help="Fail if this would change the number of replicas."),
     ] = False,
     wait_s: Wait = None,
     as_json: Json = False,
 ) -> None:
-    """Move partitions."""
-    wanted = [partitions.target(text) for text in targets]
+    """Start moving partitions to other brokers."""
+    requested = [partitions.parse_reassignment(text) for text in targets]
     from barnabas.cli.work import reassignments
 
-    reassignments.start(bootstrap, wanted, keep_factor=keep_factor, wait_s=wait_s, as_json=as_json)
+    reassignments.start(bootstrap, requested, keep_factor=keep_factor, wait_s=wait_s, as_json=as_json)
 
 
 @app.command("cancel")
 @handle_errors
 def cancel_reassignments(
-    places: Annotated[
+    partition_args: Annotated[
         list[str],
         typer.Argument(
             metavar="TOPIC[:PARTITION]...",
-            help="What is not to move.",
+            help="Partitions whose reassignment is cancelled.",
             show_default=False,
             autocompletion=candidates.partitions,
         ),
@@ -63,8 +64,8 @@ def cancel_reassignments(
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
     as_json: Json = False,
 ) -> None:
-    """Let partitions stay where they were."""
-    wanted = [partitions.place(text) for text in places]
+    """Cancel reassignments; the partitions return to their original replicas."""
+    requested = [partitions.parse_partition(text) for text in partition_args]
     from barnabas.cli.work import reassignments
 
-    reassignments.cancel(bootstrap, wanted, as_json=as_json)
+    reassignments.cancel(bootstrap, requested, as_json=as_json)

@@ -1,4 +1,4 @@
-"""`barnabas records`: where records begin and end, and deleting old ones."""
+"""`barnabas records`: show the offsets of partitions, delete old records."""
 
 from typing import Annotated
 
@@ -9,14 +9,14 @@ from barnabas.cli.failures import handle_errors
 from barnabas.cli.options import BOOTSTRAP_DEFAULT, Bootstrap, Json
 
 app = typer.Typer(
-    help="See where the records of partitions begin and end, delete old ones.", no_args_is_help=True
+    help="Show the first and last offsets of partitions, delete old records.", no_args_is_help=True
 )
 
-Places = Annotated[
+Partitions = Annotated[
     list[str],
     typer.Argument(
         metavar="TOPIC[:PARTITION]...",
-        help="Which partitions.",
+        help="Partitions to show.",
         show_default=False,
         autocompletion=candidates.partitions,
     ),
@@ -26,41 +26,45 @@ Places = Annotated[
 @app.command("offsets")
 @handle_errors
 def list_offsets(
-    places: Places,
+    partition_args: Partitions,
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
     time: Annotated[
         str | None,
         typer.Option(
             "--time",
             metavar="TIME",
-            help="The first record from 2026-01-31T09:30, 1767225600000 or 10m ago on.",
+            help="Also show the first record from this time on: 2026-01-31T09:30, 1767225600000 or 10m.",
         ),
     ] = None,
     committed: Annotated[
-        bool, typer.Option("--committed", help="Up to where transactions are over, not up to the end.")
+        bool,
+        typer.Option(
+            "--committed",
+            help="Show the last stable offset instead of the high watermark (isolation.level=read_committed).",
+        ),
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Show where partitions begin and end, their newest record, and the first record from a time on."""
-    wanted = [partitions.place(text) for text in places]
+    """Show the first and the end offset of partitions, the newest record, and the first record from a time on."""
+    requested = [partitions.parse_partition(text) for text in partition_args]
     from barnabas.cli.work import records
 
-    records.show_offsets(bootstrap, wanted, time, committed=committed, as_json=as_json)
+    records.show_offsets(bootstrap, requested, time, committed=committed, as_json=as_json)
 
 
 @app.command("epoch-ends")
 @handle_errors
 def list_epoch_ends(
-    places: Places,
-    epoch: Annotated[int, typer.Option("--epoch", min=0, help="The epoch of a leader.", show_default=False)],
+    partition_args: Partitions,
+    epoch: Annotated[int, typer.Option("--epoch", min=0, help="Leader epoch.", show_default=False)],
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
     as_json: Json = False,
 ) -> None:
-    """Show where the epoch of a leader ended: what another has beyond that, it will drop."""
-    wanted = [partitions.place(text) for text in places]
+    """Show the end offset of a leader epoch; replicas truncate what they have of that epoch beyond it."""
+    requested = [partitions.parse_partition(text) for text in partition_args]
     from barnabas.cli.work import records
 
-    records.show_epoch_ends(bootstrap, wanted, epoch, as_json=as_json)
+    records.show_epoch_ends(bootstrap, requested, epoch, as_json=as_json)
 
 
 @app.command("delete")
@@ -70,7 +74,7 @@ def delete_records(
         list[str],
         typer.Argument(
             metavar="TOPIC[:PARTITION]=OFFSET...",
-            help="Records before the offset go; =end deletes all that there are.",
+            help="Delete the records before this offset; =end deletes all records.",
             autocompletion=candidates.partitions,
             show_default=False,
         ),
@@ -78,8 +82,8 @@ def delete_records(
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
     as_json: Json = False,
 ) -> None:
-    """Delete the records before an offset. They do not come back."""
-    wanted = [partitions.offset(text) for text in targets]
+    """Delete the records before an offset. This cannot be undone."""
+    requested = [partitions.parse_offset(text) for text in targets]
     from barnabas.cli.work import records
 
-    records.delete(bootstrap, wanted, as_json=as_json)
+    records.delete(bootstrap, requested, as_json=as_json)

@@ -15,25 +15,30 @@ if TYPE_CHECKING:
 @handle_errors
 def serve(
     config: Annotated[
-        Path | None, typer.Option("--config", metavar="FILE", help="A server.properties of Kafka's.")
+        Path | None,
+        typer.Option(
+            "--config", metavar="FILE", help="Configuration file, in the format of Kafka's server.properties."
+        ),
     ] = None,
     data: Annotated[
-        Path | None, typer.Option("--data", metavar="DIR", help="Where to keep data; created when missing.")
+        Path | None, typer.Option("--data", metavar="DIR", help="Data directory; created if missing.")
     ] = None,
     listen: Annotated[
-        str | None, typer.Option("--listen", metavar="HOST:PORT", help="Where to listen for clients.")
+        str | None, typer.Option("--listen", metavar="HOST:PORT", help="Address to listen on for clients.")
     ] = None,
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="A broker setting, stronger than the file's."),
+        typer.Option(
+            "--set", metavar="KEY=VALUE", help="Broker setting, overrides the file; may be repeated."
+        ),
     ] = None,
     add_scram: Annotated[
         list[str] | None,
         typer.Option(
             "--add-scram",
             metavar="USER=PASSWORD",
-            help="Let a user log in by SCRAM, if there is none of the name; =@FILE reads the password there. "
-            "Also from the variable BARNABAS_ADD_SCRAM.",
+            help="Create a SCRAM user, if it does not exist; USER=@FILE reads the password from a file. "
+            "The variable BARNABAS_ADD_SCRAM is used as well.",
         ),
     ] = None,
 ) -> None:
@@ -54,7 +59,7 @@ def serve(
 
 
 def _console(site: "Site") -> "WebServer":
-    """The console, imported where it is served alone: a broker without it starts as quickly as ever."""
+    """Create the web console; imported only if it is enabled, because the import slows the start."""
     from barnabas.console.embedded import EmbeddedConsole
 
     return EmbeddedConsole(site)

@@ -1,4 +1,4 @@
-"""`barnabas spark-submit`: an application for Spark, with Java found and Barnabas sent along."""
+"""`barnabas spark-submit`: run a Spark application, with Java located and Barnabas shipped to the workers."""
 
 import os
 from typing import Annotated
@@ -8,7 +8,7 @@ import typer
 from barnabas.cli.failures import CommandError, handle_errors
 from barnabas.cli.spark import check_spark_installed
 
-#: Options that are not ours are Spark's, and behind the application everything is the application's.
+#: Unknown options are passed to Spark; everything after the application is passed to the application.
 CONTEXT = {"allow_extra_args": True, "ignore_unknown_options": True, "allow_interspersed_args": False}
 
 
@@ -16,20 +16,20 @@ CONTEXT = {"allow_extra_args": True, "ignore_unknown_options": True, "allow_inte
 def spark_submit(
     context: typer.Context,
     ship: Annotated[
-        bool, typer.Option(help="Send Barnabas's own packages to the workers, unless the master is local.")
+        bool, typer.Option(help="Ship Barnabas's own packages to the workers, unless the master is local.")
     ] = True,
 ) -> None:
-    r"""Run an application on Spark: spark-submit's own options, the application, and its arguments.
+    r"""Run an application on Spark. Arguments: options of spark-submit, the application, and its arguments.
 
-    Spark comes with pip install '.\[spark]' in a checkout; Java too, where there is none. SPARK_HOME, JAVA_HOME,
-    PYSPARK_PYTHON and PYSPARK_DRIVER_PYTHON name others. `barnabas spark-submit -- --help` shows Spark's options.
+    pip install '.\[spark]' in a checkout installs Spark, and Java if there is none. SPARK_HOME, JAVA_HOME,
+    PYSPARK_PYTHON and PYSPARK_DRIVER_PYTHON select others. `barnabas spark-submit -- --help` shows Spark's options.
     """
     check_spark_installed()
     from pyspark_barnabas.runtime.java import JavaNotFound
     from pyspark_barnabas.runtime.submit import submission
 
     try:
-        submitted = submission(context.args, os.environ, ship=ship)
+        spark_call = submission(context.args, os.environ, ship=ship)
     except JavaNotFound as error:
         raise CommandError(str(error)) from error
-    os.execve(submitted.command[0], submitted.command, submitted.environment)
+    os.execve(spark_call.command[0], spark_call.command, spark_call.environment)

@@ -1,4 +1,4 @@
-"""`barnabas topics`: list, create, describe, delete, bring back, grow."""
+"""`barnabas topics`: list, create, describe, delete, undelete and purge topics, add partitions."""
 
 from typing import Annotated
 
@@ -8,7 +8,9 @@ from barnabas.cli import candidates
 from barnabas.cli.failures import handle_errors
 from barnabas.cli.options import BOOTSTRAP_DEFAULT, Bootstrap, Json, Wait, key_value_pairs
 
-app = typer.Typer(help="List, create, describe, delete, bring back and grow topics.", no_args_is_help=True)
+app = typer.Typer(
+    help="List, create, describe, delete and undelete topics, add partitions.", no_args_is_help=True
+)
 
 Names = Annotated[
     list[str],
@@ -18,16 +20,18 @@ Names = Annotated[
 ]
 TopicId = Annotated[
     str | None,
-    typer.Option("--id", metavar="ID", help="Its id, where several of the name are in the trash."),
+    typer.Option(
+        "--id", metavar="ID", help="Topic id; required if several topics of this name are in the trash."
+    ),
 ]
-Dry = Annotated[bool, typer.Option("--validate-only", help="Only find out whether it could be done.")]
+Dry = Annotated[bool, typer.Option("--validate-only", help="Validate the request without applying it.")]
 
 
 @app.command("list")
 @handle_errors
 def list_topics(
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
-    internal: Annotated[bool, typer.Option("--internal", help="Show Kafka's own topics, too.")] = False,
+    internal: Annotated[bool, typer.Option("--internal", help="Include internal topics.")] = False,
     as_json: Json = False,
 ) -> None:
     """List the topics."""
@@ -42,10 +46,19 @@ def create_topics(
     names: Names,
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
     partitions: Annotated[
-        int | None, typer.Option("--partitions", "-p", min=1, help="How many; else the broker's default.")
+        int | None,
+        typer.Option(
+            "--partitions", "-p", min=1, help="Number of partitions (default: num.partitions of the broker)."
+        ),
     ] = None,
     replication_factor: Annotated[
-        int | None, typer.Option("--replication-factor", "-r", min=1, help="Else the broker's default.")
+        int | None,
+        typer.Option(
+            "--replication-factor",
+            "-r",
+            min=1,
+            help="Number of replicas (default: default.replication.factor of the broker).",
+        ),
     ] = None,
     config: Annotated[
         list[str] | None,
@@ -53,7 +66,7 @@ def create_topics(
             "--config",
             "-c",
             metavar="KEY=VALUE",
-            help="A topic setting.",
+            help="Topic config; may be repeated.",
             autocompletion=candidates.topic_settings,
         ),
     ] = None,
@@ -67,16 +80,16 @@ def create_topics(
     configs = dict(key_value_pairs(config, "--config"))
     from barnabas.cli.work import topics
 
-    wanted = topics.new_topics(names, partitions, replication_factor, configs)
+    new_topics = topics.new_topics(names, partitions, replication_factor, configs)
     topics.create(
-        bootstrap, wanted, if_not_exists=if_not_exists, validate_only=validate_only, as_json=as_json
+        bootstrap, new_topics, if_not_exists=if_not_exists, validate_only=validate_only, as_json=as_json
     )
 
 
 @app.command("describe")
 @handle_errors
 def describe_topics(names: Names, bootstrap: Bootstrap = BOOTSTRAP_DEFAULT, as_json: Json = False) -> None:
-    """Show partitions, their offsets, and the settings that differ from the defaults."""
+    """Show partitions, their offsets, and the configs that are set for the topic."""
     from barnabas.cli.work import topics
 
     topics.describe(bootstrap, names, as_json=as_json)
@@ -87,7 +100,9 @@ def describe_topics(names: Names, bootstrap: Bootstrap = BOOTSTRAP_DEFAULT, as_j
 def delete_topics(
     names: Names,
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
-    if_exists: Annotated[bool, typer.Option("--if-exists", help="Be content when a topic is gone.")] = False,
+    if_exists: Annotated[
+        bool, typer.Option("--if-exists", help="Do not fail if a topic does not exist.")
+    ] = False,
     wait_s: Wait = None,
     as_json: Json = False,
 ) -> None:
@@ -104,17 +119,17 @@ def add_partitions(
     total: Annotated[
         int,
         typer.Option(
-            "--total", min=1, help="How many partitions each topic has afterwards.", show_default=False
+            "--total", min=1, help="Total number of partitions of each topic afterwards.", show_default=False
         ),
     ],
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
     validate_only: Dry = False,
     as_json: Json = False,
 ) -> None:
-    """Let topics grow to a total of partitions."""
+    """Add partitions to topics, up to a total number."""
     from barnabas.cli.work import topics
 
-    topics.grow(bootstrap, names, total, validate_only=validate_only, as_json=as_json)
+    topics.add_partitions(bootstrap, names, total, validate_only=validate_only, as_json=as_json)
 
 
 @app.command("partitions")
@@ -124,7 +139,7 @@ def show_partitions(
         list[str] | None,
         typer.Argument(
             metavar="[TOPIC]...",
-            help="Only these; else all.",
+            help="Topics to show (default: all).",
             show_default=False,
             autocompletion=candidates.topics,
         ),
@@ -136,7 +151,7 @@ def show_partitions(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Show leaders and replicas: which are in sync, which may lead although they are not, which are away."""
+    """Show leaders and replicas of partitions: in-sync, eligible (ELR, KIP-966) and offline replicas."""
     from barnabas.cli.work import topic_partitions
 
     topic_partitions.show(bootstrap, names or [], unhealthy=unhealthy, as_json=as_json)
@@ -145,7 +160,7 @@ def show_partitions(
 @app.command("trash")
 @handle_errors
 def show_trash(bootstrap: Bootstrap = BOOTSTRAP_DEFAULT, as_json: Json = False) -> None:
-    """List deleted topics that can be brought back, and how long."""
+    """List deleted topics that can be undeleted, and when they expire."""
     from barnabas.cli.work import trash
 
     trash.show(bootstrap, as_json=as_json)
@@ -154,15 +169,17 @@ def show_trash(bootstrap: Bootstrap = BOOTSTRAP_DEFAULT, as_json: Json = False) 
 @app.command("undelete")
 @handle_errors
 def undelete_topic(
-    name: Annotated[str, typer.Argument(metavar="TOPIC", help="The name that it had.", show_default=False)],
+    name: Annotated[
+        str, typer.Argument(metavar="TOPIC", help="Name of the deleted topic.", show_default=False)
+    ],
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
     topic_id: TopicId = None,
     new_name: Annotated[
-        str | None, typer.Option("--as", metavar="NAME", help="The name that it gets; else the one it had.")
+        str | None, typer.Option("--as", metavar="NAME", help="New name (default: the old name).")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Bring a deleted topic back: records, settings, id, and offsets of groups that have none since and no members."""
+    """Undelete a topic: records, configs, id, and offsets of groups that have no members and no newer offsets."""
     from barnabas.cli.work import trash
 
     trash.undelete(bootstrap, name, topic_id, new_name, as_json=as_json)
@@ -176,10 +193,10 @@ def purge_topics(
     ] = None,
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
     topic_id: TopicId = None,
-    everything: Annotated[bool, typer.Option("--all", help="Whatever is in the trash.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Purge all topics in the trash.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Let go of deleted topics for good, and of their bytes on disk."""
+    """Remove deleted topics from the trash for good, and free their disk space."""
     from barnabas.cli.work import trash
 
     trash.purge(bootstrap, names or [], topic_id, everything=everything, as_json=as_json)

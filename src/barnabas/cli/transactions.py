@@ -1,4 +1,4 @@
-"""`barnabas transactions`: what is open, who writes, and ending what nobody ends."""
+"""`barnabas transactions`: list, describe, abort and terminate transactions, show producers."""
 
 from typing import Annotated
 
@@ -8,13 +8,13 @@ from barnabas.cli import candidates, partitions
 from barnabas.cli.failures import handle_errors, wrong_use
 from barnabas.cli.options import BOOTSTRAP_DEFAULT, Bootstrap, Json
 
-app = typer.Typer(help="See transactions and producers, abort what hangs.", no_args_is_help=True)
+app = typer.Typer(help="Show transactions and producers, abort hanging transactions.", no_args_is_help=True)
 
 Partition = Annotated[
     str,
     typer.Argument(
         metavar="TOPIC:PARTITION",
-        help="The partition.",
+        help="Partition, such as orders:0.",
         show_default=False,
         autocompletion=candidates.partitions,
     ),
@@ -26,24 +26,31 @@ Partition = Annotated[
 def list_transactions(
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
     state: Annotated[
-        list[str] | None, typer.Option("--state", help="Only in this state, as Ongoing; may repeat.")
+        list[str] | None,
+        typer.Option("--state", help="Only transactions in this state, such as Ongoing; may be repeated."),
     ] = None,
     producer_id: Annotated[
-        list[int] | None, typer.Option("--producer-id", help="Only of this producer; may repeat.")
+        list[int] | None,
+        typer.Option("--producer-id", help="Only transactions of this producer id; may be repeated."),
     ] = None,
     longer_than_ms: Annotated[
-        int, typer.Option("--longer-than-ms", min=-1, help="Only open for more milliseconds than this.")
+        int,
+        typer.Option(
+            "--longer-than-ms",
+            min=-1,
+            help="Only transactions that have been open for more than this many milliseconds.",
+        ),
     ] = -1,
     pattern: Annotated[
         str | None, typer.Option("--pattern", help="Only ids that match this regular expression.")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """List transactional ids."""
+    """List transactional ids and the states of their transactions."""
     from barnabas.cli.work import transactions
 
-    wanted = transactions.TransactionFilter(state or [], producer_id or [], longer_than_ms, pattern)
-    transactions.show_list(bootstrap, wanted, as_json=as_json)
+    filters = transactions.TransactionFilter(state or [], producer_id or [], longer_than_ms, pattern)
+    transactions.show_list(bootstrap, filters, as_json=as_json)
 
 
 @app.command("describe")
@@ -53,7 +60,7 @@ def describe_transactions(
         str,
         typer.Argument(
             metavar="TRANSACTIONAL_ID",
-            help="Which.",
+            help="Transactional id.",
             show_default=False,
             autocompletion=candidates.transactional_ids,
         ),
@@ -61,7 +68,7 @@ def describe_transactions(
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
     as_json: Json = False,
 ) -> None:
-    """Show what the coordinator knows of a transactional id."""
+    """Show the state of a transactional id in its coordinator."""
     from barnabas.cli.work import transactions
 
     transactions.describe(bootstrap, transactional_id, as_json=as_json)
@@ -72,11 +79,11 @@ def describe_transactions(
 def show_producers(
     partition: Partition, bootstrap: Bootstrap = BOOTSTRAP_DEFAULT, as_json: Json = False
 ) -> None:
-    """Show the producers that a partition remembers, and where their open transactions began."""
-    place = _partition(partition)
+    """Show the idempotent producers of a partition, and the start offsets of their open transactions."""
+    topic, index = _partition(partition)
     from barnabas.cli.work import transactions
 
-    transactions.show_producers(bootstrap, place, as_json=as_json)
+    transactions.show_producers(bootstrap, (topic, index), as_json=as_json)
 
 
 @app.command("abort")
@@ -84,16 +91,22 @@ def show_producers(
 def abort_transaction(
     partition: Partition,
     start_offset: Annotated[
-        int, typer.Option("--start-offset", min=0, help="Where it began.", show_default=False)
+        int,
+        typer.Option(
+            "--start-offset",
+            min=0,
+            help="Offset of the first record of the transaction, as shown by 'producers'.",
+            show_default=False,
+        ),
     ],
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
     as_json: Json = False,
 ) -> None:
-    """Abort a transaction in one partition, when its coordinator has forgotten it."""
-    place = _partition(partition)
+    """Abort a hanging transaction in one partition, one that its coordinator no longer knows."""
+    topic, index = _partition(partition)
     from barnabas.cli.work import transactions
 
-    transactions.abort(bootstrap, place, start_offset, as_json=as_json)
+    transactions.abort(bootstrap, (topic, index), start_offset, as_json=as_json)
 
 
 @app.command("terminate")
@@ -103,7 +116,7 @@ def terminate_transaction(
         str,
         typer.Argument(
             metavar="TRANSACTIONAL_ID",
-            help="Which.",
+            help="Transactional id.",
             show_default=False,
             autocompletion=candidates.transactional_ids,
         ),
@@ -111,15 +124,15 @@ def terminate_transaction(
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
     as_json: Json = False,
 ) -> None:
-    """Fence the producer of a transactional id: what it has open is aborted everywhere."""
+    """Fence the producer of a transactional id, and abort its open transaction in all partitions."""
     from barnabas.cli.work import transactions
 
     transactions.terminate(bootstrap, transactional_id, as_json=as_json)
 
 
 def _partition(text: str) -> tuple[str, int]:
-    topic, index = partitions.place(text)
+    topic, index = partitions.parse_partition(text)
     if index is None:
-        message = f"'{text}': say which partition, as in {topic}:0"
+        message = f"'{text}': a partition is required, as in {topic}:0"
         raise wrong_use(message)
     return topic, index

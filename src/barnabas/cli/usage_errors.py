@@ -1,4 +1,4 @@
-"""Errors of the command line's parser, printed like all others."""
+"""Errors of the command line parser, printed like other errors."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -8,10 +8,10 @@ import typer
 
 from barnabas.cli.failures import FAILED, report, wrong_use
 
-#: The base of what the parser raises. Newer versions of Typer bring a click of their own, so it is not imported.
+#: Base class of parser errors. Newer versions of Typer contain their own copy of click, so click is not imported.
 ParserError: type[Exception] = typer.BadParameter.__mro__[2]
 _HELP = "NoArgsIsHelpError"
-#: What a value must be, by the types of Pydantic's errors, which Typer passes on; `{}` is a limit from their context.
+#: The valid values, by the type of a Pydantic error, which Typer passes on; `{}` stands for a limit from its context.
 _EXPECTED: Mapping[str, tuple[str, str]] = {
     "int_parsing": ("a whole number", ""),
     "int_from_float": ("a whole number", ""),
@@ -35,20 +35,20 @@ def report_parser_error(error: Any, arguments: Sequence[str]) -> int:
 
 
 def report_abort(arguments: Sequence[str]) -> int:
-    """Print that a question was answered by no, and return the exit code."""
+    """Print that the user declined a confirmation, and return the exit code."""
     if not wants_json(arguments):
         print("Aborted.", file=sys.stderr)
     return FAILED
 
 
 def wants_json(arguments: Sequence[str]) -> bool:
-    """Whether --json is among the options; behind `--` there are none."""
+    """Whether --json is among the options; arguments after `--` are not options."""
     options = arguments[: arguments.index("--")] if "--" in arguments else arguments
     return "--json" in options
 
 
 def parser_message(error: Any) -> str:
-    """Return what is wrong, with the value, and what would be right."""
+    """Return a message with the invalid value and what is valid."""
     cause: Any = error.__cause__
     details: Any = cause.errors()[0] if hasattr(cause, "errors") else {}
     expected, limit = _EXPECTED.get(details.get("type", ""), ("", ""))

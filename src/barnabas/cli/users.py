@@ -1,4 +1,4 @@
-"""`barnabas users`: who can log in by SCRAM."""
+"""`barnabas users`: list, add and remove SCRAM users."""
 
 from enum import StrEnum
 from typing import Annotated
@@ -10,12 +10,10 @@ from barnabas.cli import candidates
 from barnabas.cli.failures import handle_errors
 from barnabas.cli.options import BOOTSTRAP_DEFAULT, Bootstrap, Json
 
-app = typer.Typer(help="List, add and remove users that log in by SCRAM.", no_args_is_help=True)
+app = typer.Typer(help="List, add and remove users with SCRAM credentials.", no_args_is_help=True)
 
 
 class Mechanism(StrEnum):
-    """What a password is for."""
-
     SHA_256 = "SCRAM-SHA-256"
     SHA_512 = "SCRAM-SHA-512"
 
@@ -23,12 +21,17 @@ class Mechanism(StrEnum):
 Name = Annotated[
     str,
     typer.Argument(
-        metavar="USER", help="The user's name.", show_default=False, autocompletion=candidates.users
+        metavar="USER", help="Name of the user.", show_default=False, autocompletion=candidates.users
     ),
 ]
 Mechanisms = Annotated[
     list[Mechanism] | None,
-    typer.Option("--mechanism", "-m", case_sensitive=False, help="Only for this one; else for all."),
+    typer.Option(
+        "--mechanism",
+        "-m",
+        case_sensitive=False,
+        help="SCRAM mechanism (default: all mechanisms); may be repeated.",
+    ),
 ]
 
 
@@ -39,7 +42,7 @@ def list_users(
         list[str] | None,
         typer.Argument(
             metavar="[USER]...",
-            help="Only these; else all.",
+            help="Users to list (default: all).",
             show_default=False,
             autocompletion=candidates.users,
         ),
@@ -47,7 +50,7 @@ def list_users(
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
     as_json: Json = False,
 ) -> None:
-    """List the users, by which mechanisms they log in, and with how many iterations."""
+    """List users, the SCRAM mechanisms of their credentials, and the numbers of iterations."""
     from barnabas.cli.work import users
 
     users.show_list(bootstrap, names, as_json=as_json)
@@ -64,8 +67,8 @@ def add_user(
             "--password",
             metavar="@FILE|-|TEXT",
             envvar="BARNABAS_PASSWORD",
-            help="The file that the password is in, - for stdin, or the password itself, which process listings show "
-            "for a moment. Else it is asked for, or read from stdin.",
+            help="Password: @FILE reads it from a file, - from stdin; TEXT is the password itself, which process "
+            "listings show for a moment (default: prompt on a terminal, else read from stdin).",
         ),
     ] = None,
     mechanism: Mechanisms = None,
@@ -74,13 +77,12 @@ def add_user(
     ] = 4096,
     as_json: Json = False,
 ) -> None:
-    """Let a user log in with a password, a new one if it could already."""
+    """Set the password of a user; creates the user if it does not exist."""
     if password is not None:
         conceal([password])
     from barnabas.cli.work import users
 
-    given = users.given_password(password)
-    users.add(bootstrap, name, given, _titles(mechanism), iterations, as_json=as_json)
+    users.add(bootstrap, name, users.read_password(password), _titles(mechanism), iterations, as_json=as_json)
 
 
 @app.command("remove")
@@ -91,11 +93,11 @@ def remove_user(
     mechanism: Mechanisms = None,
     as_json: Json = False,
 ) -> None:
-    """Let a user log in no longer."""
+    """Remove the SCRAM credentials of a user."""
     from barnabas.cli.work import users
 
     users.remove(bootstrap, name, _titles(mechanism), as_json=as_json)
 
 
 def _titles(mechanisms: list[Mechanism] | None) -> list[str]:
-    return [each.value for each in mechanisms or []]
+    return [item.value for item in mechanisms or []]

@@ -1,4 +1,4 @@
-"""`barnabas verify-eos`: numbered inputs for an application, and whether its output holds each exactly once."""
+"""`barnabas verify-eos`: produce numbered inputs for an application, and check that it outputs each exactly once."""
 
 from typing import Annotated
 
@@ -9,7 +9,7 @@ from barnabas.cli.failures import handle_errors
 from barnabas.cli.options import BOOTSTRAP_DEFAULT, Bootstrap, Json
 
 app = typer.Typer(
-    help="Put an application that reads, transforms and writes in transactions to the test.",
+    help="Test the exactly-once semantics of an application that reads, transforms and writes in transactions.",
     no_args_is_help=True,
 )
 
@@ -18,18 +18,21 @@ app = typer.Typer(
 @handle_errors
 def produce_inputs(
     topic: Annotated[
-        str, typer.Argument(help="Where the inputs go.", show_default=False, autocompletion=candidates.topics)
+        str,
+        typer.Argument(
+            help="Topic to write inputs to.", show_default=False, autocompletion=candidates.topics
+        ),
     ],
-    count: Annotated[int, typer.Option("--count", "-n", min=1, help="How many inputs.", show_default=False)],
+    count: Annotated[int, typer.Option("--count", "-n", min=1, help="Number of inputs.", show_default=False)],
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
     rate: Annotated[
-        int | None, typer.Option("--rate", min=1, help="Inputs per second; else as fast as can be.")
+        int | None, typer.Option("--rate", min=1, help="Inputs per second (default: as fast as possible).")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Send numbered inputs, PARTITION-SEQUENCE, to all partitions in turn.
+    """Send numbered inputs (PARTITION-SEQUENCE) to all partitions in turn.
 
-    Brokers may be killed meanwhile: what was not stored is sent again for ten minutes.
+    Brokers may be killed meanwhile: inputs that were not stored are retried for ten minutes.
     """
     from barnabas.cli.work import verify_eos as work
 
@@ -41,24 +44,25 @@ def produce_inputs(
 def check_outputs(
     inputs: Annotated[
         str,
-        typer.Argument(help="The topic of the inputs.", show_default=False, autocompletion=candidates.topics),
+        typer.Argument(help="Topic of the inputs.", show_default=False, autocompletion=candidates.topics),
     ],
     outputs: Annotated[
         str,
-        typer.Argument(
-            help="The topic of the outputs.", show_default=False, autocompletion=candidates.topics
-        ),
+        typer.Argument(help="Topic of the outputs.", show_default=False, autocompletion=candidates.topics),
     ],
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
     wait_s: Annotated[
-        int, typer.Option("--wait", metavar="SECONDS", min=0, help="How long outputs may still be coming.")
+        int,
+        typer.Option(
+            "--wait", metavar="SECONDS", min=0, help="Seconds to wait until every input has an output."
+        ),
     ] = 0,
     as_json: Json = False,
 ) -> None:
-    """Find what is lost, duplicated, reordered, torn, aborted or hidden; exit code 1 when anything is.
+    """Find lost, duplicated, reordered, torn, aborted or hidden outputs; exits with 1 if there are any.
 
     An output begins with the number of its input. "0-17 tx9/10" is one of ten outputs of the transaction tx9; without
-    that word, torn transactions cannot be told. Outputs should have ceased to come when the waiting is over.
+    the word tx9/10, torn transactions cannot be detected. The application must have stopped writing when the wait ends.
     """
     from barnabas.cli.work import verify_eos as work
 

@@ -90,7 +90,7 @@ def probe(program: Path) -> Java | None:
 
 
 def _home(program: Path, properties: str) -> Path:
-    """Return the home whose `bin/java` is this program (perhaps a wrapper); outside a `bin`, the java.home it reports."""
+    """Return the home whose `bin/java` this program is (perhaps a wrapper), else the java.home that it reports."""
     real = program.resolve()
     reported = re.search(r"java\.home = (.+)", properties)
     return real.parent.parent if real.parent.name == "bin" or reported is None else Path(reported[1].strip())

@@ -1,4 +1,4 @@
-"""What `barnabas acls` does."""
+"""Implementation of `barnabas acls`."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -25,7 +25,7 @@ from barnabas.wire.errors import KafkaError
 Names = Sequence[str] | None
 Resource = tuple[ResourceType, str | None]
 
-#: What a filter that names none means.
+#: The resource of a filter without resource options.
 _ANY_RESOURCE: Sequence[Resource] = ((ResourceType.ANY, None),)
 ItemT = TypeVar("ItemT")
 
@@ -35,7 +35,7 @@ _HEADER = ("resource", "name", "pattern", "principal", "host", "operation", "per
 def resources(
     topics: Names, groups: Names, transactional_ids: Names, tokens: Names, users: Names, *, cluster: bool
 ) -> list[Resource]:
-    """The resources that options name."""
+    """Return the resources that the options name."""
     named = (
         (ResourceType.TOPIC, topics),
         (ResourceType.GROUP, groups),
@@ -48,7 +48,7 @@ def resources(
 
 
 def bindings(
-    found: Sequence[Resource],
+    requested: Sequence[Resource],
     principals: Names,
     operations: Sequence[str],
     hosts: Names,
@@ -56,17 +56,17 @@ def bindings(
     prefixed: bool,
     deny: bool,
 ) -> list[AclBinding]:
-    """Each principal with each operation on each resource from each host.
+    """Return an ACL for each combination of principal, operation, resource and host.
 
-    :raises Failure: When one of the three is missing.
+    :raises CommandError: If principals, operations or resources are missing.
     """
-    for given, what in (
+    for values, option in (
         (principals, "--principal"),
         (operations, "--operation"),
-        (found, "--topic or another"),
+        (requested, "--topic or another resource"),
     ):
-        if not given:
-            message = f"nothing is said by {what}"
+        if not values:
+            message = f"missing option: {option}"
             raise wrong_use(message, "barnabas acls add --principal alice --operation read --topic orders")
     permission = AclPermission.DENY if deny else AclPermission.ALLOW
     return [
@@ -80,13 +80,13 @@ def bindings(
             permission,
         )
         for (kind, name), principal, operation, host in product(
-            found, principals or (), operations, hosts or (WILDCARD,)
+            requested, principals or (), operations, hosts or (WILDCARD,)
         )
     ]
 
 
-def filters(found: Sequence[Resource], principals: Names, *, exact: bool) -> list[AclFilter]:
-    """What a list is to show."""
+def filters(requested: Sequence[Resource], principals: Names, *, exact: bool) -> list[AclFilter]:
+    """Return the filters of `acls list`."""
     pattern_type = PatternType.ANY if exact else PatternType.MATCH
     return [
         AclFilter(
@@ -95,12 +95,12 @@ def filters(found: Sequence[Resource], principals: Names, *, exact: bool) -> lis
             PatternType.ANY if name is None else pattern_type,
             None if principal is None else _principal(principal),
         )
-        for (kind, name), principal in product(found or _ANY_RESOURCE, _or_any(principals))
+        for (kind, name), principal in product(requested or _ANY_RESOURCE, _or_any(principals))
     ]
 
 
 def removal(
-    found: Sequence[Resource],
+    requested: Sequence[Resource],
     principals: Names,
     operations: Sequence[str],
     hosts: Names,
@@ -108,13 +108,13 @@ def removal(
     prefixed: bool,
     deny: bool,
 ) -> list[AclFilter]:
-    """What is to be removed.
+    """Return the filters of `acls remove`.
 
-    :raises Failure: When that would be everything.
+    :raises CommandError: If they would match every ACL.
     """
-    if not found and not principals:
-        message = "neither a principal nor a resource is given: that would remove every ACL"
-        raise wrong_use(message, "name one, as by --principal alice, or --topic orders")
+    if not requested and not principals:
+        message = "no principal and no resource specified: this would remove every ACL"
+        raise wrong_use(message, "specify one, such as --principal alice or --topic orders")
     return [
         AclFilter(
             kind,
@@ -126,7 +126,7 @@ def removal(
             AclPermission.DENY if deny else AclPermission.ANY,
         )
         for (kind, name), principal, operation, host in product(
-            found or _ANY_RESOURCE, _or_any(principals), _or_any(operations), _or_any(hosts)
+            requested or _ANY_RESOURCE, _or_any(principals), _or_any(operations), _or_any(hosts)
         )
     ]
 
@@ -136,7 +136,7 @@ def _or_any(items: Sequence[ItemT] | None) -> Sequence[ItemT | None]:
 
 
 def _principal(text: str) -> str:
-    """`alice` is short for `User:alice`."""
+    """Return the full name of a principal: `alice` is short for `User:alice`."""
     return text if ":" in text else f"User:{text}"
 
 
@@ -144,54 +144,54 @@ def _operation(text: str) -> AclOperation:
     return AclOperation[text.upper().replace("-", "_")]
 
 
-def show_list(bootstrap: str, wanted: Sequence[AclFilter], *, unused: bool, as_json: bool) -> None:
-    """Print the ACLs that the filters mean; with `unused` those that no broker has decided anything by."""
-    found = with_admin(bootstrap, lambda admin: _find(admin, wanted))
+def show_list(bootstrap: str, filters: Sequence[AclFilter], *, unused: bool, as_json: bool) -> None:
+    """Print the ACLs that match the filters; with `unused` only those that no broker has used in a decision."""
+    acls = with_admin(bootstrap, lambda admin: _find(admin, filters))
     if unused:
         use = with_admin(bootstrap, Admin.describe_acl_use)
-        found -= use.used
+        acls -= use.used
         since = datetime.fromtimestamp(use.since_ms / 1000).astimezone().isoformat(" ", "seconds")
-        notice(f"all brokers have been counting since {since}")
-    _print(sorted(found), as_json=as_json)
-    if not found and not unused:
-        notice("no such ACLs: 'barnabas acls add' makes some")
+        notice(f"all brokers have counted uses since {since}")
+    _print(sorted(acls), as_json=as_json)
+    if not acls and not unused:
+        notice("no matching ACLs; 'barnabas acls add' creates ACLs")
 
 
-async def _find(admin: Admin, wanted: Sequence[AclFilter]) -> set[AclBinding]:
-    return {binding for each in wanted for binding in await admin.describe_acls(each)}
+async def _find(admin: Admin, filters: Sequence[AclFilter]) -> set[AclBinding]:
+    return {binding for acl_filter in filters for binding in await admin.describe_acls(acl_filter)}
 
 
-def add(bootstrap: str, wanted: Sequence[AclBinding], *, as_json: bool) -> None:
-    """Make ACLs, and print them."""
-    outcomes = with_admin(bootstrap, lambda admin: admin.create_acls(wanted))
-    made = [each for each, error in zip(wanted, outcomes, strict=True) if error is None]
-    _print(made, as_json=as_json)
-    raise_all(outcomes)
+def add(bootstrap: str, acls: Sequence[AclBinding], *, as_json: bool) -> None:
+    """Create ACLs, and print those that were created."""
+    errors = with_admin(bootstrap, lambda admin: admin.create_acls(acls))
+    created = [acl for acl, error in zip(acls, errors, strict=True) if error is None]
+    _print(created, as_json=as_json)
+    raise_all(errors)
 
 
-def remove(bootstrap: str, wanted: Sequence[AclFilter], *, as_json: bool) -> None:
-    """Remove ACLs, and print those that are gone."""
-    outcomes = with_admin(bootstrap, lambda admin: admin.delete_acls(wanted))
-    found = [each for each in outcomes if not isinstance(each, KafkaError)]
-    fates = {binding: error for each in found for binding, error in each.items()}
-    _print(sorted(binding for binding, error in fates.items() if error is None), as_json=as_json)
-    raise_all([*outcomes, *fates.values()])
-    if not fates:
-        notice("no such ACLs: nothing was removed")
+def remove(bootstrap: str, filters: Sequence[AclFilter], *, as_json: bool) -> None:
+    """Remove the ACLs that match the filters, and print those that were removed."""
+    results = with_admin(bootstrap, lambda admin: admin.delete_acls(filters))
+    matches = [result for result in results if not isinstance(result, KafkaError)]
+    errors = {binding: error for match in matches for binding, error in match.items()}
+    _print(sorted(binding for binding, error in errors.items() if error is None), as_json=as_json)
+    raise_all([*results, *errors.values()])
+    if not errors:
+        notice("no matching ACLs: nothing was removed")
 
 
-def _print(found: Iterable[AclBinding], *, as_json: bool) -> None:
+def _print(acls: Iterable[AclBinding], *, as_json: bool) -> None:
     rows = [
         (
-            _words(each.resource_type),
-            each.resource_name,
-            _words(each.pattern_type),
-            each.principal,
-            each.host,
-            _words(each.operation),
-            _words(each.permission),
+            _format_enum(acl.resource_type),
+            acl.resource_name,
+            _format_enum(acl.pattern_type),
+            acl.principal,
+            acl.host,
+            _format_enum(acl.operation),
+            _format_enum(acl.permission),
         )
-        for each in found
+        for acl in acls
     ]
     if as_json:
         print_json([dict(zip(_HEADER, row, strict=True)) for row in rows])
@@ -199,5 +199,5 @@ def _print(found: Iterable[AclBinding], *, as_json: bool) -> None:
         print_table(_HEADER, rows)
 
 
-def _words(code: ResourceType | PatternType | AclOperation | AclPermission) -> str:
+def _format_enum(code: ResourceType | PatternType | AclOperation | AclPermission) -> str:
     return code.name.lower().replace("_", "-")

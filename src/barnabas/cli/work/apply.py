@@ -1,4 +1,4 @@
-"""What `barnabas apply` does: show the plan, ask, do it, say what became of it."""
+"""Implementation of `barnabas apply`: show the plan, ask for confirmation, apply it, print the results."""
 
 import contextlib
 import sys
@@ -20,55 +20,58 @@ from barnabas.declared.plan import Plan, PlanRequest, make_plan
 
 @dataclass(frozen=True)
 class Consent:
-    """What somebody has agreed to beforehand."""
+    """What the user has confirmed by options."""
 
     yes: bool = False
     destroy: bool = False
     lockout: bool = False
 
     def ask(self, plan: Plan) -> bool:
-        """Whether the plan may be done; whoever sits at a terminal is asked for what is missing.
+        """Return whether to apply the plan; on a terminal, ask for missing confirmations.
 
-        :raises CommandError: When it may not, and cannot ask for confirmation: stdin is not a terminal.
+        :raises CommandError: If a confirmation is missing and stdin is not a terminal, or on a lockout.
         """
         destructive = len(plan.at(Level.DESTRUCTIVE))
         if plan.at(Level.LOCKOUT) and not self.lockout:
             raise CommandError(
-                "applying this plan would lock you out of the cluster", hint="--allow-lockout, if it is meant"
+                "applying this plan would lock you out of the cluster",
+                hint="--allow-lockout, if this is intended",
             )
         if not _is_terminal():
             if destructive and not self.destroy:
                 message = f"{destructive} changes are destructive"
-                raise CommandError(message, hint="--allow-destroy, or leave them out with --exclude")
+                raise CommandError(message, hint="--allow-destroy, or leave the changes out with --exclude")
             if not self.yes:
                 raise wrong_use("cannot ask for confirmation: stdin is not a terminal", "--yes")
             return True
         if destructive and not self.destroy:
-            return _answer(f"{destructive} changes cannot be undone. Type 'destroy' to go on: ") == "destroy"
-        return self.yes or _answer("Apply? [y/N] ") in ("y", "yes")
+            return (
+                _prompt(f"{destructive} changes cannot be undone. Type 'destroy' to continue: ") == "destroy"
+            )
+        return self.yes or _prompt("Apply? [y/N] ") in ("y", "yes")
 
 
 def _is_terminal() -> bool:
     return sys.stdin.isatty()
 
 
-def _answer(question: str) -> str:
+def _prompt(question: str) -> str:
     print(question, end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().lower()
 
 
-def apply(bootstrap: str, wish: PlanRequest, consent: Consent, *, as_json: bool) -> None:
-    """Make a plan, do it, and print what became of it.
+def apply(bootstrap: str, request: PlanRequest, consent: Consent, *, as_json: bool) -> None:
+    """Make a plan, apply it, and print the results.
 
-    :raises CommandError: When something is left to do.
+    :raises CommandError: If changes were not applied.
     """
-    with_admin(bootstrap, lambda admin: _apply(admin, wish, consent, as_json=as_json))
+    with_admin(bootstrap, lambda admin: _apply(admin, request, consent, as_json=as_json))
 
 
-async def _apply(admin: Admin, wish: PlanRequest, consent: Consent, *, as_json: bool) -> None:
-    plan = await make_plan(admin, wish, SystemClock())
+async def _apply(admin: Admin, request: PlanRequest, consent: Consent, *, as_json: bool) -> None:
+    plan = await make_plan(admin, request, SystemClock())
     with contextlib.redirect_stdout(sys.stderr if as_json else sys.stdout):
-        if not as_json or _is_terminal():  # who is asked must see what for
+        if not as_json or _is_terminal():  # the user must see the plan before confirming it
             print_plan(plan)
     if not plan.changes:
         _print([], as_json=as_json)
@@ -76,27 +79,27 @@ async def _apply(admin: Admin, wish: PlanRequest, consent: Consent, *, as_json: 
     if not consent.ask(plan):
         raise CommandError("nothing was applied")
     with progress(len(plan.changes), of_records=True) as advance:
-        outcomes = await apply_plan(admin, plan, wish, advance)
-    _print(outcomes, as_json=as_json)
-    undone = sum(each.fate is not ChangeStatus.DONE for each in outcomes)
-    if undone:
-        message = f"{undone} of {len(outcomes)} changes are not done"
+        results = await apply_plan(admin, plan, request, advance)
+    _print(results, as_json=as_json)
+    failed_count = sum(result.fate is not ChangeStatus.DONE for result in results)
+    if failed_count:
+        message = f"{failed_count} of {len(results)} changes were not applied"
         raise CommandError(
-            message, hint="'barnabas plan' shows what is left; apply again once nothing stands against it"
+            message, hint="'barnabas plan' shows the remaining changes; fix the causes and apply again"
         )
 
 
-def _print(outcomes: Sequence[ChangeResult], *, as_json: bool) -> None:
+def _print(results: Sequence[ChangeResult], *, as_json: bool) -> None:
     if as_json:
-        print_json([_outcome(each) for each in outcomes])
+        print_json([_result_json(result) for result in results])
         return
-    for each in outcomes:
-        if each.fate is not ChangeStatus.DONE:
-            print(f"{each.fate}: {each.change.resource} {each.change.key}: {each.reason}")
-    counts = Counter(each.fate for each in outcomes)
-    if outcomes:
-        print(", ".join(f"{counts[fate]} {fate}" for fate in ChangeStatus if counts[fate]))
+    for result in results:
+        if result.fate is not ChangeStatus.DONE:
+            print(f"{result.fate}: {result.change.resource} {result.change.key}: {result.reason}")
+    counts = Counter(result.fate for result in results)
+    if results:
+        print(", ".join(f"{counts[status]} {status}" for status in ChangeStatus if counts[status]))
 
 
-def _outcome(outcome: ChangeResult) -> dict[str, object]:
-    return {**as_json(outcome.change), "outcome": outcome.fate.value, "reason": outcome.reason}
+def _result_json(result: ChangeResult) -> dict[str, object]:
+    return {**as_json(result.change), "outcome": result.fate.value, "reason": result.reason}

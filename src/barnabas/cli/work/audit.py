@@ -1,4 +1,4 @@
-"""What `barnabas audit`, `barnabas history` and `barnabas rollback` do."""
+"""Implementation of `barnabas audit`, `barnabas history` and `barnabas rollback`."""
 
 import json
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -20,14 +20,16 @@ from barnabas.metadata.audit.history import compared, state_at
 from barnabas.metadata.topics import AUDIT_TOPIC
 from barnabas.wire.errors import ErrorCode, KafkaError
 
-COLUMNS = ("revision", "time", "who", "by", "outcome", "resource", "key", "before", "after")
+COLUMNS = ("revision", "time", "principal", "api", "outcome", "resource", "key", "before", "after")
 
-_NONE_YET = "there is no audit: it begins with the first change under barnabas.audit.enable=true"
+_NO_AUDIT = (
+    "no audit events yet: set barnabas.audit.enable=true; the audit topic is created with the next change"
+)
 
 
 @dataclass(frozen=True)
 class AuditFilter:
-    """Which events to show; None stands for any. `since_ms` counts from the epoch."""
+    """Filter of audit events; None matches any. `since_ms` is in ms since the epoch."""
 
     resource: str | None = None
     principal: str | None = None
@@ -36,9 +38,8 @@ class AuditFilter:
     since_ms: int | None = None
 
     def matches(self, event: AuditEvent) -> bool:
-        """Whether an event is one of them."""
         return (
-            (self.resource is None or _is_named(event.resource, self.resource))
+            (self.resource is None or _matches_name(event.resource, self.resource))
             and self.principal in (None, event.principal)
             and self.api in (None, event.api)
             and self.outcome in (None, event.outcome)
@@ -46,80 +47,82 @@ class AuditFilter:
         )
 
 
-def _is_named(resource: str, pattern: str) -> bool:
+def _matches_name(resource: str, pattern: str) -> bool:
     return resource == pattern or (pattern.endswith("*") and resource.startswith(pattern[:-1]))
 
 
 def outcome_of(text: str | None) -> AuditOutcome | None:
-    """The outcome of that name.
+    """Parse the value of `--outcome`.
 
-    :raises CommandError: When there is none.
+    :raises CommandError: If the outcome does not exist.
     """
     try:
         return None if text is None else AuditOutcome(text)
     except ValueError:
-        message = f"--outcome {text} is none"
-        raise wrong_use(message, ", ".join(AuditOutcome)) from None
+        message = f"--outcome {text}: must be one of {', '.join(AuditOutcome)}"
+        raise wrong_use(message) from None
 
 
 def time_of(since: str | None) -> int | None:
-    """A time in ms since the epoch.
+    """Parse the value of `--since` to ms since the epoch.
 
-    :raises CommandError: When it is none.
+    :raises CommandError: If the time is not valid.
     """
     return None if since is None else parse_time_ms(since, SystemClock().wall_ms())
 
 
-def show(bootstrap: str, wanted: AuditFilter, *, follow: bool, as_json: bool) -> None:
-    """Print the events that there are; with `follow` those that come as well, one a line."""
+def show(bootstrap: str, event_filter: AuditFilter, *, follow: bool, as_json: bool) -> None:
+    """Print the events that match; with `follow` also new ones as they arrive, one per line."""
     if follow:
-        with_cluster(bootstrap, lambda cluster: _follow(cluster, wanted, as_json=as_json))
+        with_cluster(bootstrap, lambda cluster: _follow(cluster, event_filter, as_json=as_json))
         return
-    found = [event for event in _read(bootstrap, wanted.since_ms) if wanted.matches(event)]
+    events = [event for event in _read(bootstrap, event_filter.since_ms) if event_filter.matches(event)]
     if as_json:
-        for event in found:
+        for event in events:
             print_json(asdict(event))
         return
-    print_table(COLUMNS, [_row(event) for event in found])
-    if not found:
-        notice("nothing of that kind has been changed")
+    print_table(COLUMNS, [_row(event) for event in events])
+    if not events:
+        notice("no matching audit events")
 
 
 def history(bootstrap: str, resource: str, at: int | None, since: int | None, *, as_json: bool) -> None:
-    """Print all changes of a resource, its state at a revision, or what differs between two.
+    """Print all changes of a resource, its state at a revision, or the differences between two revisions.
 
-    :raises CommandError: When the audit knows nothing of it.
+    :raises CommandError: If there are no audit events of the resource.
     """
     events = _read(bootstrap)
-    found = [each for each in events if each.resource == resource]
-    if not found:
-        message = f"the audit knows nothing of {resource}"
-        raise CommandError(message, hint="'barnabas audit' shows what has changed", exit_code=NOT_FOUND)
+    changes = [event for event in events if event.resource == resource]
+    if not changes:
+        message = f"no audit events of {resource}"
+        raise CommandError(message, hint="'barnabas audit' shows all changes", exit_code=NOT_FOUND)
     if since is not None:
         until = events[-1].revision if at is None else at
-        _print_difference(found, resource, since, until, as_json=as_json)
+        _print_differences(changes, resource, since, until, as_json=as_json)
     elif at is not None:
-        _print_state(state_at(found, resource, at), as_json=as_json)
+        _print_state(state_at(changes, resource, at), as_json=as_json)
     elif as_json:
-        print_json([asdict(event) for event in found])
+        print_json([asdict(event) for event in changes])
     else:
-        print_table(COLUMNS, [_row(event) for event in found])
+        print_table(COLUMNS, [_row(event) for event in changes])
 
 
 def roll_back(bootstrap: str, resource: str, revision: int, *, dry_run: bool, as_json: bool) -> None:
-    """Give a resource what it had at a revision, or with `dry_run` show what that would change."""
-    outcome = with_admin(bootstrap, lambda admin: admin.roll_back(resource, revision, validate_only=dry_run))
+    """Roll a resource back to a revision, or with `dry_run` show what that would change."""
+    result = with_admin(bootstrap, lambda admin: admin.roll_back(resource, revision, validate_only=dry_run))
     if as_json:
-        keys = [each._asdict() for each in outcome.keys]
+        keys = [change._asdict() for change in result.keys]
         state = {"resource": resource, "to": revision, "dry_run": dry_run}
-        print_json({**state, "keys": keys, "notes": outcome.notes})
+        print_json({**state, "keys": keys, "notes": result.notes})
         return
-    if outcome.keys:
-        columns = ("key", "now" if dry_run else "before", "then" if dry_run else "after")
-        print_table(columns, [(key, shown(before), shown(after)) for key, before, after in outcome.keys])
+    if result.keys:
+        columns = ("key", "before", "after")
+        print_table(
+            columns, [(key, format_value(before), format_value(after)) for key, before, after in result.keys]
+        )
     else:
-        print(f"{resource} is as it was at revision {revision}")
-    for note in outcome.notes:
+        print(f"{resource} is already in the state of revision {revision}")
+    for note in result.notes:
         print(f"note: {note}")
 
 
@@ -127,39 +130,41 @@ def _print_state(state: dict[str, Any], *, as_json: bool) -> None:
     if as_json:
         print_json(state)
     else:
-        print_table(("key", "value"), [(key, shown(state[key])) for key in sorted(state)])
+        print_table(("key", "value"), [(key, format_value(state[key])) for key in sorted(state)])
 
 
-def _print_difference(
+def _print_differences(
     events: Sequence[AuditEvent], resource: str, since: int, until: int, *, as_json: bool
 ) -> None:
     differences = compared(state_at(events, resource, since), state_at(events, resource, until))
     if as_json:
-        print_json([each._asdict() for each in differences])
+        print_json([difference._asdict() for difference in differences])
         return
     columns = ("key", f"at {since}", f"at {until}")
-    print_table(columns, [(key, shown(before), shown(after)) for key, before, after in differences])
+    print_table(
+        columns, [(key, format_value(before), format_value(after)) for key, before, after in differences]
+    )
 
 
-def shown(value: Any) -> str:
-    """A value for people: text as it is, nothing as a dash."""
+def format_value(value: Any) -> str:
+    """Format a value for a table: text as it is, None as a dash, else as JSON."""
     if value is None:
         return "-"
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _row(event: AuditEvent) -> Row:
-    moment = datetime.fromtimestamp(event.time / 1000).astimezone().isoformat(" ", "seconds")
-    who = f"{event.principal} at {event.client_host}"
+    time = datetime.fromtimestamp(event.time / 1000).astimezone().isoformat(" ", "seconds")
+    principal = f"{event.principal} at {event.client_host}"
     if event.outcome is AuditOutcome.CHANGED:
-        what = (event.key or "", shown(event.before), shown(event.after))
+        details = (event.key or "", format_value(event.before), format_value(event.after))
     else:
-        what = (event.error or "", event.message or "", "")
-    return event.revision, moment, who, event.api, event.outcome, event.resource, *what
+        details = (event.error or "", event.message or "", "")
+    return event.revision, time, principal, event.api, event.outcome, event.resource, *details
 
 
 def _read(bootstrap: str, since_ms: int | None = None) -> list[AuditEvent]:
-    """All events from a time on, in order; none where there is no audit yet."""
+    """Return all events from a time on, in order; empty if the audit topic does not exist."""
 
     async def read(cluster: ClusterClient) -> list[AuditEvent]:
         return [event async for event in _events(cluster, since_ms, stop_at_end=True)]
@@ -169,20 +174,20 @@ def _read(bootstrap: str, since_ms: int | None = None) -> list[AuditEvent]:
     except KafkaError as error:
         if error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             raise
-        notice(_NONE_YET)
+        notice(_NO_AUDIT)
         return []
 
 
-async def _follow(cluster: ClusterClient, wanted: AuditFilter, *, as_json: bool) -> None:
-    await _until_audited(cluster)
-    async for event in _events(cluster, wanted.since_ms, stop_at_end=False):
-        if wanted.matches(event):
+async def _follow(cluster: ClusterClient, event_filter: AuditFilter, *, as_json: bool) -> None:
+    await _wait_for_topic(cluster)
+    async for event in _events(cluster, event_filter.since_ms, stop_at_end=False):
+        if event_filter.matches(event):
             line = json.dumps(asdict(event), ensure_ascii=False) if as_json else _line(event)
             print(line, flush=True)
 
 
-async def _until_audited(cluster: ClusterClient) -> None:
-    """Wait for the first event that makes the topic."""
+async def _wait_for_topic(cluster: ClusterClient) -> None:
+    """Wait until the audit topic exists."""
     attempts = 0
     while True:
         try:
@@ -192,7 +197,7 @@ async def _until_audited(cluster: ClusterClient) -> None:
             if error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 raise
         if attempts == 0:
-            notice(f"{_NONE_YET}; waiting for it")
+            notice(f"{_NO_AUDIT}; waiting for it")
         attempts += 1
         await cluster.retry.pause(attempts)
 

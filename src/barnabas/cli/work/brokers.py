@@ -1,4 +1,4 @@
-"""What `barnabas brokers` does."""
+"""Implementation of `barnabas brokers`."""
 
 import importlib
 import pkgutil
@@ -13,45 +13,45 @@ from barnabas.wire.schema import Versions
 
 def show_list(bootstrap: str, *, fenced: bool, as_json: bool) -> None:
     """Print the brokers."""
-    found = with_admin(bootstrap, lambda admin: admin.describe_cluster(fenced=fenced))
+    cluster = with_admin(bootstrap, lambda admin: admin.describe_cluster(fenced=fenced))
     brokers = [
         {
             "broker": node.node_id,
             "host": node.address.host,
             "port": node.address.port,
             "rack": node.rack,
-            "controller": node.node_id == found.controller_id,
-            "fenced": node.node_id in found.fenced,
+            "controller": node.node_id == cluster.controller_id,
+            "fenced": node.node_id in cluster.fenced,
         }
-        for node in sorted(found.nodes)
+        for node in sorted(cluster.nodes)
     ]
     if as_json:
         print_json(brokers)
         return
     rows = [
         (
-            each["broker"],
-            f"{each['host']}:{each['port']}",
-            each["rack"] or "",
-            " ".join(word for word in ("controller", "fenced") if each[word]),
+            broker["broker"],
+            f"{broker['host']}:{broker['port']}",
+            broker["rack"] or "",
+            " ".join(role for role in ("controller", "fenced") if broker[role]),
         )
-        for each in brokers
+        for broker in brokers
     ]
     print_table(("broker", "address", "rack", "role"), rows)
 
 
 def show_api_versions(bootstrap: str, broker: int | None, *, as_json: bool) -> None:
-    """Print what a broker serves.
+    """Print the APIs that a broker supports.
 
     :raises KafkaError: BROKER_NOT_AVAILABLE for an unknown id.
     """
 
-    async def ask(cluster: ClusterClient) -> dict[int, Versions]:
+    async def fetch_versions(cluster: ClusterClient) -> dict[int, Versions]:
         return dict((await cluster.connection(broker)).versions)
 
-    found = with_cluster(bootstrap, ask)
+    versions_by_key = with_cluster(bootstrap, fetch_versions)
     names = _api_names()
-    rows = [(key, names.get(key), *versions) for key, versions in sorted(found.items())]
+    rows = [(key, names.get(key), *versions) for key, versions in sorted(versions_by_key.items())]
     columns = ("key", "api", "first", "last")
     if as_json:
         print_json([dict(zip(columns, row, strict=True)) for row in rows])
@@ -60,7 +60,7 @@ def show_api_versions(bootstrap: str, broker: int | None, *, as_json: bool) -> N
 
 
 def _api_names() -> dict[int, str]:
-    """Api key -> Kafka's name of the API, of all messages that there are."""
+    """Return API key -> Kafka's name of the API, for all known messages."""
     names: dict[int, str] = {}
     for module in pkgutil.iter_modules(messages.__path__, f"{messages.__name__}."):
         for name, item in vars(importlib.import_module(module.name)).items():
@@ -70,9 +70,9 @@ def _api_names() -> dict[int, str]:
 
 
 def unregister(bootstrap: str, broker: int, *, as_json: bool) -> None:
-    """Forget a broker and say so.
+    """Unregister a broker, and print that.
 
-    :raises KafkaError: BROKER_ID_NOT_REGISTERED, INVALID_REQUEST for one that is up.
+    :raises KafkaError: BROKER_ID_NOT_REGISTERED, INVALID_REQUEST for a broker that is running.
     """
 
     async def work(admin: Admin) -> None:

@@ -1,4 +1,4 @@
-"""From a command to the client and back."""
+"""Run asynchronous client code from a command."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -12,10 +12,10 @@ ResultT = TypeVar("ResultT")
 
 
 def with_cluster(bootstrap: str, work: Callable[[ClusterClient], Awaitable[ResultT]]) -> ResultT:
-    """Connect, do `work`, close.
+    """Connect to the cluster, run `work`, disconnect, and return the result of `work`.
 
-    :raises BrokerConnectionError: When no broker answers.
-    :raises KafkaError: What a broker answered.
+    :raises BrokerConnectionError: If no broker responds.
+    :raises KafkaError: If a broker responds with an error.
     """
 
     async def run() -> ResultT:
@@ -26,5 +26,5 @@ def with_cluster(bootstrap: str, work: Callable[[ClusterClient], Awaitable[Resul
 
 
 def with_admin(bootstrap: str, work: Callable[[Admin], Awaitable[ResultT]]) -> ResultT:
-    """The same with an `Admin`."""
+    """Like `with_cluster`, with an `Admin`."""
     return with_cluster(bootstrap, lambda cluster: work(Admin(cluster)))

@@ -1,4 +1,4 @@
-"""What commands on declared states are asked for."""
+"""Arguments of the commands on declared states: include and exclude patterns, and plan requests."""
 
 import fnmatch
 import os
@@ -13,13 +13,13 @@ from barnabas.declared.secrets import Secrets
 from barnabas.declared.state import CONFIG_SECTIONS, Choice, DeclaredState, Section
 from barnabas.wire.acls import ResourceType
 
-#: What stands before the name of a thing: ACLs are named by what they are about.
+#: Kinds of resources in patterns (KIND/NAME); for ACLs the kind of the resource that they apply to.
 KINDS = tuple(
     sorted(
         {
-            each.name.lower().replace("_", "-")
-            for each in (*CONFIG_SECTIONS.values(), *ResourceType)
-            if each > ResourceType.ANY
+            kind.name.lower().replace("_", "-")
+            for kind in (*CONFIG_SECTIONS.values(), *ResourceType)
+            if kind > ResourceType.ANY
         }
         | {"user", "quota"}
     )
@@ -30,29 +30,29 @@ _WILD = set("*?[")
 def resource_filter(
     include: Sequence[str] | None, exclude: Sequence[str] | None, sections: Sequence[str] | None
 ) -> Choice:
-    """The things that are meant.
+    """Return a filter made from options; without patterns and sections it matches everything.
 
-    :raises Failure: When a pattern can match no name.
+    :raises CommandError: If a pattern cannot match any name.
     """
     for pattern in (*(include or ()), *(exclude or ())):
         _check(pattern)
-    chosen = frozenset(Section(each.replace("-", "_")) for each in sections or Section)
+    chosen = frozenset(Section(name.replace("-", "_")) for name in sections or Section)
     return Choice(tuple(include or ()), tuple(exclude or ()), chosen)
 
 
 def _check(pattern: str) -> None:
-    """A pattern with a typing error would silently choose nothing."""
+    """Reject a pattern that cannot match any name: a typing error would silently select nothing."""
     kind, slash, _ = pattern.partition("/")
     if not _WILD & set(kind) and not (slash and kind in KINDS):
-        raise wrong_use(f"no name matches '{pattern}'", f"KIND/NAME, of {', '.join(KINDS)}")
+        raise wrong_use(f"invalid pattern '{pattern}'", f"KIND/NAME, where KIND is one of {', '.join(KINDS)}")
 
 
 def plan_request(file: Path, choice: Choice, renewed: Sequence[str] | None = None) -> PlanRequest:
-    """What a file declares, wished for by whoever logs in.
+    """Return the plan request for a file, with the principal of the current login.
 
-    :raises FileNotFoundError: When there is no such file.
-    :raises DeclarationError: When it declares no state.
-    :raises Failure: When nothing in it is meant.
+    :raises FileNotFoundError: If the file does not exist.
+    :raises DeclarationError: If it is not a valid declared state.
+    :raises CommandError: If the filter matches nothing in it.
     """
     file.stat()
     login = current_login()
@@ -62,13 +62,16 @@ def plan_request(file: Path, choice: Choice, renewed: Sequence[str] | None = Non
     _check_choice(file, declared, choice)
     for pattern in renewed or ():
         if not any(fnmatch.fnmatchcase(user, pattern) for user in declared.users):
-            raise wrong_use(f"{file}: declares no user '{pattern}', whose password could be set again")
+            raise wrong_use(f"--renew-password {pattern}: no matching user is declared in {file}")
     return PlanRequest(declared, secrets, principal, choice, tuple(renewed or ()))
 
 
 def _check_choice(file: Path, declared: DeclaredState, choice: Choice) -> None:
-    """What is pruned is not in the file: whether anything is meant, the cluster alone knows then."""
+    """Reject a filter that matches nothing in the file.
+
+    A pruned section counts as a match: only the cluster knows the resources that would be deleted.
+    """
     if declared.sections and not choice.of(declared).sections:
         raise wrong_use(
-            f"{file}: declares nothing of what was chosen", "see --include, --exclude and --section"
+            f"{file}: the filters match no declared resource", "check --include, --exclude and --section"
         )

@@ -1,4 +1,4 @@
-"""The work of `barnabas console`."""
+"""Implementation of `barnabas console`."""
 
 import signal
 from collections.abc import Sequence
@@ -20,20 +20,20 @@ def serve(
 ) -> None:
     """Serve until SIGINT or SIGTERM.
 
-    :raises ValueError: For addresses that cannot be.
-    :raises OSError: When it cannot listen.
-    :raises Failure: When a login would be lent to the whole network.
+    :raises ValueError: If an address is not valid.
+    :raises OSError: If the console cannot listen on the address.
+    :raises CommandError: If everyone on the network could act as the login of --command-config.
     """
     parse_bootstrap(bootstrap)
     address, port = parse_listener(listen)
     for proxy in trusted_proxies:
         if not is_network(proxy):
-            message = f"--trusted-proxy '{proxy}' is neither an address nor a network"
-            raise wrong_use(message, "--trusted-proxy 10.1.2.3, or 10.1.0.0/16")
+            message = f"--trusted-proxy '{proxy}': must be an address or a network"
+            raise wrong_use(message, "--trusted-proxy 10.1.2.3 or --trusted-proxy 10.1.0.0/16")
     login = current_login()
     if login is not None and not read_only and not _is_loopback(address):
-        message = f"everybody who can reach {listen} would act as '{login.user}'"
-        hint = "leave --command-config out, so that people log in; or add --read-only, or listen on 127.0.0.1"
+        message = f"everyone who can reach {listen} would act as '{login.user}'"
+        hint = "omit --command-config, so that users log in; or add --read-only, or listen on 127.0.0.1"
         raise wrong_use(message, hint)
     settings = ConsoleSettings(
         bootstrap,
@@ -43,14 +43,14 @@ def serve(
         trusted_proxies=tuple(trusted_proxies),
     )
     server = ConsoleServer(settings, listening(address, port))
-    print(f"The console of {bootstrap}: {server.url}  (Ctrl-C ends it)", flush=True)
+    print(f"The console of {bootstrap}: {server.url}  (press Ctrl-C to stop)", flush=True)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _end)
     server.run()
 
 
 def _end(number: int, frame: FrameType | None) -> None:
-    """A signal is how a console is ended, not how it fails; uvicorn raises it once more when it has shut down.
+    """Exit with 0: a signal ends the console regularly; uvicorn raises it again after its shutdown.
 
     :raises SystemExit: Always, with 0.
     """

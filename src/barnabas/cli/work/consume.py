@@ -1,4 +1,4 @@
-"""What `barnabas consume` does."""
+"""Implementation of `barnabas consume`."""
 
 import sys
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ from barnabas.client.core.cluster import ClusterClient
 
 @dataclass(frozen=True)
 class ConsumeOptions:
-    """Which records to print: no `partitions` means all, a negative `start` counts from the end."""
+    """Which records to print: empty `partitions` stands for all, a negative `start` counts from the end."""
 
     topic: str
     partitions: frozenset[int]
@@ -30,18 +30,17 @@ class ConsumeOptions:
 
     @property
     def isolation(self) -> Isolation:
-        """Whether records of open and aborted transactions are printed."""
         return Isolation.READ_COMMITTED if self.committed else Isolation.READ_UNCOMMITTED
 
 
 def start(*, from_beginning: bool, offset: int | None, since: str | None) -> Start:
-    """Where to begin.
+    """Return the start position; by default the end of the log.
 
-    :raises Failure: When more than one place is named.
+    :raises CommandError: If more than one option is given.
     """
-    named = [from_beginning, offset is not None, since is not None]
-    if sum(named) > 1:
-        raise wrong_use("--from-beginning, --offset and --since each say where to begin", "give one of them")
+    options = [from_beginning, offset is not None, since is not None]
+    if sum(options) > 1:
+        raise wrong_use("--from-beginning, --offset and --since exclude each other", "use one of them")
     if offset is not None:
         return offset
     if since is not None:
@@ -50,62 +49,62 @@ def start(*, from_beginning: bool, offset: int | None, since: str | None) -> Sta
 
 
 def writer(form: str | None, *, as_json: bool) -> Render:
-    """How a record is printed.
+    """Return the function that formats records.
 
-    :raises Failure: For a format that makes no sense.
+    :raises CommandError: If the format is not valid.
     """
     if form is not None and as_json:
-        raise wrong_use("--format and --json each say how to print", "give one of them")
+        raise wrong_use("--format and --json exclude each other", "use one of them")
     return render_json if as_json else compile_format(form or FORMAT_DEFAULT)
 
 
-def run(bootstrap: str, wanted: ConsumeOptions, render: Render) -> None:
-    """Print records until told to stop.
+def run(bootstrap: str, options: ConsumeOptions, render: Render) -> None:
+    """Print records until the requested end, or without one until the process is interrupted.
 
-    :raises BrokenPipeError: When nobody reads them any more.
+    :raises BrokenPipeError: If the reader of stdout has closed the pipe.
     """
-    with_cluster(bootstrap, lambda cluster: _print_records(cluster, wanted, render))
+    with_cluster(bootstrap, lambda cluster: _print_records(cluster, options, render))
 
 
-async def _print_records(cluster: ClusterClient, wanted: ConsumeOptions, render: Render) -> None:
-    starts = await _starts(cluster, wanted)
-    left = wanted.count
-    async with Consumer(cluster, isolation=wanted.isolation) as consumer:
-        await consumer.assign(starts, stop_at_end=wanted.exit_at_end)
-        with progress(_total(consumer, wanted), of_records=True) as advance:
-            while not consumer.finished and left != 0:
-                records = (await consumer.poll())[:left]
+async def _print_records(cluster: ClusterClient, options: ConsumeOptions, render: Render) -> None:
+    starts = await _starts(cluster, options)
+    remaining_count = options.count
+    async with Consumer(cluster, isolation=options.isolation) as consumer:
+        await consumer.assign(starts, stop_at_end=options.exit_at_end)
+        with progress(_total(consumer, options), of_records=True) as advance:
+            while not consumer.finished and remaining_count != 0:
+                records = (await consumer.poll())[:remaining_count]
                 sys.stdout.buffer.write(b"".join(map(render, records)))
                 sys.stdout.buffer.flush()
                 advance(len(records))
-                left = None if left is None else left - len(records)
+                remaining_count = None if remaining_count is None else remaining_count - len(records)
 
 
-def _total(consumer: Consumer, wanted: ConsumeOptions) -> int:
-    """How many records will be printed, as far as offsets tell; 0 where nobody knows, or where they are seen anyway."""
-    if sys.stdout.isatty() or not wanted.exit_at_end:
+def _total(consumer: Consumer, options: ConsumeOptions) -> int:
+    """Return an estimate from offsets of the records to print; 0 if unknown, or if stdout is a terminal."""
+    if sys.stdout.isatty() or not options.exit_at_end:
         return 0
-    ahead = sum(max(0, (each.end or 0) - each.offset) for each in consumer.positions.values())
-    return ahead if wanted.count is None else min(ahead, wanted.count)
+    remaining = sum(max(0, (position.end or 0) - position.offset) for position in consumer.positions.values())
+    return remaining if options.count is None else min(remaining, options.count)
 
 
-async def _starts(cluster: ClusterClient, wanted: ConsumeOptions) -> Mapping[TopicPartition, Start]:
-    topic = await cluster.topic(wanted.topic)
-    for index in wanted.partitions:
+async def _starts(cluster: ClusterClient, options: ConsumeOptions) -> Mapping[TopicPartition, Start]:
+    topic = await cluster.topic(options.topic)
+    for index in options.partitions:
         topic.partition(index)
-    places = [
-        TopicPartition(topic.name, each.partition_index)
-        for each in topic.partitions
-        if not wanted.partitions or each.partition_index in wanted.partitions
+    tps = [
+        TopicPartition(topic.name, partition.partition_index)
+        for partition in topic.partitions
+        if not options.partitions or partition.partition_index in options.partitions
     ]
-    if isinstance(wanted.start, int) and wanted.start < 0:
-        return await _before_end(cluster, places, -wanted.start, wanted.isolation)
-    return dict.fromkeys(places, wanted.start)
+    if isinstance(options.start, int) and options.start < 0:
+        return await _before_end(cluster, tps, -options.start, options.isolation)
+    return dict.fromkeys(tps, options.start)
 
 
 async def _before_end(
-    cluster: ClusterClient, places: list[TopicPartition], count: int, isolation: Isolation
+    cluster: ClusterClient, tps: list[TopicPartition], count: int, isolation: Isolation
 ) -> dict[TopicPartition, Start]:
-    first = await find_offsets(cluster, dict.fromkeys(places, EARLIEST))
-    last = await find_offsets(cluster, dict.fromkeys(places, LATEST), isolation)
-    return {place: max(first[place], last[place] - count) for place in places}
+    first = await find_offsets(cluster, dict.fromkeys(tps, EARLIEST))
+    last = await find_offsets(cluster, dict.fromkeys(tps, LATEST), isolation)
+    return {tp: max(first[tp], last[tp] - count) for tp in tps}

@@ -1,4 +1,4 @@
-"""Which input lines of `barnabas produce` arrived, and which did not."""
+"""Counts of delivered and failed input lines of `barnabas produce`."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
@@ -10,7 +10,7 @@ from barnabas.cli.failures import CommandError, classify_error
 from barnabas.client.producer.accumulator import RecordMetadata
 from barnabas.wire.errors import ErrorCode, KafkaError
 
-#: Errors of single records: the lines after them may arrive.
+#: Errors of single records: later lines may still be delivered.
 _RECORD_ERRORS = frozenset(
     {
         ErrorCode.INVALID_RECORD,
@@ -22,7 +22,7 @@ _RECORD_ERRORS = frozenset(
 
 
 class DeliveredRange(NamedTuple):
-    """Records in one partition; offsets are -1 with acks=0, which has no answer."""
+    """Records delivered to one partition; with acks=0, which has no response, offsets are -1."""
 
     records: int
     first_offset: int
@@ -31,10 +31,10 @@ class DeliveredRange(NamedTuple):
 
 @dataclass
 class Deliveries:
-    """Counts what was delivered to each partition, and reports lines that were not, soon after they failed.
+    """Counts the delivered records of each partition, and reports failed lines soon after they fail.
 
-    Lines that failed together for the same reason are one failure. `stopping` are failures that later lines would
-    meet as well; these are not reported, but left for the end.
+    Lines that fail together for the same reason are reported as one error. `stopping` are errors that later lines
+    would cause as well; they are not reported here, but at the end of the command.
     """
 
     report: Callable[[CommandError], object]
@@ -45,11 +45,10 @@ class Deliveries:
 
     @property
     def records_count(self) -> int:
-        """How many records were delivered."""
-        return sum(each.records for each in self.partitions.values())
+        return sum(delivered.records for delivered in self.partitions.values())
 
     def count(self, line: int, delivery: "asyncio.Future[RecordMetadata]") -> None:
-        """Take the outcome of one line, counted from 1; a cancelled delivery has none."""
+        """Count the result of one line, whose number starts at 1; a cancelled delivery is not counted."""
         if delivery.cancelled():
             return
         error = delivery.exception()
@@ -62,16 +61,16 @@ class Deliveries:
         self.partitions[tp.partition] = DeliveredRange(before.records + 1, before.first_offset, offset)
 
     def fail(self, line: int, error: Exception) -> None:
-        """Note that a line was not delivered."""
+        """Record that a line was not delivered."""
         if not self._pending:
             asyncio.get_running_loop().call_soon(self.flush)
         self._pending.setdefault(str(error), ([], error))[0].append(line)
         self.failed_count += 1
 
     def flush(self) -> None:
-        """Turn the lines that failed since the last call into failures."""
+        """Report the lines that failed since the last call, or add them to `stopping`."""
         for lines, error in self._pending.values():
-            failure = _failure(sorted(lines), error)
+            failure = _delivery_error(sorted(lines), error)
             if isinstance(error, KafkaError) and error.code in _RECORD_ERRORS:
                 self.report(failure)
             else:
@@ -80,20 +79,20 @@ class Deliveries:
 
 
 def lines_text(lines: Iterable[int]) -> str:
-    """`line 3`, or `lines 1-2, 7` for several, which ascend."""
+    """Format ascending line numbers: `line 3`, or `lines 1-2, 7`."""
     ranges = list(_ranges(lines))
-    several = len(ranges) > 1 or ranges[0][0] != ranges[0][1]
+    is_plural = len(ranges) > 1 or ranges[0][0] != ranges[0][1]
     texts = (str(first) if first == last else f"{first}-{last}" for first, last in ranges)
-    return f"line{'s' if several else ''} {', '.join(texts)}"
+    return f"line{'s' if is_plural else ''} {', '.join(texts)}"
 
 
 def _ranges(lines: Iterable[int]) -> Iterator[tuple[int, int]]:
-    for _, run in groupby(enumerate(lines), lambda each: each[1] - each[0]):
+    for _, run in groupby(enumerate(lines), lambda item: item[1] - item[0]):
         members = [line for _, line in run]
         yield members[0], members[-1]
 
 
-def _failure(lines: list[int], error: Exception) -> CommandError:
+def _delivery_error(lines: list[int], error: Exception) -> CommandError:
     exit_code, kind, hint = classify_error(error)
     message = f"{lines_text(lines)}: {error}"
     return CommandError(message, hint=hint, exit_code=exit_code, kind=kind, details={"lines": lines})

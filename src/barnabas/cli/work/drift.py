@@ -1,4 +1,4 @@
-"""What `barnabas drift` does."""
+"""Implementation of `barnabas drift`."""
 
 import asyncio
 import contextlib
@@ -12,7 +12,7 @@ from barnabas.cli.failures import wrong_use
 from barnabas.cli.login import current_login
 from barnabas.cli.output import print_json, print_table
 from barnabas.cli.work.calls import with_admin
-from barnabas.cli.work.plan import shown_value
+from barnabas.cli.work.plan import format_value
 from barnabas.client.admin.admin import Admin
 from barnabas.client.core.cluster import ClusterClient
 from barnabas.declared.diff import ResourceChange
@@ -25,47 +25,47 @@ COLUMNS = ("resource", "key", "declared", "found")
 
 
 @dataclass(frozen=True)
-class Compared:
-    """What a cluster is compared with: a declared state, or another cluster."""
+class Comparison:
+    """What a cluster is comparison with: a declared state, or another cluster."""
 
-    wish: PlanRequest | None
+    request: PlanRequest | None
     against: str | None
     choice: Choice
 
     def __post_init__(self) -> None:
-        if (self.wish is None) == (self.against is None):
-            raise wrong_use("a file or --against is needed, and not both", "barnabas drift cluster.yaml")
+        if (self.request is None) == (self.against is None):
+            raise wrong_use("exactly one of FILE and --against is required", "barnabas drift cluster.yaml")
 
 
-def drift(bootstrap: str, compared: Compared, *, as_json: bool) -> bool:
-    """Print what differs; gives whether anything does."""
+def drift(bootstrap: str, comparison: Comparison, *, as_json: bool) -> bool:
+    """Print the differences, and return whether there are any."""
 
     async def work(admin: Admin) -> Sequence[ResourceChange]:
         async with contextlib.AsyncExitStack() as stack:
-            return await (await _finder(admin, compared, stack))()
+            return await (await _finder(admin, comparison, stack))()
 
-    found = with_admin(bootstrap, work)
+    differences = with_admin(bootstrap, work)
     if as_json:
-        print_json({"differences": [drift_json(each) for each in found]})
-    elif found:
-        print_table(COLUMNS, [_row(each) for each in found])
+        print_json({"differences": [drift_json(difference) for difference in differences]})
+    elif differences:
+        print_table(COLUMNS, [_row(difference) for difference in differences])
     else:
         print("No drift.")
-    return bool(found)
+    return bool(differences)
 
 
-def watch(bootstrap: str, compared: Compared, interval_s: float) -> bool:
-    """Print a line of JSON for each difference that comes or goes; gives whether any is left.
+def watch(bootstrap: str, comparison: Comparison, interval_s: float) -> bool:
+    """Print a line of JSON for each difference that appears or disappears; return whether any is left at the end.
 
-    SIGINT and SIGTERM end it. A cluster that cannot be asked is told of, and asked again.
+    SIGINT and SIGTERM end it. If a comparison fails, the failure is printed, and the next one is tried.
 
-    :raises KafkaError: Why the last look failed, where none has succeeded.
-    :raises ConnectionError: The same.
+    :raises KafkaError: The error of the last comparison, if none succeeded.
+    :raises ConnectionError: The error of the last comparison, if none succeeded.
     """
-    return with_admin(bootstrap, lambda admin: _watch(admin, compared, interval_s))
+    return with_admin(bootstrap, lambda admin: _watch(admin, comparison, interval_s))
 
 
-async def _watch(admin: Admin, compared: Compared, interval_s: float) -> bool:
+async def _watch(admin: Admin, comparison: Comparison, interval_s: float) -> bool:
     left: set[object] = set()
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -77,36 +77,36 @@ async def _watch(admin: Admin, compared: Compared, interval_s: float) -> bool:
             await asyncio.wait_for(stopped.wait(), interval_s)
 
     async with contextlib.AsyncExitStack() as stack:
-        looks = _Looks(await _finder(admin, compared, stack))
-        reports = watched(looks.look, SystemClock(), pause)
-        ending = asyncio.ensure_future(stopped.wait())
+        comparisons = _Comparisons(await _finder(admin, comparison, stack))
+        reports = watched(comparisons.compare, SystemClock(), pause)
+        stop_task = asyncio.ensure_future(stopped.wait())
         while not stopped.is_set():
-            next_one = asyncio.ensure_future(anext(reports))
-            await asyncio.wait({next_one, ending}, return_when=asyncio.FIRST_COMPLETED)
-            if not next_one.done():
-                next_one.cancel()
+            next_event = asyncio.ensure_future(anext(reports))
+            await asyncio.wait({next_event, stop_task}, return_when=asyncio.FIRST_COMPLETED)
+            if not next_event.done():
+                next_event.cancel()
                 break
-            _report(next_one.result(), left)
-    if looks.last is None and looks.failure is not None:
-        raise looks.failure
+            _report(next_event.result(), left)
+    if comparisons.last is None and comparisons.failure is not None:
+        raise comparisons.failure
     return bool(left)
 
 
 @dataclass
-class _Looks:
-    """Says so when nothing could be found out, and that all is as it was."""
+class _Comparisons:
+    """Compares repeatedly; if a comparison fails, prints that and repeats the last result."""
 
     find: Find
-    last: Sequence[ResourceChange] | None = None  #: what the last look found that did not fail
-    failure: Exception | None = None  #: why the last one failed that did
+    last: Sequence[ResourceChange] | None = None  #: result of the last comparison that succeeded
+    failure: Exception | None = None  #: error of the last comparison that failed
 
-    async def look(self) -> Sequence[ResourceChange]:
+    async def compare(self) -> Sequence[ResourceChange]:
         try:
             self.last = await self.find()
         except (ConnectionError, KafkaError) as error:
             self.failure = error
-            told = {"time": SystemClock().wall_ms(), "event": "failed", "message": str(error)}
-            print(json.dumps(told, ensure_ascii=False), flush=True)
+            event = {"time": SystemClock().wall_ms(), "event": "failed", "message": str(error)}
+            print(json.dumps(event, ensure_ascii=False), flush=True)
         return self.last or ()
 
 
@@ -115,15 +115,15 @@ def _report(drift: DriftEvent, left: set[object]) -> None:
     (left.add if drift.has_come else left.discard)(drift.change.place)
 
 
-async def _finder(admin: Admin, compared: Compared, stack: contextlib.AsyncExitStack) -> Find:
-    if compared.wish is not None:
-        wish = compared.wish
-        return lambda: from_declared(admin, wish)
-    assert compared.against is not None
-    cluster = ClusterClient(compared.against, client_id="barnabas-cli", login=current_login())
+async def _finder(admin: Admin, comparison: Comparison, stack: contextlib.AsyncExitStack) -> Find:
+    if comparison.request is not None:
+        request = comparison.request
+        return lambda: from_declared(admin, request)
+    assert comparison.against is not None
+    cluster = ClusterClient(comparison.against, client_id="barnabas-cli", login=current_login())
     other = Admin(await stack.enter_async_context(cluster))
-    return lambda: from_other(admin, other, compared.choice)
+    return lambda: from_other(admin, other, comparison.choice)
 
 
 def _row(change: ResourceChange) -> tuple[str, str, str, str]:
-    return change.resource, change.key, shown_value(change.after), shown_value(change.before)
+    return change.resource, change.key, format_value(change.after), format_value(change.before)

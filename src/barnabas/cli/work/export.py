@@ -1,4 +1,4 @@
-"""What `barnabas export` does."""
+"""Implementation of `barnabas export`."""
 
 import shutil
 from pathlib import Path
@@ -13,7 +13,7 @@ from barnabas.declared.updating import updated
 
 
 def export(bootstrap: str, choice: Choice, *, as_json: bool) -> None:
-    """Print what a cluster has set."""
+    """Print the declared state of a cluster."""
     tree = to_tree(with_admin(bootstrap, lambda admin: whole_state(admin, choice)))
     if as_json:
         print_json(tree)
@@ -22,9 +22,9 @@ def export(bootstrap: str, choice: Choice, *, as_json: bool) -> None:
 
 
 def update(bootstrap: str, file: Path, choice: Choice, *, as_json: bool) -> None:
-    """Bring a file up to what a cluster has set, and say so.
+    """Update a file to the state of a cluster, and print whether it changed.
 
-    :raises CannotEdit: When that cannot be done in place.
+    :raises CannotEdit: If the file cannot be edited in place.
     """
     with file.open(encoding="utf-8", newline="") as lines:
         raw = lines.read()
@@ -37,14 +37,14 @@ def update(bootstrap: str, file: Path, choice: Choice, *, as_json: bool) -> None
     if as_json:
         print_json({"file": str(file), "changed": after != text})
     else:
-        print(f"{file}: {'brought up to date' if after != text else 'is up to date'}")
+        print(f"{file}: {'updated' if after != text else 'already up to date'}")
 
 
 def _write(file: Path, text: str, newline: str) -> None:
-    """In one step, with the permissions that the file has."""
-    beside = file.with_name(f".{file.name}.new")
-    beside.unlink(missing_ok=True)
-    beside.touch(mode=0o600, exist_ok=False)
-    shutil.copymode(file, beside)
-    beside.write_text(text, encoding="utf-8", newline=newline)
-    beside.replace(file)
+    """Replace the file atomically, with its permissions."""
+    temporary = file.with_name(f".{file.name}.new")
+    temporary.unlink(missing_ok=True)
+    temporary.touch(mode=0o600, exist_ok=False)
+    shutil.copymode(file, temporary)
+    temporary.write_text(text, encoding="utf-8", newline=newline)
+    temporary.replace(file)

@@ -1,4 +1,4 @@
-"""What `barnabas features` does."""
+"""Implementation of `barnabas features`."""
 
 from collections.abc import Mapping
 
@@ -17,11 +17,15 @@ def show_list(bootstrap: str, *, as_json: bool) -> None:
     """Print all features."""
     features = with_admin(bootstrap, lambda admin: admin.describe_features())
     if as_json:
-        print_json([each._asdict() for each in features])
+        print_json([feature._asdict() for feature in features])
         return
     rows = [
-        (each.name, each.level, "none" if each.supported is None else "{} to {}".format(*each.supported))
-        for each in features
+        (
+            feature.name,
+            feature.level,
+            "none" if feature.supported is None else "{} to {}".format(*feature.supported),
+        )
+        for feature in features
     ]
     print_table(("feature", "level", "supported"), rows)
 
@@ -29,7 +33,7 @@ def show_list(bootstrap: str, *, as_json: bool) -> None:
 def update(
     bootstrap: str, levels: Mapping[str, int], *, downgrade: str | None, validate_only: bool, as_json: bool
 ) -> None:
-    """Set features to levels and say so."""
+    """Set the levels of features, and print them."""
     kind = _DOWNGRADES[downgrade]
     with_admin(bootstrap, lambda admin: admin.update_features(levels, kind, validate_only=validate_only))
     if as_json:

@@ -1,4 +1,4 @@
-"""Records as text: kcat's format letters, and JSON."""
+"""Formatting of records: kcat's format strings, and JSON."""
 
 import base64
 import json
@@ -47,31 +47,31 @@ _LETTERS: dict[str, Render] = {
 
 
 def compile_format(text: str) -> Render:
-    """A function that writes a record as kcat's `-f` would.
+    """Return a function that formats a record as kcat's `-f` does.
 
-    :raises Failure: For a letter or an escape that kcat does not have.
+    :raises CommandError: For a letter or an escape that kcat does not have.
     """
-    parts = [_part(token) for token in _TOKEN.finditer(text)]
+    parts = [_compile_token(token) for token in _TOKEN.finditer(text)]
     return lambda record: b"".join(part if isinstance(part, bytes) else part(record) for part in parts)
 
 
-def _part(token: re.Match[str]) -> bytes | Render:
+def _compile_token(token: re.Match[str]) -> bytes | Render:
     letter, escape = token[1], token[2]
     if letter is not None:
         if letter not in _LETTERS:
-            raise wrong_use(f"--format: '%{letter}' stands for nothing", f"one of %{' %'.join(_LETTERS)}")
+            raise wrong_use(f"--format: '%{letter}' is not valid", f"one of %{' %'.join(_LETTERS)}")
         return _LETTERS[letter]
     if escape is None:
         return token[0].encode()
     if len(escape) == 3:
         return bytes.fromhex(escape[1:])
     if escape not in _ESCAPES:
-        raise wrong_use(f"--format: '\\{escape}' stands for nothing", "one of \\n \\t \\r \\0 \\\\ \\xNN")
+        raise wrong_use(f"--format: '\\{escape}' is not valid", "one of \\n \\t \\r \\0 \\\\ \\xNN")
     return _ESCAPES[escape]
 
 
 def as_json(record: ConsumedRecord) -> bytes:
-    """One line of JSON; bytes that are not UTF-8 stand as base64 in fields that say so."""
+    """Return one line of JSON; bytes that are not UTF-8 are base64 in `key_base64` and `value_base64`."""
     fields: dict[str, Any] = {
         "topic": record.topic,
         "partition": record.partition,

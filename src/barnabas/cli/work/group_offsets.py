@@ -1,4 +1,4 @@
-"""What `barnabas groups offsets|reset-offsets|delete-offsets` do."""
+"""Implementation of `barnabas groups offsets|reset-offsets|delete-offsets`."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -8,7 +8,7 @@ from barnabas.cli.failures import NOT_FOUND, CommandError, wrong_use
 from barnabas.cli.output import notice, print_json, print_table
 from barnabas.cli.partitions import PartitionArg
 from barnabas.cli.work.calls import with_cluster
-from barnabas.cli.work.places import expand_partitions, print_outcomes
+from barnabas.cli.work.places import expand_partitions, print_results
 from barnabas.cli.work.times import parse_time_ms
 from barnabas.client.admin.admin import Admin, raise_errors
 from barnabas.client.admin.group_messages import OffsetAndMetadata
@@ -25,29 +25,29 @@ _COLUMNS = ("partition", "committed", "end", "lag", "metadata")
 _UNKNOWN = "unknown"
 
 
-def show(bootstrap: str, name: str, places: Sequence[PartitionArg] | None, *, as_json: bool) -> None:
-    """Print committed offsets and lags of the partitions that the group reads, or of `places`.
+def show(bootstrap: str, name: str, partitions: Sequence[PartitionArg] | None, *, as_json: bool) -> None:
+    """Print the committed offsets and lags of `partitions`, or of all that the group reads.
 
     :raises KafkaError: An error of the group, or of a partition.
     """
-    found = with_cluster(bootstrap, lambda cluster: _lags(cluster, name, places))
+    lags = with_cluster(bootstrap, lambda cluster: _lags(cluster, name, partitions))
     if as_json:
-        print_json([_as_json(each) for each in found])
+        print_json([_as_json(lag) for lag in lags])
         return
-    rows = [_row(each) for each in found]
-    if len(found) > 1:
-        rows.append(("total", "", "", str(total_lag(found)), ""))
+    rows = [_row(lag) for lag in lags]
+    if len(lags) > 1:
+        rows.append(("total", "", "", str(total_lag(lags)), ""))
     print_table(_COLUMNS, rows)
-    if any(each.committed is None and each.lag is None for each in found):
+    if any(lag.committed is None and lag.lag is None for lag in lags):
         notice("Without a committed offset, the lag depends on auto.offset.reset of the group's consumers.")
 
 
 async def _lags(
-    cluster: ClusterClient, name: str, places: Sequence[PartitionArg] | None
+    cluster: ClusterClient, name: str, partitions: Sequence[PartitionArg] | None
 ) -> Sequence[PartitionLag]:
-    partitions = await _resolved(cluster, places)
-    if partitions is not None:
-        return await lags_of_partitions(cluster, name, partitions)
+    tps = await _expand(cluster, partitions)
+    if tps is not None:
+        return await lags_of_partitions(cluster, name, tps)
     lags = (await lags_of(cluster, [name]))[name]
     if isinstance(lags, KafkaError):
         raise lags
@@ -55,30 +55,30 @@ async def _lags(
 
 
 async def _committed(
-    cluster: ClusterClient, name: str, wanted: Sequence[TopicPartition] | None
+    cluster: ClusterClient, name: str, tps: Sequence[TopicPartition] | None
 ) -> dict[TopicPartition, OffsetAndMetadata]:
-    found = await Groups(cluster).offsets(name, wanted)
-    if not found and wanted is None:  # which Kafka says of groups that there are not, too
+    offsets = await Groups(cluster).offsets(name, tps)
+    if not offsets and tps is None:  # Kafka returns no offsets for unknown groups, too
         raise_errors((await Groups(cluster).describe([name])).values())
-    raise_errors(found.values())
-    return {place: each for place, each in found.items() if isinstance(each, OffsetAndMetadata)}
+    raise_errors(offsets.values())
+    return {tp: committed for tp, committed in offsets.items() if isinstance(committed, OffsetAndMetadata)}
 
 
-async def _resolved(
-    cluster: ClusterClient, places: Iterable[PartitionArg] | None
+async def _expand(
+    cluster: ClusterClient, partitions: Iterable[PartitionArg] | None
 ) -> list[TopicPartition] | None:
-    if places is None:
+    if partitions is None:
         return None
-    return list(await expand_partitions(Admin(cluster), [(place, None) for place in places]))
+    return list(await expand_partitions(Admin(cluster), [(partition, None) for partition in partitions]))
 
 
 def target(*, earliest: bool, latest: bool, offset: int | None, time: str | None) -> Start:
-    """Where offsets are to be.
+    """Return the target position of a reset.
 
-    :raises CommandError: Unless exactly one place is named.
+    :raises CommandError: Unless exactly one option is given.
     """
     if [earliest, latest, offset is not None, time is not None].count(True) != 1:
-        raise wrong_use("say where to: --to-earliest, --to-latest, --to-offset or --to-time, one of them")
+        raise wrong_use("exactly one of --to-earliest, --to-latest, --to-offset and --to-time is required")
     if offset is not None:
         return offset
     if time is not None:
@@ -89,74 +89,74 @@ def target(*, earliest: bool, latest: bool, offset: int | None, time: str | None
 def reset(
     bootstrap: str,
     name: str,
-    places: Sequence[PartitionArg] | None,
+    partitions: Sequence[PartitionArg] | None,
     target: Start,
     *,
     dry_run: bool,
     as_json: bool,
 ) -> None:
-    """Commit other offsets, and print them.
+    """Commit new offsets, and print them.
 
-    :raises CommandError: When there is nothing to commit for.
-    :raises KafkaError: Why an offset was not taken; NON_EMPTY_GROUP for a group that has members.
+    :raises CommandError: If the group has no committed offsets, and no partitions are given.
+    :raises KafkaError: If an offset cannot be committed; NON_EMPTY_GROUP for a group that has members.
     """
 
     async def work(cluster: ClusterClient) -> dict[TopicPartition, int]:
-        given = await _resolved(cluster, places or None)
-        committed = await _committed(cluster, name, given)
-        now = {place: committed[place].offset if place in committed else None for place in given or committed}
-        offsets = await reset_offsets(cluster, now, target) if now else {}
+        tps = await _expand(cluster, partitions or None)
+        committed = await _committed(cluster, name, tps)
+        current = {tp: committed[tp].offset if tp in committed else None for tp in tps or committed}
+        offsets = await reset_offsets(cluster, current, target) if current else {}
         if offsets and not dry_run:
             await _commit(cluster, name, offsets)
         return offsets
 
     offsets = with_cluster(bootstrap, work)
     if not offsets:
-        message = f"group '{name}' has committed nothing"
-        raise CommandError(message, hint="name the topics to commit for", exit_code=NOT_FOUND)
+        message = f"group '{name}' has no committed offsets"
+        raise CommandError(message, hint="specify the topics to commit offsets for", exit_code=NOT_FOUND)
     if as_json:
-        print_json([place._asdict() | {"offset": offset} for place, offset in sorted(offsets.items())])
+        print_json([tp._asdict() | {"offset": offset} for tp, offset in sorted(offsets.items())])
     else:
         print_table(("partition", "offset"), sorted(offsets.items()))
 
 
 async def _commit(cluster: ClusterClient, name: str, offsets: Mapping[TopicPartition, int]) -> None:
-    outcomes = await Groups(cluster).commit_offsets(name, offsets)
-    if any(error and error.code is ErrorCode.UNKNOWN_MEMBER_ID for error in outcomes.values()):
-        message = f"group '{name}' has members, and so commits by itself"
+    errors = await Groups(cluster).commit_offsets(name, offsets)
+    if any(error and error.code is ErrorCode.UNKNOWN_MEMBER_ID for error in errors.values()):
+        message = f"group '{name}' has members, which commit offsets themselves"
         raise KafkaError(ErrorCode.NON_EMPTY_GROUP, message)
-    raise_errors(outcomes.values())
+    raise_errors(errors.values())
 
 
-def delete(bootstrap: str, name: str, places: Sequence[PartitionArg], *, as_json: bool) -> None:
-    """Forget commits, and print what became of each.
+def delete(bootstrap: str, name: str, partitions: Sequence[PartitionArg], *, as_json: bool) -> None:
+    """Delete committed offsets, and print the results.
 
     :raises KafkaError: The first error.
     """
 
     async def work(cluster: ClusterClient) -> Mapping[TopicPartition, KafkaError | None]:
-        return await Groups(cluster).delete_offsets(name, await _resolved(cluster, places) or ())
+        return await Groups(cluster).delete_offsets(name, await _expand(cluster, partitions) or ())
 
-    print_outcomes(with_cluster(bootstrap, work), "forgotten", {}, as_json=as_json)
+    print_results(with_cluster(bootstrap, work), "deleted", {}, as_json=as_json)
 
 
-def _row(each: PartitionLag) -> tuple[object, ...]:
+def _row(lag: PartitionLag) -> tuple[object, ...]:
     return (
-        each.tp,
-        "-" if each.committed is None else each.committed.offset,
-        _UNKNOWN if each.end is None else each.end,
-        _UNKNOWN if each.lag is None else each.lag,
-        "" if each.committed is None else each.committed.metadata,
+        lag.tp,
+        "-" if lag.committed is None else lag.committed.offset,
+        _UNKNOWN if lag.end is None else lag.end,
+        _UNKNOWN if lag.lag is None else lag.lag,
+        "" if lag.committed is None else lag.committed.metadata,
     )
 
 
-def _as_json(each: PartitionLag) -> dict[str, object]:
-    committed = each.committed
+def _as_json(lag: PartitionLag) -> dict[str, object]:
+    committed = lag.committed
     return {
-        **each.tp._asdict(),
+        **lag.tp._asdict(),
         "committed": None if committed is None else committed.offset,
         "leader_epoch": None if committed is None else committed.leader_epoch,
         "metadata": None if committed is None else committed.metadata,
-        "end": each.end,
-        "lag": each.lag,
+        "end": lag.end,
+        "lag": lag.lag,
     }

@@ -1,4 +1,4 @@
-"""What `barnabas groups list|describe|delete|remove-members` do."""
+"""Implementation of `barnabas groups list|describe|delete|remove-members`."""
 
 from collections.abc import Sequence
 
@@ -16,21 +16,21 @@ _MEMBER_COLUMNS = ("group", "member", "instance", "client", "host", "topics", "p
 
 
 def show_list(bootstrap: str, states: Sequence[str], types: Sequence[str], *, as_json: bool) -> None:
-    """Print all groups, or those that pass the filters."""
-    found = with_cluster(bootstrap, lambda cluster: Groups(cluster).list(states, types))
+    """Print the groups that match the filters; empty filters match all groups."""
+    groups = with_cluster(bootstrap, lambda cluster: Groups(cluster).list(states, types))
     if as_json:
-        print_json([each._asdict() for each in found])
+        print_json([group._asdict() for group in groups])
     else:
-        print_table(_LIST_COLUMNS, found)
+        print_table(_LIST_COLUMNS, groups)
 
 
 def describe(bootstrap: str, names: Sequence[str], *, as_json: bool) -> None:
     """Print groups and their members.
 
-    :raises KafkaError: For those that cannot be described, when the others are printed.
+    :raises KafkaError: For groups that cannot be described, after the others are printed.
     """
-    found = with_cluster(bootstrap, lambda cluster: Groups(cluster).describe(names))
-    groups = [group for group in found.values() if isinstance(group, GroupDescription)]
+    results = with_cluster(bootstrap, lambda cluster: Groups(cluster).describe(names))
+    groups = [group for group in results.values() if isinstance(group, GroupDescription)]
     if as_json:
         print_json([_as_json(group) for group in groups])
     elif groups:
@@ -39,44 +39,45 @@ def describe(bootstrap: str, names: Sequence[str], *, as_json: bool) -> None:
         if members:
             print()
             print_table(_MEMBER_COLUMNS, members)
-    raise_all(found.values())
+    raise_all(results.values())
 
 
 def delete(bootstrap: str, names: Sequence[str], *, as_json: bool) -> None:
-    """Delete groups and print what became of each.
+    """Delete groups, and print the results.
 
-    :raises KafkaError: For those that are refused, when the others are printed.
+    :raises KafkaError: For groups that were not deleted, after the others are printed.
     """
-    outcomes = with_cluster(bootstrap, lambda cluster: Groups(cluster).delete(names))
+    errors = with_cluster(bootstrap, lambda cluster: Groups(cluster).delete(names))
     if as_json:
-        print_json([{"group": name, "error": error and error.code.name} for name, error in outcomes.items()])
+        print_json([{"group": name, "error": error and error.code.name} for name, error in errors.items()])
     else:
-        for name, error in outcomes.items():
+        for name, error in errors.items():
             if error is None:
                 print(f"{name}: deleted")
-    raise_all(outcomes.values())
+    raise_all(errors.values())
 
 
 def remove_members(
     bootstrap: str, name: str, instances: Sequence[str], members: Sequence[str], *, as_json: bool
 ) -> None:
-    """Make members leave and print what became of each.
+    """Remove members, and print the results.
 
-    :raises Failure: When none is named.
-    :raises KafkaError: For those that are refused, when the others are printed.
+    :raises CommandError: If no member is given.
+    :raises KafkaError: For members that were not removed, after the others are printed.
     """
-    wanted = [LeavingMember("", each) for each in instances] + [LeavingMember(each) for each in members]
-    if not wanted:
-        raise wrong_use("no member is named", "name some by --instance or --member")
-    outcomes = with_cluster(bootstrap, lambda cluster: Groups(cluster).remove_members(name, wanted))
+    leaving = [LeavingMember("", instance) for instance in instances]
+    leaving += [LeavingMember(member) for member in members]
+    if not leaving:
+        raise wrong_use("no member specified", "use --instance or --member")
+    errors = with_cluster(bootstrap, lambda cluster: Groups(cluster).remove_members(name, leaving))
     if as_json:
         print_json(
-            [each._asdict() | {"error": error and error.code.name} for each, error in outcomes.items()]
+            [member._asdict() | {"error": error and error.code.name} for member, error in errors.items()]
         )
-    for member, error in outcomes.items() if not as_json else ():
+    for member, error in errors.items() if not as_json else ():
         if error is None:
             print(f"{member.instance_id or member.member_id}: removed")
-    raise_all(outcomes.values())
+    raise_all(errors.values())
 
 
 def _group_row(group: GroupDescription) -> tuple[object, ...]:
@@ -86,17 +87,17 @@ def _group_row(group: GroupDescription) -> tuple[object, ...]:
 
 
 def _member_row(group_id: str, member: MemberDescription) -> tuple[object, ...]:
-    who = (member.member_id, member.instance_id or "", member.client_id, member.client_host)
-    return (group_id, *who, ", ".join(member.subscription), ", ".join(map(str, member.assignment)))
+    identity = (member.member_id, member.instance_id or "", member.client_id, member.client_host)
+    return (group_id, *identity, ", ".join(member.subscription), ", ".join(map(str, member.assignment)))
 
 
 def _as_json(group: GroupDescription) -> dict[str, object]:
     members = [
-        member._asdict() | {"assignment": [_place(place) for place in member.assignment]}
+        member._asdict() | {"assignment": [_tp_json(tp) for tp in member.assignment]}
         for member in group.members
     ]
     return group._asdict() | {"members": members}
 
 
-def _place(place: TopicPartition) -> dict[str, object]:
-    return place._asdict()
+def _tp_json(tp: TopicPartition) -> dict[str, object]:
+    return tp._asdict()

@@ -1,4 +1,4 @@
-"""What `barnabas jobs audit` does."""
+"""Implementation of `barnabas jobs audit`."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -23,9 +23,9 @@ def analyse(
     dry_run: bool,
     as_json: bool,
 ) -> None:
-    """Read the audit, and show or write what it tells.
+    """Read the audit log, and print or write its summary.
 
-    :raises Failure: For a time that is none.
+    :raises CommandError: If `since` is not a valid time.
     """
     check_spark_installed()
     from pyspark_barnabas.jobs.audit.job import audit
@@ -33,52 +33,52 @@ def analyse(
     from pyspark_barnabas.jobs.common.session import job_session
 
     since_ms = None if since is None else parse_time_ms(since, SystemClock().wall_ms())
-    found = audit(None, options, since_ms=since_ms, dry_run=True)
+    audited = audit(None, options, since_ms=since_ms, dry_run=True)
     if not dry_run:
         with job_session("audit", master) as spark:
-            found = audit(spark, options, since_ms=since_ms)
+            audited = audit(spark, options, since_ms=since_ms)
         if report is not None:
-            found.save(report)
-            document = audit_html(found, options.get("kafka.bootstrap.servers", ""))
+            audited.save(report)
+            document = audit_html(audited, options.get("kafka.bootstrap.servers", ""))
             (report / "report.html").write_text(document, encoding="utf-8")
     if as_json:
-        print_json(found.to_json())
+        print_json(audited.to_json())
     elif dry_run:
-        print_table(("PARTITION", "FROM", "TO"), found.ranges, "Would be read")
+        print_table(("PARTITION", "FROM", "TO"), audited.ranges, "Would be read")
     else:
-        _show(found)
+        _show(audited)
     if report is not None:
-        notice(f"a report would be written to {report}" if dry_run else f"see {report / 'report.html'}")
+        notice(f"a report would be written to {report}" if dry_run else f"report: {report / 'report.html'}")
 
 
-def _show(found: "Audited") -> None:
-    configs = [(*each[:4], each.last_before, each.last_after) for each in found.configs]
-    refusals = [(*each[:6], each.events_count) for each in found.refusals]
+def _show(audited: "Audited") -> None:
+    configs = [(*change[:4], change.last_before, change.last_after) for change in audited.configs]
+    refusals = [(*refusal[:6], refusal.events_count) for refusal in audited.refusals]
     grants = [
         (
             row.principal,
             row.acl,
             row.verdict,
             row.uses_count,
-            _moment(row.last_used),
-            _moment(row.unused_since),
+            _format_time(row.last_used),
+            _format_time(row.unused_since),
         )
-        for row in found.grant_rows()
+        for row in audited.grant_rows()
         if row.is_standing
     ]
-    differing = [(*each[:4], each.principals) for each in found.settings if not each.is_back]
+    differing = [(*setting[:4], setting.principals) for setting in audited.settings if not setting.is_back]
     for title, columns, rows in (
         ("Config changes", ("RESOURCE", "CONFIG", "BY", "CHANGES", "LAST FROM", "TO"), configs),
-        ("Refusals", ("WHO", "BY", "RESOURCE", "OUTCOME", "ERROR", "WHY", "TIMES"), refusals),
-        ("ACLs that stand", ("PRINCIPAL", "ACL", "USE", "CHANGES", "LAST", "UNUSED SINCE"), grants),
-        ("Not what it was", ("RESOURCE", "KEY", "AT FIRST", "NOW", "BY"), differing),
+        ("Refusals", ("PRINCIPAL", "API", "RESOURCE", "OUTCOME", "ERROR", "MESSAGE", "COUNT"), refusals),
+        ("Current ACLs", ("PRINCIPAL", "ACL", "USE", "CHANGES", "LAST USED", "UNUSED SINCE"), grants),
+        ("Settings that differ from before", ("RESOURCE", "KEY", "BEFORE", "NOW", "BY"), differing),
     ):
         if rows:
             print_table(columns, rows, title)
             print()
-    for each in found.advice:
-        notice(each)
+    for advice in audited.advice:
+        notice(advice)
 
 
-def _moment(time_ms: int | None) -> str:
+def _format_time(time_ms: int | None) -> str:
     return "" if time_ms is None else datetime.fromtimestamp(time_ms / 1_000, UTC).isoformat(" ", "seconds")

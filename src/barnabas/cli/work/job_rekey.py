@@ -1,4 +1,4 @@
-"""What `barnabas jobs rekey` does."""
+"""Implementation of `barnabas jobs rekey`."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pyspark_barnabas.jobs.rekey.job import Rekeyed, RekeyRequest
 
 
-def wanted(
+def rekey_request(
     source: str,
     target: str,
     *,
@@ -21,7 +21,6 @@ def wanted(
     any_place: bool,
     step_records: int,
 ) -> "RekeyRequest":
-    """What these arguments ask for."""
     check_spark_installed()
     from pyspark_barnabas.jobs.rekey.job import RekeyRequest
 
@@ -38,7 +37,7 @@ def wanted(
 
 def copy(
     options: Mapping[str, str],
-    wanted: "RekeyRequest",
+    request: "RekeyRequest",
     state: Path,
     *,
     cut_over: bool,
@@ -46,61 +45,63 @@ def copy(
     dry_run: bool,
     as_json: bool,
 ) -> None:
-    """Copy what is new, cut over if asked for, and show what was done."""
+    """Copy new records, cut over if requested, and print the steps."""
     from pyspark_barnabas.jobs.common.session import job_session
     from pyspark_barnabas.jobs.rekey.job import rekey
 
-    done = rekey(None, options, wanted, state, cut_over=cut_over, dry_run=True)
-    if not dry_run and not done.is_cut_over:
+    result = rekey(None, options, request, state, cut_over=cut_over, dry_run=True)
+    if not dry_run and not result.is_cut_over:
         with job_session("rekey", master) as spark:
-            done = rekey(spark, options, wanted, state, cut_over=cut_over)
+            result = rekey(spark, options, request, state, cut_over=cut_over)
     if as_json:
-        print_json(_as_json(done))
+        print_json(_as_json(result))
     else:
-        _show(done)
+        _show(result)
 
 
-def _as_json(done: "Rekeyed") -> dict[str, Any]:
+def _as_json(result: "Rekeyed") -> dict[str, Any]:
     return {
-        "source": done.source,
-        "target": done.target,
-        "partitions": list(done.partitions),
-        "target_partitions": done.target_partitions,
-        "resumed_steps": done.resumed_count,
-        "steps": [{"rank": step.rank, "ranges": step.ranges} for step in done.steps],
-        "offsets_count": done.offsets_count,
+        "source": result.source,
+        "target": result.target,
+        "partitions": list(result.partitions),
+        "target_partitions": result.target_partitions,
+        "resumed_steps": result.resumed_count,
+        "steps": [{"rank": step.rank, "ranges": step.ranges} for step in result.steps],
+        "offsets_count": result.offsets_count,
         "groups": [
             {
-                "group": each.group,
-                "offsets": {str(partition): offset for partition, offset in sorted(each.offsets.items())},
-                "unread": each.unread_count,
-                "again": each.again_count,
+                "group": group.group,
+                "offsets": {str(partition): offset for partition, offset in sorted(group.offsets.items())},
+                "unread": group.unread_count,
+                "again": group.again_count,
             }
-            for each in done.groups
+            for group in result.groups
         ],
-        "cut_over": done.is_cut_over,
-        "dry_run": done.dry_run,
+        "cut_over": result.is_cut_over,
+        "dry_run": result.dry_run,
     }
 
 
-def _show(done: "Rekeyed") -> None:
+def _show(result: "Rekeyed") -> None:
     steps = [
         (number, step.rank, partition, low, high)
-        for number, step in enumerate(done.steps)
+        for number, step in enumerate(result.steps)
         for partition, low, high in step.ranges
     ]
     print_table(
-        ("STEP", "RANK", "PARTITION", "FROM", "TO"), steps, "Would be copied" if done.dry_run else "Copied"
+        ("STEP", "RANK", "PARTITION", "FROM", "TO"), steps, "Would be copied" if result.dry_run else "Copied"
     )
-    if done.groups:
+    if result.groups:
         rows = [
-            (each.group, partition, offset, each.unread_count, each.again_count)
-            for each in done.groups
-            for partition, offset in sorted(each.offsets.items() or [("", "")])
+            (group.group, partition, offset, group.unread_count, group.again_count)
+            for group in result.groups
+            for partition, offset in sorted(group.offsets.items() or [("", "")])
         ]
         print()
         print_table(("GROUP", "NEW PARTITION", "OFFSET", "UNREAD", "READ AGAIN"), rows, "Groups")
-    if done.resumed_count:
-        notice(f"{done.resumed_count} steps of an earlier run were gone on with")
-    if done.is_cut_over:
-        notice(f"'{done.source}' is cut over to '{done.target}': let producers and consumers begin there")
+    if result.resumed_count:
+        notice(f"resumed {result.resumed_count} steps of an earlier run")
+    if result.is_cut_over:
+        notice(
+            f"'{result.source}' is cut over to '{result.target}': start producers and consumers on the new topic"
+        )

@@ -1,4 +1,4 @@
-"""What `barnabas jobs usage` does."""
+"""Implementation of `barnabas jobs usage`."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,71 +20,67 @@ def measure(
     dry_run: bool,
     as_json: bool,
 ) -> None:
-    """Measure topics, and show or write what was found."""
+    """Measure topics, and print or write the results."""
     check_spark_installed()
     from pyspark_barnabas.jobs.common.session import job_session
     from pyspark_barnabas.jobs.usage.job import usage
     from pyspark_barnabas.jobs.usage.report import usage_html
 
-    found = usage(None, options, dry_run=dry_run)
-    if found.ranges and not dry_run:
+    measured = usage(None, options, dry_run=dry_run)
+    if measured.ranges and not dry_run:
         with job_session("usage", master) as spark:
-            found = usage(spark, options, keys_count=keys_count)
+            measured = usage(spark, options, keys_count=keys_count)
         if report is not None:
-            found.save(report)
+            measured.save(report)
             (report / "report.html").write_text(
-                usage_html(found, options.get("kafka.bootstrap.servers", "")), encoding="utf-8"
+                usage_html(measured, options.get("kafka.bootstrap.servers", "")), encoding="utf-8"
             )
     if as_json:
-        print_json(found.to_json())
+        print_json(measured.to_json())
     elif dry_run:
-        print_table(("TOPIC", "PARTITION", "FROM", "TO"), found.ranges, "Would be read")
+        print_table(("TOPIC", "PARTITION", "FROM", "TO"), measured.ranges, "Would be read")
     else:
-        _show(found)
+        _show(measured)
     if report is not None:
-        notice(f"a report would be written to {report}" if dry_run else f"see {report / 'report.html'}")
+        notice(f"a report would be written to {report}" if dry_run else f"report: {report / 'report.html'}")
 
 
-def _show(found: "Usage") -> None:
+def _show(measured: "Usage") -> None:
     topics = [
-        (each.topic, each.partitions_count, each.size_bytes, each.records_count, f"{each.skew:.2f}")
-        for each in found.topics
+        (topic.topic, topic.partitions_count, topic.size_bytes, topic.records_count, f"{topic.skew:.2f}")
+        for topic in measured.topics
     ]
     print_table(("TOPIC", "PARTITIONS", "BYTES", "RECORDS", "SKEW"), topics, "Topics")
-    largest = sorted(found.partitions, key=lambda each: (-each.size_bytes, each.topic, each.partition))
+    by_size = sorted(measured.partitions, key=lambda item: (-item.size_bytes, item.topic, item.partition))
     partitions = [
         (
-            each.topic,
-            each.partition,
-            each.size_bytes,
-            each.records_count,
-            f"{each.heat:.2f}",
-            _hot(each.is_hot),
+            partition.topic,
+            partition.partition,
+            partition.size_bytes,
+            partition.records_count,
+            f"{partition.heat:.2f}",
+            "hot" if partition.is_hot else "",
         )
-        for each in largest
+        for partition in by_size
     ]
     print()
     print_table(
-        ("TOPIC", "PARTITION", "BYTES", "RECORDS", "HEAT", ""), partitions, "Partitions, the largest first"
+        ("TOPIC", "PARTITION", "BYTES", "RECORDS", "HEAT", ""), partitions, "Partitions, largest first"
     )
-    if found.keys:
-        keys = [(*each[:4], f"{each.share:.1%}") for each in found.keys]
+    if measured.keys:
+        keys = [(*key[:4], f"{key.share:.1%}") for key in measured.keys]
         print()
-        print_table(("TOPIC", "PARTITION", "KEY", "RECORDS", "SHARE"), keys, "Heavy keys")
-    if found.balance is not None and found.balance.moves:
+        print_table(("TOPIC", "PARTITION", "KEY", "RECORDS", "SHARE"), keys, "Hot keys")
+    if measured.balance is not None and measured.balance.moves:
         moves = [
             (
                 move.place,
                 *(f"{home.broker} {home.directory}" for home in (move.source, move.target)),
                 move.size_bytes,
             )
-            for move in found.balance.moves
+            for move in measured.balance.moves
         ]
         print()
-        print_table(("PARTITION", "FROM", "TO", "BYTES"), moves, "Worth moving")
-    for each in found.advice:
-        notice(each)
-
-
-def _hot(is_hot: bool) -> str:
-    return "hot" if is_hot else ""
+        print_table(("PARTITION", "FROM", "TO", "BYTES"), moves, "Suggested moves")
+    for advice in measured.advice:
+        notice(advice)

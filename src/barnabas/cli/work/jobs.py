@@ -1,4 +1,4 @@
-"""What the commands of `barnabas jobs` do."""
+"""Implementation of `barnabas jobs`."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
@@ -15,7 +15,7 @@ from barnabas.cli.spark import check_spark_installed
 
 
 def source_options(bootstrap: str, topics: Sequence[str] | None, log_dirs: Sequence[Path]) -> dict[str, str]:
-    """The options of the source that these arguments stand for."""
+    """Return the options of the Spark source for these arguments."""
     options = {"subscribe": ",".join(topics)} if topics else {"subscribePattern": ".*"}
     if bootstrap:
         options |= connection_options(bootstrap)
@@ -25,10 +25,10 @@ def source_options(bootstrap: str, topics: Sequence[str] | None, log_dirs: Seque
 
 
 def connection_options(bootstrap: str) -> dict[str, str]:
-    """Where the brokers are, and the login of `--command-config`.
+    """Return the options for the brokers and the login of `--command-config`.
 
-    :raises OSError: Its file cannot be read.
-    :raises ValueError: What it says cannot be.
+    :raises OSError: If its file cannot be read.
+    :raises ValueError: If a property in it is not valid.
     """
     properties = {"bootstrap.servers": bootstrap, **login_properties()}
     return {f"kafka.{name}": value for name, value in properties.items()}
@@ -43,37 +43,43 @@ def scrub_logs(
     dry_run: bool,
     as_json: bool,
 ) -> None:
-    """Check log directories, or what brokers give, and show what was found."""
+    """Check the batches in log directories, or those fetched from brokers, and print the findings."""
     check_spark_installed()
     from pyspark_barnabas.jobs.common.session import job_session
     from pyspark_barnabas.jobs.scrub.job import ScrubReport, plan_scrub, scrub, scrub_options
 
-    wanted = plan_scrub(scrub_options(options), allow_gaps=allow_gaps)
-    if dry_run or not wanted:
+    logs = plan_scrub(scrub_options(options), allow_gaps=allow_gaps)
+    if dry_run or not logs:
         _show_plan(
-            [(*each.place, str(each.directory or ""), each.end, each.size_bytes) for each in wanted],
+            [(*log.place, str(log.directory or ""), log.end, log.size_bytes) for log in logs],
             report,
             as_json=as_json,
         )
         return
     with job_session("scrub", master) as spark:
-        found: ScrubReport = scrub(spark, options, allow_gaps=allow_gaps)
+        result: ScrubReport = scrub(spark, options, allow_gaps=allow_gaps)
     if report is not None:
-        found.save(report)
+        result.save(report)
     if as_json:
         partitions = [
-            {**asdict(each), "findings": [f._asdict() for f in each.findings]} for each in found.partitions
+            {**asdict(partition), "findings": [finding._asdict() for finding in partition.findings]}
+            for partition in result.partitions
         ]
-        print_json({"findings_count": found.findings_count, "partitions": partitions})
+        print_json({"findings_count": result.findings_count, "partitions": partitions})
     else:
         columns = ("TOPIC", "PARTITION", "SEGMENTS", "BATCHES", "RECORDS", "BYTES", "FROM", "TO", "FINDINGS")
-        print_table(columns, [tuple(asdict(each).values())[:9] for each in found.partitions], "Checked")
-        if found.findings:
-            named = ("DAMAGE", "TOPIC", "PARTITION", "FROM", "TO", "FILE", "POSITION", "WHAT")
-            print_table(named, found.findings, "Damaged")
-    if found.findings_count:
+        print_table(
+            columns, [tuple(asdict(partition).values())[:9] for partition in result.partitions], "Checked"
+        )
+        if result.findings:
+            print_table(
+                ("DAMAGE", "TOPIC", "PARTITION", "FROM", "TO", "FILE", "POSITION", "DETAILS"),
+                result.findings,
+                "Damaged",
+            )
+    if result.findings_count:
         raise typer.Exit(FAILED)
-    notice("all is well")
+    notice("no damage found")
 
 
 def _show_plan(rows: Sequence[Row], report: Path | None, *, as_json: bool) -> None:
@@ -82,7 +88,7 @@ def _show_plan(rows: Sequence[Row], report: Path | None, *, as_json: bool) -> No
         writes = None if report is None else str(report)
         print_json({"reads": [dict(zip(columns, row, strict=True)) for row in rows], "writes": writes})
         return
-    print_table([each.upper() for each in columns], rows, "Would be read")
+    print_table([column.upper() for column in columns], rows, "Would be read")
     if report is not None:
         notice(f"a report would be written to {report}")
 
@@ -90,17 +96,17 @@ def _show_plan(rows: Sequence[Row], report: Path | None, *, as_json: bool) -> No
 def compact_topics(
     options: Mapping[str, str], *, wait_s: float, master: str, dry_run: bool, as_json: bool
 ) -> None:
-    """Compact what is dirty, and show what is left."""
+    """Compact logs that need it, and print their sizes before and after."""
     check_spark_installed()
     from pyspark_barnabas.jobs.common.session import job_session
     from pyspark_barnabas.jobs.compact.job import compact
 
     with job_session("compact", master) as spark:
-        done = compact(spark, options, dry_run=dry_run, wait_s=wait_s)
+        results = compact(spark, options, dry_run=dry_run, wait_s=wait_s)
     if as_json:
-        print_json({"dry_run": dry_run, "partitions": [asdict(each) for each in done]})
-    elif not done:
-        notice("no topic of these is compacted")
+        print_json({"dry_run": dry_run, "partitions": [asdict(result) for result in results]})
+    elif not results:
+        notice("no compacted topics found")
     else:
         columns = (
             "TOPIC",
@@ -114,38 +120,38 @@ def compact_topics(
             "",
             "RECORDS",
             "",
-            "WHY",
+            "REASON",
         )
-        print_table(columns, [tuple(asdict(each).values()) for each in done], "Before and after")
-    if any(each.is_failed for each in done):
+        print_table(columns, [tuple(asdict(result).values()) for result in results], "Before and after")
+    if any(result.is_failed for result in results):
         raise typer.Exit(FAILED)
 
 
 def archive_topics(
     options: Mapping[str, str], directory: Path, *, kind: str, master: str, dry_run: bool, as_json: bool
 ) -> None:
-    """Archive what is new, and show what that was."""
+    """Archive new records, and print their offset ranges."""
     check_spark_installed()
     from pyspark_barnabas.jobs.archive.job import archive
     from pyspark_barnabas.jobs.common.session import job_session
 
-    done = archive(None, options, directory, kind=kind, dry_run=True)
-    if done.ranges and not dry_run:
+    result = archive(None, options, directory, kind=kind, dry_run=True)
+    if result.ranges and not dry_run:
         with job_session("archive", master) as spark:
-            done = archive(spark, options, directory, kind=kind)
+            result = archive(spark, options, directory, kind=kind)
     if as_json:
-        sums = [each._asdict() for each in done.sums]
-        ranges = [each._asdict() for each in done.ranges]
-        print_json({"run": done.run, "dry_run": dry_run, "ranges": ranges, "sums": sums})
-    elif not done.ranges:
-        notice("there is nothing new")
+        sums = [row._asdict() for row in result.sums]
+        ranges = [row._asdict() for row in result.ranges]
+        print_json({"run": result.run, "dry_run": dry_run, "ranges": ranges, "sums": sums})
+    elif not result.ranges:
+        notice("no new records to archive")
     elif dry_run:
         print_table(
-            ("TOPIC", "PARTITION", "FROM", "TO"), done.ranges, f"Would be run {done.run} in {directory}"
+            ("TOPIC", "PARTITION", "FROM", "TO"), result.ranges, f"Would be run {result.run} in {directory}"
         )
     else:
         columns = ("TOPIC", "DATE", "PARTITION", "RECORDS", "CHECKSUM", "FIRST", "LAST")
-        print_table(columns, done.sums, f"Run {done.run} in {directory}")
+        print_table(columns, result.sums, f"Run {result.run} in {directory}")
 
 
 def restore_topics(
@@ -162,14 +168,14 @@ def restore_topics(
     dry_run: bool,
     as_json: bool,
 ) -> None:
-    """Restore topics, and show what that was."""
+    """Restore topics, and print the restored partitions."""
     check_spark_installed()
     from barnabas.wire.records.compression import Compression
     from pyspark_barnabas.jobs.common.session import job_session
     from pyspark_barnabas.jobs.restore.job import restore
     from pyspark_barnabas.jobs.restore.plan import Request
 
-    codecs = {each.name.lower(): each for each in Compression}
+    codecs = {codec.name.lower(): codec for codec in Compression}
     if compression not in codecs:
         raise wrong_use(f"--compression {compression}: must be one of {', '.join(codecs)}")
     request = Request(options, directory, tuple(topics), name, configs, codecs[compression])
@@ -179,18 +185,18 @@ def restore_topics(
         run = partial(restore_mapped, request=request, directory=map_directory, append=append)
         _restore_mapped(run, map_directory, master=master, dry_run=dry_run, as_json=as_json)
         return
-    done = restore(None, request, dry_run=True)
-    if not dry_run and done.parts:
+    result = restore(None, request, dry_run=True)
+    if not dry_run and result.parts:
         with job_session("restore", master) as spark:
-            done = restore(spark, request)
+            result = restore(spark, request)
     if as_json:
-        parts = [each._asdict() for each in done.parts]
-        print_json({"dry_run": dry_run, "created": list(done.created), "partitions": parts})
+        partitions = [part._asdict() for part in result.parts]
+        print_json({"dry_run": dry_run, "created": list(result.created), "partitions": partitions})
         return
-    columns = ("TOPIC", "PARTITION", "FROM", "TO", "RECORDS", "THERE BEFORE")
-    print_table(columns, done.parts, "Would be restored" if dry_run else "Restored and verified")
-    if done.created:
-        notice(f"{'would be made' if dry_run else 'made'}: {', '.join(done.created)}")
+    columns = ("TOPIC", "PARTITION", "FROM", "TO", "RECORDS", "EXISTING")
+    print_table(columns, result.parts, "Would be restored" if dry_run else "Restored and verified")
+    if result.created:
+        notice(f"{'would be created' if dry_run else 'created'}: {', '.join(result.created)}")
 
 
 def _restore_mapped(
@@ -198,17 +204,17 @@ def _restore_mapped(
 ) -> None:
     from pyspark_barnabas.jobs.common.session import job_session
 
-    done = run(None, dry_run=True)
+    result = run(None, dry_run=True)
     if not dry_run:
         with job_session("restore", master) as spark:
-            done = run(spark)
+            result = run(spark)
     if as_json:
-        parts = [each._asdict() for each in done.parts]
-        print_json({"dry_run": dry_run, "created": list(done.created), "partitions": parts})
+        partitions = [part._asdict() for part in result.parts]
+        print_json({"dry_run": dry_run, "created": list(result.created), "partitions": partitions})
         return
-    columns = ("TOPIC", "PARTITION", "FROM", "TO", "RECORDS", "RESTORED TOPIC", "BEGINS AT")
-    print_table(columns, done.parts, "Would be produced" if dry_run else "Produced and verified")
-    notice(f"the map of offsets {'would be' if dry_run else 'is'} in {map_directory}")
+    columns = ("TOPIC", "PARTITION", "FROM", "TO", "RECORDS", "RESTORED TOPIC", "FIRST OFFSET")
+    print_table(columns, result.parts, "Would be produced" if dry_run else "Produced and verified")
+    notice(f"map of offsets {'would be written to' if dry_run else 'written to'} {map_directory}")
 
 
 def translate_offsets(
@@ -220,12 +226,12 @@ def translate_offsets(
     dry_run: bool,
     as_json: bool,
 ) -> None:
-    """Commit translated offsets, and show them."""
+    """Commit translated offsets, and print them."""
     check_spark_installed()
     from pyspark_barnabas.jobs.restore.offset_map import translate_groups
     from pyspark_barnabas.source.options import batch_options
 
-    found = translate_groups(
+    offsets = translate_groups(
         batch_options(source).connection,
         batch_options(target).connection,
         map_directory,
@@ -233,7 +239,7 @@ def translate_offsets(
         dry_run=dry_run,
     )
     if as_json:
-        print_json({"dry_run": dry_run, "offsets": [each._asdict() for each in found]})
+        print_json({"dry_run": dry_run, "offsets": [row._asdict() for row in offsets]})
         return
     columns = ("GROUP", "TOPIC", "PARTITION", "OFFSET", "RESTORED TOPIC", "RESTORED OFFSET")
-    print_table(columns, found, "Would be committed" if dry_run else "Committed")
+    print_table(columns, offsets, "Would be committed" if dry_run else "Committed")

@@ -1,4 +1,4 @@
-"""Lines from a file or a pipe, without holding up the event loop."""
+"""Read lines from a file or a pipe without blocking the event loop."""
 
 import asyncio
 import contextlib
@@ -10,7 +10,7 @@ CHUNK_BYTES = 256 * 1024
 
 
 async def read_lines(descriptor: int) -> AsyncIterator[list[bytes]]:
-    """Lines without their ends, as many at a time as came; the last one may lack its end."""
+    """Yield lists of lines without line ends, as they arrive; the last line may lack its end."""
     rest = b""
     while chunk := await _read(descriptor):
         *lines, rest = (rest + chunk).split(b"\n")
@@ -21,9 +21,9 @@ async def read_lines(descriptor: int) -> AsyncIterator[list[bytes]]:
 
 
 async def _read(descriptor: int) -> bytes:
-    """The next bytes. The thread is a daemon: it may wait for a terminal when the process is to end."""
+    """Return the next bytes. The thread is a daemon, as it may still wait for a terminal when the process exits."""
     loop = asyncio.get_running_loop()
-    outcome: asyncio.Future[bytes] = loop.create_future()
+    future: asyncio.Future[bytes] = loop.create_future()
 
     def work() -> None:
         data, error = b"", None
@@ -31,17 +31,17 @@ async def _read(descriptor: int) -> bytes:
             data = os.read(descriptor, CHUNK_BYTES)
         except OSError as failure:
             error = failure
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
-            loop.call_soon_threadsafe(_settle, outcome, data, error)
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nothing waits for the future
+            loop.call_soon_threadsafe(_complete, future, data, error)
 
     threading.Thread(target=work, daemon=True).start()
-    return await outcome
+    return await future
 
 
-def _settle(outcome: asyncio.Future[bytes], data: bytes, error: OSError | None) -> None:
-    if outcome.done():
+def _complete(future: asyncio.Future[bytes], data: bytes, error: OSError | None) -> None:
+    if future.done():
         return
     if error is not None:
-        outcome.set_exception(error)
+        future.set_exception(error)
     else:
-        outcome.set_result(data)
+        future.set_result(data)

@@ -1,4 +1,4 @@
-"""What `barnabas log-dirs` does."""
+"""Implementation of `barnabas log-dirs`."""
 
 from collections.abc import Collection, Mapping, Sequence
 
@@ -7,7 +7,7 @@ from barnabas.cli.failures import wrong_use
 from barnabas.cli.output import print_json, print_table
 from barnabas.cli.partitions import PartitionArg
 from barnabas.cli.work.calls import with_admin
-from barnabas.cli.work.places import expand_partitions, print_outcomes
+from barnabas.cli.work.places import expand_partitions, print_results
 from barnabas.cli.work.waiting import until_done
 from barnabas.client.admin.admin import Admin
 from barnabas.client.admin.log_dirs import LogDirDescription
@@ -20,35 +20,35 @@ Descriptions = Mapping[int, list[LogDirDescription]]
 
 
 def describe(
-    bootstrap: str, places: Sequence[PartitionArg] | None, broker: int | None, *, as_json: bool
+    bootstrap: str, partitions: Sequence[PartitionArg] | None, broker: int | None, *, as_json: bool
 ) -> None:
-    """Print the directories of a broker, or of all, and those replicas, or all."""
+    """Print the log directories of a broker, or of all brokers, and their replicas, or only those of `partitions`."""
 
     async def work(admin: Admin) -> Descriptions:
-        named = (
+        tps = (
             None
-            if places is None
-            else list(await expand_partitions(admin, [(place, None) for place in places]))
+            if partitions is None
+            else list(await expand_partitions(admin, [(partition, None) for partition in partitions]))
         )
         brokers = sorted(admin.cluster.metadata.nodes) if broker is None else [broker]
-        return {node: await admin.describe_log_dirs(node, named) for node in brokers}
+        return {node: await admin.describe_log_dirs(node, tps) for node in brokers}
 
-    found = with_admin(bootstrap, work)
+    log_dirs = _flatten(with_admin(bootstrap, work))
     if as_json:
-        print_json([_as_json(node, each) for node, each in _flat(found)])
+        print_json([_as_json(node, log_dir) for node, log_dir in log_dirs])
         return
-    print_table(_DIRECTORY_COLUMNS, [_directory_row(node, each) for node, each in _flat(found)])
+    print_table(_DIRECTORY_COLUMNS, [_directory_row(node, log_dir) for node, log_dir in log_dirs])
     rows = [
         (
             node,
-            each.path,
-            place,
+            log_dir.path,
+            tp,
             replica.size_bytes,
             replica.offset_lag,
             "future" if replica.is_future else "",
         )
-        for node, each in _flat(found)
-        for place, replica in sorted(each.replicas.items())
+        for node, log_dir in log_dirs
+        for tp, replica in sorted(log_dir.replicas.items())
     ]
     if rows:
         print()
@@ -58,98 +58,98 @@ def describe(
 def move(
     bootstrap: str,
     directory: str,
-    places: Sequence[PartitionArg],
+    partitions: Sequence[PartitionArg],
     broker: int | None,
     *,
     wait_s: float | None,
     as_json: bool,
 ) -> None:
-    """Begin to move replicas, stay until they are there if that is wished, and print what became of each."""
+    """Start moving replicas, wait up to `wait_s` until they are moved, and print the results."""
 
     async def work(admin: Admin) -> dict[TopicPartition, KafkaError | None]:
-        named = await expand_partitions(admin, [(place, directory) for place in places])
-        node = _the_one(admin) if broker is None else broker
-        outcomes = await admin.alter_replica_log_dirs(node, named)
-        begun = {place for place, error in outcomes.items() if error is None}
+        tps = await expand_partitions(admin, [(partition, directory) for partition in partitions])
+        node = _only_broker(admin) if broker is None else broker
+        errors = await admin.alter_replica_log_dirs(node, tps)
+        started = {tp for tp, error in errors.items() if error is None}
 
-        async def left() -> int:
-            return _records_left(await admin.describe_log_dirs(node, begun), directory, begun)
+        async def remaining() -> int:
+            return _remaining_records(await admin.describe_log_dirs(node, started), directory, started)
 
-        if wait_s is not None and begun:
-            await until_done(admin.cluster, left, wait_s, f"moves to {directory}")
-        return outcomes
+        if wait_s is not None and started:
+            await until_done(admin.cluster, remaining, wait_s, f"moves to {directory}")
+        return errors
 
-    outcomes = {
-        place: error and KafkaError(error.code, f"{place} cannot be moved to {directory}")
-        for place, error in with_admin(bootstrap, work).items()
+    results = {
+        tp: error and KafkaError(error.code, f"{tp} cannot be moved to {directory}")
+        for tp, error in with_admin(bootstrap, work).items()
     }
-    verb = "moves to" if wait_s is None else "is in"
-    print_outcomes(outcomes, f"{verb} {directory}", {}, as_json=as_json)
+    status = "moving to" if wait_s is None else "moved to"
+    print_results(results, f"{status} {directory}", {}, as_json=as_json)
 
 
-def _records_left(found: list[LogDirDescription], directory: str, places: Collection[TopicPartition]) -> int:
-    """How many records are still to be copied before `places` lie there: one at least for each that does not."""
-    left = dict.fromkeys(places, 1)
-    for each in found:
-        for place in left.keys() & each.replicas.keys():
-            replica = each.replicas[place]
+def _remaining_records(
+    log_dirs: list[LogDirDescription], directory: str, tps: Collection[TopicPartition]
+) -> int:
+    """Return the number of records to copy until `tps` are in the directory; at least one for each that is not."""
+    remaining = dict.fromkeys(tps, 1)
+    for log_dir in log_dirs:
+        for tp in remaining.keys() & log_dir.replicas.keys():
+            replica = log_dir.replicas[tp]
             if replica.is_future:
-                left[place] = max(1, replica.offset_lag)
-            elif each.path == directory:
-                left[place] = 0
-    return sum(left.values())
+                remaining[tp] = max(1, replica.offset_lag)
+            elif log_dir.path == directory:
+                remaining[tp] = 0
+    return sum(remaining.values())
 
 
-def _the_one(admin: Admin) -> int:
-    """The only broker that there is.
+def _only_broker(admin: Admin) -> int:
+    """Return the id of the only broker.
 
-    :raises Failure: When there are several.
+    :raises CommandError: If there are several brokers.
     """
     nodes = admin.cluster.metadata.nodes
     if len(nodes) != 1:
-        raise wrong_use(
-            f"say which broker is meant: --broker with one of {', '.join(map(str, sorted(nodes)))}"
-        )
+        raise wrong_use(f"--broker is required: one of {', '.join(map(str, sorted(nodes)))}")
     return next(iter(nodes))
 
 
-def _flat(found: Descriptions) -> list[tuple[int, LogDirDescription]]:
-    return [(node, each) for node, directories in found.items() for each in directories]
+def _flatten(descriptions: Descriptions) -> list[tuple[int, LogDirDescription]]:
+    return [(node, log_dir) for node, log_dirs in descriptions.items() for log_dir in log_dirs]
 
 
-def _directory_row(node: int, each: LogDirDescription) -> tuple[object, ...]:
-    size_bytes = sum(replica.size_bytes for replica in each.replicas.values())
+def _directory_row(node: int, log_dir: LogDirDescription) -> tuple[object, ...]:
+    size_bytes = sum(replica.size_bytes for replica in log_dir.replicas.values())
     return (
         node,
-        each.path,
-        _state(each),
-        _shown(each.total_bytes),
-        _shown(each.usable_bytes),
-        len(each.replicas),
+        log_dir.path,
+        _state(log_dir),
+        _format_size(log_dir.total_bytes),
+        _format_size(log_dir.usable_bytes),
+        len(log_dir.replicas),
         size_bytes,
     )
 
 
-def _state(each: LogDirDescription) -> str:
-    if each.error is not None:
-        return f"offline ({each.error.code.name})"
-    return "cordoned" if each.is_cordoned else "online"
+def _state(log_dir: LogDirDescription) -> str:
+    if log_dir.error is not None:
+        return f"offline ({log_dir.error.code.name})"
+    return "cordoned" if log_dir.is_cordoned else "online"
 
 
-def _shown(size_bytes: int) -> int | str:
+def _format_size(size_bytes: int) -> int | str:
     return "?" if size_bytes < 0 else size_bytes
 
 
-def _as_json(node: int, each: LogDirDescription) -> dict[str, object]:
+def _as_json(node: int, log_dir: LogDirDescription) -> dict[str, object]:
     return {
         "broker": node,
-        "directory": each.path,
-        "error": None if each.error is None else each.error.code.name,
-        "cordoned": each.is_cordoned,
-        "total_bytes": each.total_bytes,
-        "usable_bytes": each.usable_bytes,
+        "directory": log_dir.path,
+        "error": None if log_dir.error is None else log_dir.error.code.name,
+        "cordoned": log_dir.is_cordoned,
+        "total_bytes": log_dir.total_bytes,
+        "usable_bytes": log_dir.usable_bytes,
         "replicas": [
-            {"topic": place.topic, "partition": place.partition, **replica._asdict()}
-            for place, replica in sorted(each.replicas.items())
+            {"topic": tp.topic, "partition": tp.partition, **replica._asdict()}
+            for tp, replica in sorted(log_dir.replicas.items())
         ],
     }

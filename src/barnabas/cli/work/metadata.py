@@ -1,4 +1,4 @@
-"""What `barnabas metadata` does."""
+"""Implementation of `barnabas metadata`."""
 
 from typing import Any
 
@@ -10,10 +10,10 @@ from barnabas.client.core.metadata import Metadata, TopicInfo
 
 
 def show(bootstrap: str, topic: str | None, *, as_json: bool) -> None:
-    """Print the cluster, or one topic's place in it."""
+    """Print the brokers and all topics, or one topic."""
     names = None if topic is None else [topic]
     metadata = with_cluster(bootstrap, lambda cluster: cluster.refresh(names))
-    topics = sorted(metadata.topics.values(), key=lambda each: each.name)
+    topics = sorted(metadata.topics.values(), key=lambda info: info.name)
     if topic is not None:
         topics = [metadata.topic(topic)]
     if as_json:
@@ -21,7 +21,7 @@ def show(bootstrap: str, topic: str | None, *, as_json: bool) -> None:
         return
     _print_brokers(metadata)
     print()
-    rows = [(each.name, len(each.partitions), replication_factor(each), _state(each)) for each in topics]
+    rows = [(info.name, len(info.partitions), replication_factor(info), _state(info)) for info in topics]
     print_table(("topic", "partitions", "replicas", "state"), rows, "topics")
 
 
@@ -37,10 +37,12 @@ def _print_brokers(metadata: Metadata) -> None:
 def _state(topic: TopicInfo) -> str:
     if topic.error is not None:
         return topic.error.code.name
-    leaderless = sum(partition.leader < 0 for partition in topic.partitions)
-    behind = sum(len(partition.isr) < len(partition.replicas) for partition in topic.partitions)
-    troubles = [(leaderless, "without leader"), (behind, "under-replicated")]
-    return ", ".join(f"{count} {what}" for count, what in troubles if count) or "ok"
+    offline_count = sum(partition.leader < 0 for partition in topic.partitions)
+    under_replicated_count = sum(
+        len(partition.isr) < len(partition.replicas) for partition in topic.partitions
+    )
+    problems = [(offline_count, "without leader"), (under_replicated_count, "under-replicated")]
+    return ", ".join(f"{count} {problem}" for count, problem in problems if count) or "ok"
 
 
 def _as_json(metadata: Metadata, topics: list[TopicInfo]) -> dict[str, Any]:
@@ -59,12 +61,12 @@ def _as_json(metadata: Metadata, topics: list[TopicInfo]) -> dict[str, Any]:
 def _topic_json(topic: TopicInfo) -> dict[str, Any]:
     partitions = [
         {
-            "partition": each.partition_index,
-            "leader": each.leader,
-            "replicas": list(each.replicas),
-            "isr": list(each.isr),
+            "partition": partition.partition_index,
+            "leader": partition.leader,
+            "replicas": list(partition.replicas),
+            "isr": list(partition.isr),
         }
-        for each in topic.partitions
+        for partition in topic.partitions
     ]
     return {
         "topic": topic.name,

@@ -1,4 +1,4 @@
-"""What became of several things that were asked for together."""
+"""Errors among the results of a batch of requests."""
 
 from collections.abc import Iterable
 
@@ -6,16 +6,16 @@ from barnabas.cli.failures import CommandError
 from barnabas.wire.errors import KafkaError
 
 
-def raise_all(outcomes: Iterable[object]) -> None:
-    """Raise the errors among `outcomes`, when all that succeeded is printed.
+def raise_all(results: Iterable[object]) -> None:
+    """Raise the errors among the results; call it after the successful ones are printed.
 
-    :raises KafkaError: When there is one.
-    :raises CommandError: Likewise.
-    :raises ExceptionGroup: When there are several.
+    :raises KafkaError: If there is one error.
+    :raises CommandError: If there is one error.
+    :raises ExceptionGroup: If there are several errors.
     """
-    errors = [outcome for outcome in outcomes if isinstance(outcome, KafkaError | CommandError)]
+    errors = [result for result in results if isinstance(result, KafkaError | CommandError)]
     if len(errors) > 1:
-        message = f"{len(errors)} were refused"
+        message = f"{len(errors)} errors"
         raise ExceptionGroup(message, errors)
     for error in errors:
         raise error

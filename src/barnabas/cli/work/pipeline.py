@@ -1,4 +1,4 @@
-"""What `barnabas pipeline` does."""
+"""Implementation of `barnabas pipeline`."""
 
 import contextlib
 import logging
@@ -32,15 +32,15 @@ from pyspark_barnabas.runtime.session import spark_session
 
 _COLUMNS = ("flow", "state", "batch", "read", "written", "dead letters", "dropped", "rows/s", "lag", "error")
 _QUIET = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.log.level": "ERROR"}
-#: It prints each error of SQL with plan and stack, which flows tell of by themselves.
+#: Logs each SQL error with its plan and stack; it is silenced, because flows report their errors themselves.
 _ERRORS_LOGGER = "SQLQueryContextLogger"
 _LOOPBACK = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
 
 
 def run(file: Path, master: str, conf: Sequence[str], metrics_port: int | None, *, as_json: bool) -> None:
-    """Run all flows, and tell how they ended.
+    """Run all flows, and print their final status.
 
-    :raises CommandError: A flow failed, or the pipeline runs already.
+    :raises CommandError: If a flow failed, or the pipeline is already running.
     """
     pipeline = read_pipeline(file)
     with (
@@ -55,47 +55,47 @@ def run(file: Path, master: str, conf: Sequence[str], metrics_port: int | None, 
             bars(statuses)
 
         try:
-            ended = run_pipeline(spark, pipeline, stopping=stopping, watcher=watch)
+            statuses = run_pipeline(spark, pipeline, stopping=stopping, watcher=watch)
         except PipelineRuns as error:
             raise CommandError(
-                str(error), hint=f"'barnabas pipeline status {file}' shows how it is"
+                str(error), hint=f"'barnabas pipeline status {file}' shows its status"
             ) from None
-    _show(ended, as_json=as_json)
-    failed = [each.flow for each in ended if each.state is FlowState.FAILED]
+    _show(statuses, as_json=as_json)
+    failed = [flow.flow for flow in statuses if flow.state is FlowState.FAILED]
     if failed:
-        raise CommandError(f"{len(failed)} of {len(ended)} flows failed: {', '.join(failed)}")
+        raise CommandError(f"{len(failed)} of {len(statuses)} flows failed: {', '.join(failed)}")
 
 
 def plan(file: Path, master: str, conf: Sequence[str], *, as_json: bool) -> None:
-    """Show what would run.
+    """Print what a run would do.
 
-    :raises CommandError: A flow would fail.
+    :raises CommandError: If a flow would fail.
     """
     pipeline = read_pipeline(file)
     with _session(master, conf) as spark:
         plans = pipeline_plan(spark, pipeline)
     if as_json:
-        print_json([asdict(each) for each in plans])
+        print_json([asdict(flow_plan) for flow_plan in plans])
     else:
-        print("\n\n".join("\n".join(_plan_lines(each)) for each in plans))
-    failed = [each.flow for each in plans if each.error is not None]
+        print("\n\n".join("\n".join(_plan_lines(flow_plan)) for flow_plan in plans))
+    failed = [flow_plan.flow for flow_plan in plans if flow_plan.error is not None]
     if failed:
         raise CommandError(f"{len(failed)} of {len(plans)} flows would fail: {', '.join(failed)}")
 
 
 def status(file: Path, *, as_json: bool) -> None:
-    """Show how each flow is."""
+    """Print the status of each flow."""
     _show(pipeline_status(read_pipeline(file)), as_json=as_json)
 
 
 def _show(statuses: Sequence[FlowStatus], *, as_json: bool) -> None:
     if as_json:
-        print_json([status_json(each) for each in statuses])
+        print_json([status_json(flow) for flow in statuses])
         return
-    print_table(_COLUMNS, [_cells(each) for each in statuses])
+    print_table(_COLUMNS, [_row(flow) for flow in statuses])
 
 
-def _cells(status: FlowStatus) -> tuple[object, ...]:
+def _row(status: FlowStatus) -> tuple[object, ...]:
     return (
         status.flow,
         status.state.value,
@@ -116,8 +116,8 @@ def _plan_lines(plan: FlowPlan) -> Iterator[str]:
         yield f"  would fail: {plan.error}"
         return
     yield f"  rows: {plan.schema}"
-    for told in plan.expectations:
-        yield f"  expects {told}"
+    for expectation in plan.expectations:
+        yield f"  expects {expectation}"
     if plan.dead_letters is not None:
         yield f"  dead letters: topic {plan.dead_letters}"
     for topic, partition, start, end in plan.offsets:
@@ -141,20 +141,20 @@ def _session(master: str, conf: Sequence[str]) -> Iterator[SparkSession]:
 
 @contextlib.contextmanager
 def _stopping() -> Iterator[Event]:
-    """An event that SIGINT and SIGTERM set; the second one ends this process as ever."""
+    """Yield an event that SIGINT and SIGTERM set; a second signal has its default action."""
     event = Event()
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 
     def stop(number: int, frame: FrameType | None) -> None:
         event.set()
         signal.signal(number, signal.SIG_DFL)
 
-    for number in before:
+    for number in handlers:
         signal.signal(number, stop)
     try:
         yield event
     finally:
-        for number, handler in before.items():
+        for number, handler in handlers.items():
             signal.signal(number, handler)
 
 
@@ -170,7 +170,7 @@ def _metrics(port: int | None) -> Iterator[Watcher]:
 
 @contextlib.contextmanager
 def _bars() -> Iterator[Callable[[Collection[FlowStatus]], None]]:
-    """A bar for each flow, of what it has read and has yet to read; nothing off a terminal."""
+    """Yield a function that shows a progress bar for each flow: rows read and lag; only on a terminal."""
     if not sys.stderr.isatty():
         yield lambda statuses: None
         return
@@ -181,17 +181,17 @@ def _bars() -> Iterator[Callable[[Collection[FlowStatus]], None]]:
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
-        TextColumn("{task.fields[told]}"),
+        TextColumn("{task.fields[status]}"),
     )
     tasks: dict[str, TaskID] = {}
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
 
         def show(statuses: Collection[FlowStatus]) -> None:
-            for each in statuses:
-                if each.flow not in tasks:
-                    tasks[each.flow] = bar.add_task(each.flow, total=None, told="")
-                told = f"{each.state.value} {each.rows_per_second:,.0f} rows/s"
-                total = None if each.lag is None else each.rows_in + each.lag
-                bar.update(tasks[each.flow], completed=each.rows_in, total=total, told=told)
+            for flow in statuses:
+                if flow.flow not in tasks:
+                    tasks[flow.flow] = bar.add_task(flow.flow, total=None, status="")
+                text = f"{flow.state.value} {flow.rows_per_second:,.0f} rows/s"
+                total = None if flow.lag is None else flow.rows_in + flow.lag
+                bar.update(tasks[flow.flow], completed=flow.rows_in, total=total, status=text)
 
         yield show

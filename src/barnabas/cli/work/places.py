@@ -1,4 +1,4 @@
-"""Partitions that a command names, and what became of each."""
+"""Partitions named by arguments, and the results for each of them."""
 
 from collections.abc import Iterable, Mapping
 from typing import TypeVar
@@ -15,46 +15,47 @@ ValueT = TypeVar("ValueT")
 
 
 async def expand_partitions(
-    admin: Admin, places: Iterable[tuple[PartitionArg, ValueT]]
+    admin: Admin, partition_args: Iterable[tuple[PartitionArg, ValueT]]
 ) -> dict[TopicPartition, ValueT]:
-    """Each partition with its value; a topic without a partition stands for all of its partitions.
+    """Return the value of each partition; a topic without a partition stands for all of its partitions.
 
-    :raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION for such a topic that is not there.
+    :raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION for such a topic that does not exist.
     """
-    given = list(places)
-    whole = {place.topic for place, _ in given if place.partition is None}
-    topics = await admin.describe_topics(whole) if whole else {}
+    arguments = list(partition_args)
+    whole_topics = {argument.topic for argument, _ in arguments if argument.partition is None}
+    topics = await admin.describe_topics(whole_topics) if whole_topics else {}
     raise_errors(topics.values())
-    found: dict[TopicPartition, ValueT] = {}
-    for place, value in given:
-        topic = topics.get(place.topic)
-        if place.partition is not None:
-            found[TopicPartition(place.topic, place.partition)] = value
+    values: dict[TopicPartition, ValueT] = {}
+    for argument, value in arguments:
+        topic = topics.get(argument.topic)
+        if argument.partition is not None:
+            values[TopicPartition(argument.topic, argument.partition)] = value
         elif isinstance(topic, TopicInfo):
-            for each in topic.partitions:
-                found[TopicPartition(place.topic, each.partition_index)] = value
-    return found
+            for partition in topic.partitions:
+                values[TopicPartition(argument.topic, partition.partition_index)] = value
+    return values
 
 
-def print_outcomes(
-    outcomes: Mapping[TopicPartition, KafkaError | None],
-    done: str,
-    content: Mapping[str, str],
+def print_results(
+    results: Mapping[TopicPartition, KafkaError | None],
+    success: str,
+    tolerated: Mapping[str, str],
     *,
     as_json: bool,
 ) -> None:
-    """Print what became of each partition, then raise the errors that are not to be content with.
+    """Print the result for each partition, then raise the errors that are not tolerated.
 
-    :param content: names of error codes, and what is said instead.
+    :param success: Text for partitions without an error.
+    :param tolerated: Names of tolerated error codes, and the texts printed for them.
     """
     if as_json:
-        print_json([_as_json(place, error) for place, error in outcomes.items()])
-    for place, error in outcomes.items() if not as_json else ():
-        if error is None or error.code.name in content:
-            print(f"{place}: {done if error is None else content[error.code.name]}")
-    raise_all(error for error in outcomes.values() if error and error.code.name not in content)
+        print_json([_as_json(tp, error) for tp, error in results.items()])
+    for tp, error in results.items() if not as_json else ():
+        if error is None or error.code.name in tolerated:
+            print(f"{tp}: {success if error is None else tolerated[error.code.name]}")
+    raise_all(error for error in results.values() if error and error.code.name not in tolerated)
 
 
-def _as_json(place: TopicPartition, error: KafkaError | None) -> dict[str, object]:
+def _as_json(tp: TopicPartition, error: KafkaError | None) -> dict[str, object]:
     code, message = (None, None) if error is None else (error.code.name, error.message)
-    return {"topic": place.topic, "partition": place.partition, "error": code, "message": message}
+    return {"topic": tp.topic, "partition": tp.partition, "error": code, "message": message}

@@ -1,4 +1,4 @@
-"""What `barnabas plan` does, and how a plan is shown."""
+"""Implementation of `barnabas plan`, and printing of plans."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -20,34 +20,34 @@ _MARKS = {
 _FLAGS = {Level.DESTRUCTIVE: "destructive", Level.LOCKOUT: "lockout", Level.IMPOSSIBLE: "impossible"}
 
 
-def plan(bootstrap: str, wish: PlanRequest, *, as_json: bool) -> bool:
-    """Print what would be done; gives whether there is anything."""
-    made = with_admin(bootstrap, lambda admin: make_plan(admin, wish, SystemClock()))
+def plan(bootstrap: str, request: PlanRequest, *, as_json: bool) -> bool:
+    """Print the plan, and return whether it has changes."""
+    result = with_admin(bootstrap, lambda admin: make_plan(admin, request, SystemClock()))
     if as_json:
-        print_json(made.as_json())
+        print_json(result.as_json())
     else:
-        print_plan(made)
-    return bool(made.changes)
+        print_plan(result)
+    return bool(result.changes)
 
 
-def print_plan(made: Plan) -> None:
-    """A table of the changes, what is to be known of them, and how many they are."""
-    if not made.changes:
-        print("Nothing to do: the cluster has the declared state.")
+def print_plan(plan: Plan) -> None:
+    """Print a table of the changes, the diagnostics, and a summary."""
+    if not plan.changes:
+        print("No changes: the cluster has the declared state.")
         return
-    print_table(COLUMNS, [_row(each) for each in made.changes])
-    for line in remarks(made.changes):
+    print_table(COLUMNS, [_row(change) for change in plan.changes])
+    for line in format_diagnostics(plan.changes):
         print(line)
-    print(summary(made))
+    print(summary(plan))
 
 
 def _row(change: ResourceChange) -> Row:
-    before, after = (shown_value(value) for value in (change.before, change.after))
+    before, after = (format_value(value) for value in (change.before, change.after))
     return _MARKS[change.action], change.resource, change.key, before, after, _FLAGS.get(change.level, "")
 
 
-def shown_value(value: Any) -> str:
-    """A value for people: nothing as a dash."""
+def format_value(value: Any) -> str:
+    """Format a value for a table; None as a dash."""
     if isinstance(value, Credential):
         return f"iterations={value.iterations}" if value.iterations else "password"
     if value is True:
@@ -56,22 +56,19 @@ def shown_value(value: Any) -> str:
     return "-" if text is None else f"{text:.15g}" if isinstance(text, float) else str(text)
 
 
-def remarks(changes: Iterable[ResourceChange]) -> list[str]:
-    """What is to be known, once of each thing: `topic/orders partitions: 50% of keys ...`."""
-    told: dict[tuple[str, str], str] = {}
+def format_diagnostics(changes: Iterable[ResourceChange]) -> list[str]:
+    """Return lines such as `warning: topic/orders partitions: 50% of keys ...`; each text once per resource."""
+    lines: dict[tuple[str, str], str] = {}
     for change in changes:
         for level, text in change.remarks:
             line = f"{level.name.lower()}: {change.resource} {change.key}: {text}"
-            told.setdefault((change.resource, text), line)
-    return list(told.values())
+            lines.setdefault((change.resource, text), line)
+    return list(lines.values())
 
 
-def summary(made: Plan) -> str:
-    """How many changes there are."""
-    done = [
-        f"{made.counts[action.value]} to {action.value}"
-        for action in ChangeAction
-        if made.counts[action.value]
-    ]
-    grave = [f"{made.counts[word]} {word}" for word in ("destructive", "impossible") if made.counts[word]]
-    return "; ".join(", ".join(part) for part in (done, grave) if part)
+def summary(plan: Plan) -> str:
+    """Return the numbers of changes by action, and of those that are destructive or impossible."""
+    counts = plan.counts
+    actions = [f"{counts[action.value]} to {action.value}" for action in ChangeAction if counts[action.value]]
+    problems = [f"{counts[word]} {word}" for word in ("destructive", "impossible") if counts[word]]
+    return "; ".join(", ".join(group) for group in (actions, problems) if group)

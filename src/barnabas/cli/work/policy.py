@@ -1,4 +1,4 @@
-"""What `barnabas policy` does."""
+"""Implementation of `barnabas policy`."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -22,53 +22,51 @@ from barnabas.policy.policies import ALTER_CONFIG_KEY, CREATE_TOPIC_KEY, FILE_KE
 from barnabas.server.main import load
 from barnabas.server.policies import policy_settings
 
-Judged = tuple[Case, CaseResult]
+CheckedCase = tuple[Case, CaseResult]
 
-_COLUMNS = ("", "line", "change", "expected", "verdict", "why")
+_COLUMNS = ("", "line", "change", "expected", "result", "reason")
 
 
-class Chosen(NamedTuple):
-    """The policies to try, and the counts that a broker gives topics that leave theirs open."""
+class PoliciesToTest(NamedTuple):
+    """The policies to test, and the default partition and replica counts of new topics."""
 
     settings: PolicySettings
     defaults: Counts
 
 
-def settings(
+def policies_to_test(
     config_file: Path | None,
     overrides: Mapping[str, str],
     rules: Path | None,
     create_topic: str | None,
     alter_config: str | None,
-) -> Chosen:
-    """What a broker with this configuration would load.
+) -> PoliciesToTest:
+    """Return the policies that a broker with this configuration would load.
 
-    :raises CommandError: For a configuration that cannot be, or has no policies.
+    :raises CommandError: If the configuration is not valid, or has no policies.
     """
-    given = {FILE_KEY: rules, CREATE_TOPIC_KEY: create_topic, ALTER_CONFIG_KEY: alter_config}
-    named = {key: str(value) for key, value in given.items() if value is not None}
+    options = {FILE_KEY: rules, CREATE_TOPIC_KEY: create_topic, ALTER_CONFIG_KEY: alter_config}
+    policy_overrides = {key: str(value) for key, value in options.items() if value is not None}
     try:
-        config = load(config_file, None, None, {**overrides, **named}).config
+        config = load(config_file, None, None, {**overrides, **policy_overrides}).config
     except ConfigError as error:
         raise wrong_use(str(error)) from None
-    chosen = policy_settings(config)
-    if not (chosen.file or chosen.create_topic_class or chosen.alter_config_class):
-        raise wrong_use(
-            "there is no policy to try", "name one with --rules, --create-topic or --alter-config"
-        )
+    settings = policy_settings(config)
+    if not (settings.file or settings.create_topic_class or settings.alter_config_class):
+        raise wrong_use("no policy configured", "specify one with --rules, --create-topic or --alter-config")
     integer = config.integer
-    return Chosen(chosen, Counts(integer("num.partitions"), integer("default.replication.factor")))
+    return PoliciesToTest(settings, Counts(integer("num.partitions"), integer("default.replication.factor")))
 
 
-def try_cases(chosen: Chosen, path: Path, *, as_json: bool) -> None:
-    """Put the cases of a file to the policies and print the verdicts.
+def try_cases(policies: PoliciesToTest, path: Path, *, as_json: bool) -> None:
+    """Check the cases of a file against the policies, and print the results.
 
-    :raises CommandError: When one is not as expected, or the policies or the file are wrong.
-    :raises OSError: When there is no file.
+    :raises CommandError: If a result is not as expected, or the policies or the file are not valid.
+    :raises OSError: If the file cannot be read.
     """
-    path.stat()  # one that is not there is not found, rather than wrong
+    path.stat()  # a missing file is reported as not found, not as invalid
     try:
-        cases = read_cases(path, chosen.defaults)
+        cases = read_cases(path, policies.defaults)
     except YamlError as error:
         message = f"{path}: {error}"
         raise wrong_use(message) from None
@@ -76,48 +74,47 @@ def try_cases(chosen: Chosen, path: Path, *, as_json: bool) -> None:
     async def read() -> list[Case]:
         return cases
 
-    _print(_judged(chosen, read), as_json=as_json)
+    _print(_check(policies, read), as_json=as_json)
 
 
-def try_cluster(chosen: Chosen, bootstrap: str, *, as_json: bool) -> None:
-    """Put the topics of a cluster, as if they were new, to the policies and print the verdicts.
+def try_cluster(policies: PoliciesToTest, bootstrap: str, *, as_json: bool) -> None:
+    """Check the topics of a cluster as if they were created now, and print the results.
 
-    :raises CommandError: When one would be refused, or the policies are wrong.
+    :raises CommandError: If a topic would be rejected, or the policies are not valid.
     """
 
     async def read() -> list[Case]:
         async with ClusterClient(bootstrap, client_id="barnabas-cli", login=current_login()) as cluster:
             return await _topics(Admin(cluster))
 
-    _print(_judged(chosen, read), as_json=as_json)
+    _print(_check(policies, read), as_json=as_json)
 
 
 async def _topics(admin: Admin) -> list[Case]:
-    """A case for each topic."""
-    found = await admin.describe_topics()
-    topics = [topic for topic in found.values() if isinstance(topic, TopicInfo) and not topic.is_internal]
+    described = await admin.describe_topics()
+    topics = [topic for topic in described.values() if isinstance(topic, TopicInfo) and not topic.is_internal]
     resources = [Resource(ResourceKind.TOPIC, topic.name) for topic in topics]
     configs = await admin.describe_configs(resources) if resources else {}
-    return [_existing(topic, configs[resource]) for topic, resource in zip(topics, resources, strict=True)]
+    return [_case(topic, configs[resource]) for topic, resource in zip(topics, resources, strict=True)]
 
 
-def _existing(topic: TopicInfo, configs: list[ConfigEntry] | Exception) -> Case:
+def _case(topic: TopicInfo, configs: list[ConfigEntry] | Exception) -> Case:
     if isinstance(configs, Exception):
         raise configs
     own = (config for config in configs if config.source is ConfigSource.DYNAMIC_TOPIC_CONFIG)
     metadata = CreateTopicPolicy.RequestMetadata(
         topic=topic.name,
         num_partitions=len(topic.partitions),
-        replication_factor=max((len(each.replicas) for each in topic.partitions), default=0),
+        replication_factor=max((len(partition.replicas) for partition in topic.partitions), default=0),
         replicas_assignments=None,
         configs={config.name: config.value for config in own if config.value is not None},
     )
     return Case(0, topic.name, lambda policies: policies.check_create_topic(metadata), CaseStatus.ALLOWED, "")
 
 
-def _judged(chosen: Chosen, read: Callable[[], Awaitable[list[Case]]]) -> list[Judged]:
-    async def run() -> list[Judged]:
-        async with Trial(chosen.settings) as trial:
+def _check(policies: PoliciesToTest, read: Callable[[], Awaitable[list[Case]]]) -> list[CheckedCase]:
+    async def run() -> list[CheckedCase]:
+        async with Trial(policies.settings) as trial:
             return [(case, await trial.outcome(case.ask)) for case in await read()]
 
     try:
@@ -126,30 +123,30 @@ def _judged(chosen: Chosen, read: Callable[[], Awaitable[list[Case]]]) -> list[J
         raise wrong_use(str(error)) from None
 
 
-def _print(judged: Sequence[Judged], *, as_json: bool) -> None:
+def _print(checked: Sequence[CheckedCase], *, as_json: bool) -> None:
     if as_json:
-        print_json([_json(case, outcome) for case, outcome in judged])
+        print_json([_json(case, result) for case, result in checked])
     else:
-        print_table(_COLUMNS, [_row(case, outcome) for case, outcome in judged])
-    unexpected_count = sum(not outcome.is_as_expected(case) for case, outcome in judged)
+        print_table(_COLUMNS, [_row(case, result) for case, result in checked])
+    unexpected_count = sum(not result.is_as_expected(case) for case, result in checked)
     if unexpected_count:
-        message = f"{unexpected_count} of {len(judged)} verdicts are not as expected"
+        message = f"{unexpected_count} of {len(checked)} results are not as expected"
         raise CommandError(message)
 
 
-def _row(case: Case, outcome: CaseResult) -> tuple[object, ...]:
+def _row(case: Case, result: CaseResult) -> tuple[object, ...]:
     expected = f"{case.expected}: {case.says}" if case.says else case.expected
-    mark = "ok" if outcome.is_as_expected(case) else "NOT"
-    return mark, case.line or "", case.change, expected, outcome.verdict, outcome.why
+    mark = "ok" if result.is_as_expected(case) else "NOT"
+    return mark, case.line or "", case.change, expected, result.verdict, result.why
 
 
-def _json(case: Case, outcome: CaseResult) -> dict[str, Any]:
+def _json(case: Case, result: CaseResult) -> dict[str, Any]:
     return {
         "change": case.change,
         "line": case.line or None,
         "expected": case.expected,
         "says": case.says or None,
-        "verdict": outcome.verdict,
-        "why": outcome.why or None,
-        "as_expected": outcome.is_as_expected(case),
+        "verdict": result.verdict,
+        "why": result.why or None,
+        "as_expected": result.is_as_expected(case),
     }

@@ -1,4 +1,4 @@
-"""What `barnabas produce` does."""
+"""Implementation of `barnabas produce`."""
 
 import os
 import sys
@@ -23,16 +23,16 @@ from barnabas.wire.records.compression import Compression
 from barnabas.wire.records.record import RecordHeaders
 
 _ACKS = {"all": -1, "1": 1, "0": 0}
-#: Lines wait this long for company.
+#: Time to wait for more lines before a batch is sent.
 _LINGER_MS = 5
-#: A topic that a broker may be making is waited for this long.
+#: Time to wait for a topic that a broker may be auto-creating.
 _TOPIC_TIMEOUT_MS = 2_000
 _AUTO_CREATE = "auto.create.topics.enable"
 
 
 @dataclass(frozen=True)
 class ProduceOptions:
-    """What becomes of a line."""
+    """How lines become records."""
 
     topic: str
     key_separator: bytes | None
@@ -42,14 +42,14 @@ class ProduceOptions:
     acks: int
 
     def key_and_value(self, line: bytes) -> tuple[bytes | None, bytes]:
-        """A line without separator is all value."""
+        """Split a line; without a separator the whole line is the value."""
         if self.key_separator and self.key_separator in line:
             key, _, value = line.partition(self.key_separator)
             return key, value
         return None, line
 
 
-def plan(
+def produce_options(
     topic: str,
     key_separator: str | None,
     headers: Sequence[tuple[str, str]],
@@ -57,32 +57,32 @@ def plan(
     compression: str,
     acks: str,
 ) -> ProduceOptions:
-    """From the words of the command line."""
+    """Return the options for the arguments of the command."""
     separator = None if key_separator is None else key_separator.encode()
     encoded = tuple((name, value.encode()) for name, value in headers)
     return ProduceOptions(topic, separator, encoded, partition, Compression[compression.upper()], _ACKS[acks])
 
 
-def run(bootstrap: str, plan: ProduceOptions, file: Path | None, *, as_json: bool) -> None:
-    """Send every line, then print how many records arrived.
+def run(bootstrap: str, options: ProduceOptions, file: Path | None, *, as_json: bool) -> None:
+    """Send every line, then print the number of delivered records.
 
-    :raises CommandError: For lines that did not arrive, which it names.
-    :raises ExceptionGroup: The same for several reasons.
+    :raises CommandError: If lines were not delivered; the error names them.
+    :raises ExceptionGroup: If lines were not delivered, for several reasons.
     """
     descriptor = sys.stdin.fileno() if file is None else os.open(file, os.O_RDONLY)
     deliveries = Deliveries(partial(report, as_json=as_json))
     try:
         unread_after = with_cluster(
-            bootstrap, lambda cluster: _send_lines(cluster, plan, descriptor, deliveries)
+            bootstrap, lambda cluster: _send_lines(cluster, options, descriptor, deliveries)
         )
     finally:
         if file is not None:
             os.close(descriptor)
     deliveries.flush()
     if as_json:
-        print_json(_as_json(plan.topic, deliveries))
+        print_json(_as_json(options.topic, deliveries))
     else:
-        notice(f"{deliveries.records_count} records to {plan.topic}")
+        notice(f"{deliveries.records_count} records sent to {options.topic}")
     _check(deliveries, unread_after)
 
 
@@ -101,24 +101,24 @@ def _check(deliveries: Deliveries, unread_after: int | None) -> None:
 
 
 async def _send_lines(
-    cluster: ClusterClient, plan: ProduceOptions, descriptor: int, deliveries: Deliveries
+    cluster: ClusterClient, options: ProduceOptions, descriptor: int, deliveries: Deliveries
 ) -> int | None:
-    """Send lines until the input ends, or until an error that later lines would meet as well.
+    """Send lines until the input ends, or until an error that later lines would cause as well.
 
-    :returns: The last line that was read, if it is not known to be the end of the input.
-    :raises KafkaError: An error at the first line.
+    :returns: The number of the last line that was read, if an error stopped reading; else None.
+    :raises KafkaError: If the first line fails.
     """
     lines_count = 0
-    options: dict[str, Any] = {
-        "acks": plan.acks,
-        "compression": plan.compression,
+    producer_options: dict[str, Any] = {
+        "acks": options.acks,
+        "compression": options.compression,
         "linger_ms": _LINGER_MS,
         "topic_timeout_ms": _TOPIC_TIMEOUT_MS,
     }
     with progress(os.fstat(descriptor).st_size) as advance:
-        async with Producer(cluster, **options) as producer:
+        async with Producer(cluster, **producer_options) as producer:
             async for lines in read_lines(descriptor):
-                lines_count = await _send(producer, plan, lines, lines_count, deliveries)
+                lines_count = await _send(producer, options, lines, lines_count, deliveries)
                 advance(sum(map(len, lines)) + len(lines))
                 deliveries.flush()
                 if deliveries.stopping:
@@ -127,15 +127,19 @@ async def _send_lines(
 
 
 async def _send(
-    producer: Producer, plan: ProduceOptions, lines: Sequence[bytes], lines_count: int, deliveries: Deliveries
+    producer: Producer,
+    options: ProduceOptions,
+    lines: Sequence[bytes],
+    lines_count: int,
+    deliveries: Deliveries,
 ) -> int:
     """Send lines and return the number of the last one."""
     try:
-        await _refuse_missing(producer.cluster, plan.topic)
+        await _check_topic(producer.cluster, options.topic)
         for line in lines:
-            key, value = plan.key_and_value(line)
+            key, value = options.key_and_value(line)
             delivery = await producer.send(
-                plan.topic, value, key, partition=plan.partition, headers=plan.headers
+                options.topic, value, key, partition=options.partition, headers=options.headers
             )
             lines_count += 1
             delivery.add_done_callback(partial(deliveries.count, lines_count))
@@ -147,35 +151,35 @@ async def _send(
     return lines_count
 
 
-async def _refuse_missing(cluster: ClusterClient, topic: str) -> None:
-    """Spare who waits for a topic that nobody will make; whatever else is wrong the producer finds out.
+async def _check_topic(cluster: ClusterClient, topic: str) -> None:
+    """Fail early if the topic does not exist and will not be auto-created; the producer reports other errors.
 
-    :raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION, where brokers make no topics unasked.
+    :raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION if brokers do not auto-create topics.
     """
     try:
         await cluster.topic(topic, auto_create=True)
     except KafkaError as error:
-        if error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and not await _may_be_made(cluster):
+        if error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and not await _is_auto_create_possible(cluster):
             raise
     except ConnectionError:
         return
 
 
-async def _may_be_made(cluster: ClusterClient) -> bool:
-    """Whether brokers make topics that are asked for, as far as one of them tells."""
+async def _is_auto_create_possible(cluster: ClusterClient) -> bool:
+    """Whether brokers auto-create topics, according to one of them; True if that is unknown."""
     brokers = [Resource(ResourceKind.BROKER, str(node)) for node in list(cluster.metadata.nodes)[:1]]
     try:
         described = await Admin(cluster).describe_configs(brokers, {_AUTO_CREATE}, synonyms=False)
     except (KafkaError, ConnectionError):
         return True
-    values = [each.value for entries in described.values() if isinstance(entries, list) for each in entries]
+    values = [entry.value for entries in described.values() if isinstance(entries, list) for entry in entries]
     return values != ["false"]
 
 
 def _as_json(topic: str, deliveries: Deliveries) -> dict[str, Any]:
     partitions = [
-        {"partition": partition, **each._asdict()}
-        for partition, each in sorted(deliveries.partitions.items())
+        {"partition": partition, **delivered._asdict()}
+        for partition, delivered in sorted(deliveries.partitions.items())
     ]
     return {
         "topic": topic,

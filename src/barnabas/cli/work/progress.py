@@ -1,4 +1,4 @@
-"""A progress bar for long work, on stderr and only on a terminal."""
+"""Progress bars on stderr, only on a terminal."""
 
 import contextlib
 import sys
@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 
 @contextlib.contextmanager
 def progress(total: int, *, of_records: bool = False) -> Iterator[Callable[[int], None]]:
-    """Gives a function that takes note of bytes, or records, done.
+    """Yield a function that advances the progress by a number of bytes, or of records.
 
-    Nothing is shown off a terminal, and for a total of 0, which stands for one that is not known.
+    No bar is shown if stderr is not a terminal, or if the total is 0, which stands for unknown.
     """
     if not total or not sys.stderr.isatty():
         yield lambda count: None

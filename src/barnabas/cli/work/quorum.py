@@ -1,4 +1,4 @@
-"""What `barnabas quorum` does."""
+"""Implementation of `barnabas quorum`."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
@@ -13,24 +13,31 @@ from barnabas.client.core.address import BrokerAddress, parse_bootstrap
 
 
 def describe(bootstrap: str, *, as_json: bool) -> None:
-    """Print the quorum."""
+    """Print the metadata quorum."""
     quorum = with_admin(bootstrap, lambda admin: admin.describe_metadata_quorum())
-    members = [("voter", each) for each in quorum.voters] + [("observer", each) for each in quorum.observers]
+    replicas = [("voter", voter) for voter in quorum.voters]
+    replicas += [("observer", observer) for observer in quorum.observers]
     if as_json:
-        told = {
+        description = {
             "leader_id": quorum.leader_id,
             "leader_epoch": quorum.leader_epoch,
             "high_watermark": quorum.high_watermark,
-            "nodes": [_as_json(role, each) for role, each in members],
+            "nodes": [_as_json(role, replica) for role, replica in replicas],
         }
-        print_json(told)
+        print_json(description)
         return
-    print(f"leader {quorum.leader_id} in epoch {quorum.leader_epoch}, state at {quorum.high_watermark}")
+    print(f"leader {quorum.leader_id}, epoch {quorum.leader_epoch}, high watermark {quorum.high_watermark}")
     rows = [
-        (each.node_id, role, uuid_to_text(each.directory_id), each.log_end_offset, _addresses(each))
-        for role, each in members
+        (
+            replica.node_id,
+            role,
+            uuid_to_text(replica.directory_id),
+            replica.log_end_offset,
+            _addresses(replica),
+        )
+        for role, replica in replicas
     ]
-    print_table(("node", "role", "directory", "state at", "addresses"), rows)
+    print_table(("node", "role", "directory", "log end offset", "addresses"), rows)
 
 
 def _addresses(replica: QuorumReplica) -> str:
@@ -48,21 +55,21 @@ def _as_json(role: str, replica: QuorumReplica) -> dict[str, object]:
 
 
 def add_voter(bootstrap: str, node: int, directory: str, endpoints: Sequence[str], *, as_json: bool) -> None:
-    """Let a node vote, and say so.
+    """Add a voter, and print that.
 
-    :raises ValueError: When the directory's id or an endpoint is none.
-    :raises KafkaError: Why it cannot vote.
+    :raises ValueError: If the directory id or an endpoint is not valid.
+    :raises KafkaError: If the node cannot become a voter.
     """
-    reached = _endpoints(endpoints)
-    _change(bootstrap, node, directory, lambda admin, voter: Voters(admin.cluster).add(voter, reached))
+    addresses = _endpoints(endpoints)
+    _change(bootstrap, node, directory, lambda admin, voter: Voters(admin.cluster).add(voter, addresses))
     _print_done(node, directory, "added", as_json=as_json)
 
 
 def remove_voter(bootstrap: str, node: int, directory: str, *, as_json: bool) -> None:
-    """Let a node vote no longer, and say so.
+    """Remove a voter, and print that.
 
-    :raises ValueError: When the directory's id is none.
-    :raises KafkaError: VOTER_NOT_FOUND and whatever else stands against it.
+    :raises ValueError: If the directory id is not valid.
+    :raises KafkaError: VOTER_NOT_FOUND and other errors.
     """
     _change(bootstrap, node, directory, lambda admin, voter: Voters(admin.cluster).remove(voter))
     _print_done(node, directory, "removed", as_json=as_json)
@@ -71,16 +78,16 @@ def remove_voter(bootstrap: str, node: int, directory: str, *, as_json: bool) ->
 def update_voter(
     bootstrap: str, node: int, directory: str, endpoints: Sequence[str], *, as_json: bool
 ) -> None:
-    """Tell where a voter is reached, and say so.
+    """Update the addresses of a voter, and print that.
 
-    :raises ValueError: When the directory's id or an endpoint is none.
-    :raises KafkaError: VOTER_NOT_FOUND and whatever else stands against it.
+    :raises ValueError: If the directory id or an endpoint is not valid.
+    :raises KafkaError: VOTER_NOT_FOUND and other errors.
     """
-    reached = _endpoints(endpoints)
+    addresses = _endpoints(endpoints)
 
     async def update(admin: Admin, voter: Voter) -> None:
         quorum = await admin.describe_metadata_quorum()
-        await Voters(admin.cluster).update(voter, reached, quorum)
+        await Voters(admin.cluster).update(voter, addresses, quorum)
 
     _change(bootstrap, node, directory, update)
     _print_done(node, directory, "updated", as_json=as_json)

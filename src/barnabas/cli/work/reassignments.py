@@ -1,4 +1,4 @@
-"""What `barnabas reassignments` does."""
+"""Implementation of `barnabas reassignments`."""
 
 from collections.abc import Sequence
 
@@ -6,22 +6,25 @@ from barnabas.base.ids import TopicPartition
 from barnabas.cli.output import notice, print_json, print_table
 from barnabas.cli.partitions import PartitionArg
 from barnabas.cli.work.calls import with_admin
-from barnabas.cli.work.places import expand_partitions, print_outcomes
+from barnabas.cli.work.places import expand_partitions, print_results
 from barnabas.cli.work.waiting import until_done
 from barnabas.client.admin.admin import Admin
 from barnabas.wire.errors import KafkaError
 
 
 def show_list(bootstrap: str, *, as_json: bool) -> None:
-    """Print the partitions that are moving."""
-    moving = sorted(with_admin(bootstrap, lambda admin: admin.list_partition_reassignments()).items())
+    """Print the partitions that are being reassigned."""
+    reassignments = sorted(with_admin(bootstrap, lambda admin: admin.list_partition_reassignments()).items())
     if as_json:
-        print_json([{**place._asdict(), **move._asdict()} for place, move in moving])
+        print_json([{**tp._asdict(), **reassignment._asdict()} for tp, reassignment in reassignments])
         return
-    rows = [(str(place), *(",".join(map(str, brokers)) for brokers in move)) for place, move in moving]
+    rows = [
+        (str(tp), *(",".join(map(str, brokers)) for brokers in reassignment))
+        for tp, reassignment in reassignments
+    ]
     print_table(("partition", "replicas", "adding", "removing"), rows)
-    if not moving:
-        notice("no partition is moving")
+    if not reassignments:
+        notice("no reassignments in progress")
 
 
 def start(
@@ -32,28 +35,29 @@ def start(
     wait_s: float | None,
     as_json: bool,
 ) -> None:
-    """Move partitions, stay until they are there if that is wished, and print what became of each."""
+    """Start reassignments, wait up to `wait_s` until they are complete, and print the results."""
 
     async def work(admin: Admin) -> dict[TopicPartition, KafkaError | None]:
-        outcomes = await _alter(admin, targets, keep_factor)
-        begun = {place for place, error in outcomes.items() if error is None}
+        errors = await _alter(admin, targets, keep_factor)
+        started = {tp for tp, error in errors.items() if error is None}
 
-        async def left() -> int:
-            return len(begun & (await admin.list_partition_reassignments()).keys())
+        async def remaining() -> int:
+            return len(started & (await admin.list_partition_reassignments()).keys())
 
         if wait_s is not None:
-            await until_done(admin.cluster, left, wait_s, "reassignments")
-        return outcomes
+            await until_done(admin.cluster, remaining, wait_s, "reassignments")
+        return errors
 
-    outcomes = with_admin(bootstrap, work)
-    print_outcomes(outcomes, "moves" if wait_s is None else "moved", {}, as_json=as_json)
+    results = with_admin(bootstrap, work)
+    print_results(results, "moving" if wait_s is None else "moved", {}, as_json=as_json)
 
 
-def cancel(bootstrap: str, places: Sequence[PartitionArg], *, as_json: bool) -> None:
-    """Call moves off and print what became of each."""
-    targets = [(place, None) for place in places]
-    outcomes = with_admin(bootstrap, lambda admin: _alter(admin, targets, False))
-    print_outcomes(outcomes, "stays", {"NO_REASSIGNMENT_IN_PROGRESS": "was not moving"}, as_json=as_json)
+def cancel(bootstrap: str, partitions: Sequence[PartitionArg], *, as_json: bool) -> None:
+    """Cancel reassignments, and print the results."""
+    targets = [(partition, None) for partition in partitions]
+    results = with_admin(bootstrap, lambda admin: _alter(admin, targets, False))
+    tolerated = {"NO_REASSIGNMENT_IN_PROGRESS": "no reassignment in progress"}
+    print_results(results, "reassignment cancelled", tolerated, as_json=as_json)
 
 
 async def _alter(

@@ -1,4 +1,4 @@
-"""What `barnabas records` does."""
+"""Implementation of `barnabas records`."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -11,162 +11,162 @@ from barnabas.cli.partitions import PartitionArg
 from barnabas.cli.work.calls import with_admin
 from barnabas.cli.work.outcomes import raise_all
 from barnabas.cli.work.places import expand_partitions
-from barnabas.cli.work.times import moment, parse_time_ms
+from barnabas.cli.work.times import format_timestamp, parse_time_ms
 from barnabas.client.admin.admin import Admin
 from barnabas.client.admin.leader_epochs import EpochEnd, list_epoch_ends
 from barnabas.client.admin.model import HIGH_WATERMARK
 from barnabas.client.admin.offsets import EARLIEST, LATEST, MAX_TIMESTAMP, Isolation, ListedOffset, OffsetSpec
 from barnabas.wire.errors import ErrorCode, KafkaError
 
-Outcomes = Mapping[TopicPartition, ListedOffset | KafkaError]
+OffsetsOrErrors = Mapping[TopicPartition, ListedOffset | KafkaError]
 
 
-class _Asked(NamedTuple):
-    """What was asked for, by the name of its column."""
+class _Columns(NamedTuple):
+    """The listed offsets of partitions, by column of the table."""
 
-    earliest: Outcomes
-    latest: Outcomes
-    newest: Outcomes  #: the record with the greatest timestamp
-    at_time: Outcomes | None
+    earliest: OffsetsOrErrors
+    latest: OffsetsOrErrors
+    newest: OffsetsOrErrors  #: the record with the greatest timestamp
+    at_time: OffsetsOrErrors | None
 
 
 def show_offsets(
-    bootstrap: str, places: Sequence[PartitionArg], time: str | None, *, committed: bool, as_json: bool
+    bootstrap: str, partitions: Sequence[PartitionArg], time: str | None, *, committed: bool, as_json: bool
 ) -> None:
-    """Print where partitions begin and end.
+    """Print the first offsets, the end offsets and the newest records of partitions.
 
-    :raises KafkaError: For those that cannot be asked, when the others are printed.
+    :raises KafkaError: For partitions whose offsets cannot be listed, after the others are printed.
     """
     at_time = None if time is None else OffsetSpec.at(parse_time_ms(time, SystemClock().wall_ms()))
     isolation = Isolation.READ_COMMITTED if committed else Isolation.READ_UNCOMMITTED
 
-    async def work(admin: Admin) -> _Asked:
-        named = await expand_partitions(admin, [(place, None) for place in places])
+    async def work(admin: Admin) -> _Columns:
+        tps = await expand_partitions(admin, [(partition, None) for partition in partitions])
 
-        async def ask(spec: OffsetSpec) -> Outcomes:
-            return await admin.list_offsets(dict.fromkeys(named, spec), isolation)
+        async def fetch(spec: OffsetSpec) -> OffsetsOrErrors:
+            return await admin.list_offsets(dict.fromkeys(tps, spec), isolation)
 
-        return _Asked(
-            await ask(EARLIEST),
-            await ask(LATEST),
-            await ask(MAX_TIMESTAMP),
-            None if at_time is None else await ask(at_time),
+        return _Columns(
+            await fetch(EARLIEST),
+            await fetch(LATEST),
+            await fetch(MAX_TIMESTAMP),
+            None if at_time is None else await fetch(at_time),
         )
 
-    asked = with_admin(bootstrap, work)
-    found = [_as_json(place, asked) for place in sorted(asked.earliest) if _is_whole(place, asked)]
+    listed = with_admin(bootstrap, work)
+    offsets = [_as_json(tp, listed) for tp in sorted(listed.earliest) if _is_complete(tp, listed)]
     if as_json:
-        print_json(found)
+        print_json(offsets)
     else:
-        columns = ("partition", "earliest", "latest", "newest", "newest at")
+        columns = ("partition", "earliest", "latest", "newest", "newest timestamp")
         rows = [
             (
-                f"{each['topic']}-{each['partition']}",
-                each["earliest"],
-                each["latest"],
-                _shown(each["newest"]),
-                moment(each["newest_timestamp_ms"]),
-                *([] if time is None else [_shown(each["at_time"])]),
+                f"{row['topic']}-{row['partition']}",
+                row["earliest"],
+                row["latest"],
+                _or_empty(row["newest"]),
+                format_timestamp(row["newest_timestamp_ms"]),
+                *([] if time is None else [_or_empty(row["at_time"])]),
             )
-            for each in found
+            for row in offsets
         ]
         print_table(columns if time is None else (*columns, f"from {time} on"), rows)
-    raise_all(_first_error(place, asked) for place in asked.earliest)
+    raise_all(_first_error(tp, listed) for tp in listed.earliest)
 
 
-def _each(place: TopicPartition, asked: _Asked) -> list[ListedOffset | KafkaError]:
-    return [outcomes[place] for outcomes in asked if outcomes is not None]
+def _row(tp: TopicPartition, listed: _Columns) -> list[ListedOffset | KafkaError]:
+    return [column[tp] for column in listed if column is not None]
 
 
-def _is_whole(place: TopicPartition, asked: _Asked) -> bool:
-    return all(isinstance(each, ListedOffset) for each in _each(place, asked))
+def _is_complete(tp: TopicPartition, listed: _Columns) -> bool:
+    return all(isinstance(cell, ListedOffset) for cell in _row(tp, listed))
 
 
-def _first_error(place: TopicPartition, asked: _Asked) -> KafkaError | None:
-    return next((each for each in _each(place, asked) if isinstance(each, KafkaError)), None)
+def _first_error(tp: TopicPartition, listed: _Columns) -> KafkaError | None:
+    return next((cell for cell in _row(tp, listed) if isinstance(cell, KafkaError)), None)
 
 
-def _as_json(place: TopicPartition, asked: _Asked) -> dict[str, Any]:
-    earliest, latest, newest, *at_time = [
-        each for each in _each(place, asked) if isinstance(each, ListedOffset)
-    ]
-    found: dict[str, Any] = {
-        **place._asdict(),
+def _as_json(tp: TopicPartition, listed: _Columns) -> dict[str, Any]:
+    earliest, latest, newest, *at_time = [cell for cell in _row(tp, listed) if isinstance(cell, ListedOffset)]
+    offsets: dict[str, Any] = {
+        **tp._asdict(),
         "earliest": earliest.offset,
         "latest": latest.offset,
         "newest": _or_none(newest.offset),
         "newest_timestamp_ms": _or_none(newest.timestamp_ms),
     }
     if at_time:
-        found["at_time"] = _or_none(at_time[0].offset)
-    return found
+        offsets["at_time"] = _or_none(at_time[0].offset)
+    return offsets
 
 
 def _or_none(number: int) -> int | None:
     return None if number < 0 else number
 
 
-def _shown(cell: object) -> object:
+def _or_empty(cell: object) -> object:
     return "" if cell is None else cell
 
 
-def show_epoch_ends(bootstrap: str, places: Sequence[PartitionArg], epoch: int, *, as_json: bool) -> None:
-    """Print where an epoch ended.
+def show_epoch_ends(bootstrap: str, partitions: Sequence[PartitionArg], epoch: int, *, as_json: bool) -> None:
+    """Print the end offsets of a leader epoch.
 
-    :raises KafkaError: For partitions that cannot be asked, when the others are printed.
+    :raises KafkaError: For partitions whose end offset is not available, after the others are printed.
     """
 
     async def work(admin: Admin) -> Mapping[TopicPartition, EpochEnd | KafkaError]:
-        named = await expand_partitions(admin, [(place, epoch) for place in places])
-        return await list_epoch_ends(admin.cluster, named)
+        tps = await expand_partitions(admin, [(partition, epoch) for partition in partitions])
+        return await list_epoch_ends(admin.cluster, tps)
 
-    outcomes = with_admin(bootstrap, work)
-    ends = {place: each for place, each in sorted(outcomes.items()) if isinstance(each, EpochEnd)}
+    results = with_admin(bootstrap, work)
+    ends = {tp: end for tp, end in sorted(results.items()) if isinstance(end, EpochEnd)}
     if as_json:
         print_json(
             [
                 {
-                    **place._asdict(),
+                    **tp._asdict(),
                     "leader_epoch": _or_none(end.leader_epoch),
                     "end_offset": _or_none(end.end_offset),
                 }
-                for place, end in ends.items()
+                for tp, end in ends.items()
             ]
         )
     else:
-        rows = [(place, *(_shown(_or_none(number)) for number in end)) for place, end in ends.items()]
-        print_table(("partition", "epoch", "ends before"), rows)
-    raise_all(outcomes.values())
+        rows = [(tp, *(_or_empty(_or_none(number)) for number in end)) for tp, end in ends.items()]
+        print_table(("partition", "leader epoch", "end offset"), rows)
+    raise_all(results.values())
 
 
 def delete(bootstrap: str, targets: Sequence[tuple[PartitionArg, int | None]], *, as_json: bool) -> None:
-    """Delete what lies before offsets, and print where partitions begin now.
+    """Delete the records before offsets, and print the new first offsets.
 
-    :raises KafkaError: For partitions that are refused, when the others are printed.
+    :raises KafkaError: For partitions whose records were not deleted, after the others are printed.
     """
 
     async def work(admin: Admin) -> Mapping[TopicPartition, int | KafkaError]:
-        offsets = [(place, HIGH_WATERMARK if offset is None else offset) for place, offset in targets]
+        offsets = [(partition, HIGH_WATERMARK if offset is None else offset) for partition, offset in targets]
         return await admin.delete_records(await expand_partitions(admin, offsets))
 
-    outcomes = with_admin(bootstrap, work)
-    begins = {place: each for place, each in sorted(outcomes.items()) if isinstance(each, int)}
+    results = with_admin(bootstrap, work)
+    start_offsets = {tp: offset for tp, offset in sorted(results.items()) if isinstance(offset, int)}
     if as_json:
-        print_json([{**place._asdict(), "earliest": offset} for place, offset in begins.items()])
+        print_json([{**tp._asdict(), "earliest": offset} for tp, offset in start_offsets.items()])
     else:
-        for place, offset in begins.items():
-            print(f"{place}: begins at {offset}")
-    raise_all(_explained(place, each) for place, each in outcomes.items())
+        for tp, offset in start_offsets.items():
+            print(f"{tp}: starts at {offset}")
+    raise_all(_explain(tp, result) for tp, result in results.items())
 
 
-def _explained(place: TopicPartition, outcome: int | KafkaError) -> object:
-    """Say what POLICY_VIOLATION means here: DeleteRecords answers with a code alone."""
-    if not isinstance(outcome, KafkaError) or outcome.code is not ErrorCode.POLICY_VIOLATION:
-        return outcome
-    topic = place.topic
-    message = f"records of {place} cannot be deleted: the cleanup.policy of topic '{topic}' has no 'delete'"
+def _explain(tp: TopicPartition, result: int | KafkaError) -> object:
+    """Return an error with an explanation for POLICY_VIOLATION, because DeleteRecords has no error message."""
+    if not isinstance(result, KafkaError) or result.code is not ErrorCode.POLICY_VIOLATION:
+        return result
+    topic = tp.topic
+    message = (
+        f"records of {tp} cannot be deleted: cleanup.policy of topic '{topic}' does not contain 'delete'"
+    )
     hint = (
         f"produce null values for the keys to remove; or 'barnabas configs set topic {topic} cleanup.policy+=delete', "
-        "after which retention.ms and retention.bytes of the topic delete records, too"
+        "but then retention.ms and retention.bytes of the topic delete records as well"
     )
-    return CommandError(message, hint=hint, exit_code=REFUSED, kind=outcome.code.name)
+    return CommandError(message, hint=hint, exit_code=REFUSED, kind=result.code.name)

@@ -1,4 +1,4 @@
-"""Times as people write them."""
+"""Parsing and formatting of times in arguments and tables."""
 
 import datetime
 import re
@@ -10,9 +10,11 @@ _AGE = re.compile(r"(\d+)\s*(ms|s|m|h|d)(\s+ago)?")
 
 
 def parse_time_ms(text: str, now_ms: int) -> int:
-    """Milliseconds since the epoch of a date, a date with time (local unless it has a zone), an age, or itself.
+    """Parse a time to ms since the epoch: a date, a date with time, an age such as `10m`, or ms since the epoch.
 
-    :raises Failure: When it is none of these.
+    A date with time is local unless it has a time zone.
+
+    :raises CommandError: If the text has none of these forms.
     """
     text = text.strip()
     if text.isascii() and text.isdigit():
@@ -21,15 +23,15 @@ def parse_time_ms(text: str, now_ms: int) -> int:
     if age:
         return max(0, now_ms - int(age[1]) * _UNITS_MS[age[2]])
     try:
-        moment = datetime.datetime.fromisoformat(text)
+        parsed = datetime.datetime.fromisoformat(text)
     except ValueError:
-        message = f"--since '{text}' is no time"
+        message = f"invalid time '{text}'"
         raise wrong_use(message, "2026-01-31T09:30, 2026-01-31T09:30:00Z, 1767225600000, or 10m") from None
-    return max(0, round(moment.timestamp() * 1000))
+    return max(0, round(parsed.timestamp() * 1000))
 
 
-def moment(time_ms: int | None) -> str:
-    """A time for people, in UTC; nothing for none."""
+def format_timestamp(time_ms: int | None) -> str:
+    """Format a time in UTC; "" for None and negative times."""
     if time_ms is None or time_ms < 0:
         return ""
     return datetime.datetime.fromtimestamp(time_ms / 1000, datetime.UTC).isoformat(timespec="milliseconds")

@@ -1,4 +1,4 @@
-"""What `barnabas topics partitions` does."""
+"""Implementation of `barnabas topics partitions`."""
 
 from collections.abc import Sequence
 
@@ -12,37 +12,44 @@ _COLUMNS = ("partition", "leader", "epoch", "replicas", "isr", "eligible", "last
 
 
 def show(bootstrap: str, names: Sequence[str], *, unhealthy: bool, as_json: bool) -> None:
-    """Print the partitions of those topics, or of all.
+    """Print the partitions of these topics, or of all topics.
 
-    :raises KafkaError: For topics that cannot be described, when the others are printed.
+    :raises KafkaError: For topics that cannot be described, after the others are printed.
     """
-    outcomes = with_cluster(bootstrap, lambda cluster: describe_topic_partitions(cluster, names))
-    found = [
-        (topic, each)
-        for topic, partitions in sorted(outcomes.items())
-        if not isinstance(partitions, KafkaError)
-        for each in partitions
-        if not (unhealthy and _is_healthy(each))
+    results = with_cluster(bootstrap, lambda cluster: describe_topic_partitions(cluster, names))
+    partitions = [
+        (topic, partition)
+        for topic, descriptions in sorted(results.items())
+        if not isinstance(descriptions, KafkaError)
+        for partition in descriptions
+        if not (unhealthy and _is_healthy(partition))
     ]
     if as_json:
-        print_json([{"topic": topic, **each._asdict()} for topic, each in found])
+        print_json([{"topic": topic, **partition._asdict()} for topic, partition in partitions])
     else:
-        print_table(_COLUMNS, [_row(topic, each) for topic, each in found])
-    raise_all(outcomes.values())
-    if not found:
-        notice("every partition has a leader and all of its replicas" if unhealthy else "no topics yet")
+        print_table(_COLUMNS, [_row(topic, partition) for topic, partition in partitions])
+    raise_all(results.values())
+    if not partitions:
+        notice("all partitions have a leader and are fully replicated" if unhealthy else "no topics")
 
 
-def _is_healthy(each: PartitionDescription) -> bool:
-    return each.leader >= 0 and len(each.isr) == len(each.replicas) and not each.offline
+def _is_healthy(partition: PartitionDescription) -> bool:
+    in_sync = len(partition.isr) == len(partition.replicas)
+    return partition.leader >= 0 and in_sync and not partition.offline
 
 
-def _row(topic: str, each: PartitionDescription) -> tuple[object, ...]:
-    nodes = (each.replicas, each.isr, each.eligible, each.last_known_eligible, each.offline)
-    leader = each.leader if each.leader >= 0 else "none"
+def _row(topic: str, partition: PartitionDescription) -> tuple[object, ...]:
+    nodes = (
+        partition.replicas,
+        partition.isr,
+        partition.eligible,
+        partition.last_known_eligible,
+        partition.offline,
+    )
+    leader = partition.leader if partition.leader >= 0 else "none"
     return (
-        f"{topic}-{each.partition}",
+        f"{topic}-{partition.partition}",
         leader,
-        each.leader_epoch,
+        partition.leader_epoch,
         *(",".join(map(str, ids)) for ids in nodes),
     )

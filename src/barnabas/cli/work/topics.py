@@ -1,4 +1,4 @@
-"""What `barnabas topics` does."""
+"""Implementation of `barnabas topics`."""
 
 from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
@@ -25,7 +25,7 @@ _PARTITION_COLUMNS = ("partition", "leader", "replicas", "isr", "earliest", "lat
 
 
 class Description(NamedTuple):
-    """Everything that is shown of one topic."""
+    """A topic, the configs set for it, and the offsets of its partitions."""
 
     topic: TopicInfo
     configs: list[ConfigEntry]
@@ -34,19 +34,19 @@ class Description(NamedTuple):
 
 def show_list(bootstrap: str, *, internal: bool, as_json: bool) -> None:
     """Print all topics."""
-    found = with_admin(bootstrap, lambda admin: admin.describe_topics())
+    described = with_admin(bootstrap, lambda admin: admin.describe_topics())
     topics = [
         topic
-        for topic in found.values()
+        for topic in described.values()
         if isinstance(topic, TopicInfo) and (internal or not topic.is_internal)
     ]
     if as_json:
         print_json([_summary(topic) for topic in topics])
         return
-    rows = [(each.name, len(each.partitions), replication_factor(each)) for each in topics]
+    rows = [(topic.name, len(topic.partitions), replication_factor(topic)) for topic in topics]
     print_table(("topic", "partitions", "replicas"), rows)
     if not topics:
-        notice("no topics yet: 'barnabas topics create NAME' makes one")
+        notice("no topics; 'barnabas topics create NAME' creates one")
 
 
 def new_topics(
@@ -55,7 +55,7 @@ def new_topics(
     replication_factor: int | None,
     configs: Mapping[str, str | None],
 ) -> list[NewTopic]:
-    """Topics to create, all alike but for their names."""
+    """Return the topics to create, which differ only in their names."""
     return [
         NewTopic(name, partitions or BROKER_DEFAULT, replication_factor or BROKER_DEFAULT, configs)
         for name in names
@@ -70,92 +70,96 @@ def create(
     validate_only: bool,
     as_json: bool,
 ) -> None:
-    """Create topics and print what became of each."""
-    outcomes = with_admin(bootstrap, lambda admin: admin.create_topics(topics, validate_only=validate_only))
-    content = {ErrorCode.TOPIC_ALREADY_EXISTS} if if_not_exists else set()
-    verb = "could be created" if validate_only else "created"
-    _print_outcomes(outcomes, verb, content, as_json=as_json)
+    """Create topics, and print the results."""
+    results = with_admin(bootstrap, lambda admin: admin.create_topics(topics, validate_only=validate_only))
+    tolerated = {ErrorCode.TOPIC_ALREADY_EXISTS} if if_not_exists else set()
+    status = "could be created" if validate_only else "created"
+    _print_results(results, status, tolerated, as_json=as_json)
 
 
 def delete(
     bootstrap: str, names: Collection[str], *, if_exists: bool, wait_s: float | None, as_json: bool
 ) -> None:
-    """Delete topics, stay until brokers know them no longer if that is wished, and print what became of each."""
+    """Delete topics, wait up to `wait_s` until brokers no longer report them, and print the results."""
 
     async def work(admin: Admin) -> Mapping[str, KafkaError | None]:
-        outcomes = await admin.delete_topics(names)
-        gone = {name for name, error in outcomes.items() if error is None}
+        errors = await admin.delete_topics(names)
+        deleted = {name for name, error in errors.items() if error is None}
 
-        async def left() -> int:
-            found = await admin.describe_topics(gone)
-            return sum(isinstance(each, TopicInfo) for each in found.values())
+        async def remaining() -> int:
+            described = await admin.describe_topics(deleted)
+            return sum(isinstance(topic, TopicInfo) for topic in described.values())
 
         if wait_s is not None:
-            await until_done(admin.cluster, left, wait_s, "deletion of topics")
-        return outcomes
+            await until_done(admin.cluster, remaining, wait_s, "deletion of topics")
+        return errors
 
-    outcomes = with_admin(bootstrap, work)
-    content = {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION} if if_exists else set()
-    _print_outcomes(outcomes, "deleted", content, as_json=as_json)
+    results = with_admin(bootstrap, work)
+    tolerated = {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION} if if_exists else set()
+    _print_results(results, "deleted", tolerated, as_json=as_json)
 
 
-def grow(bootstrap: str, names: Collection[str], total: int, *, validate_only: bool, as_json: bool) -> None:
-    """Add partitions up to `total` and print what became of each topic."""
+def add_partitions(
+    bootstrap: str, names: Collection[str], total: int, *, validate_only: bool, as_json: bool
+) -> None:
+    """Add partitions up to `total`, and print the results."""
     totals = dict.fromkeys(names, total)
-    outcomes = with_admin(
+    results = with_admin(
         bootstrap, lambda admin: admin.create_partitions(totals, validate_only=validate_only)
     )
-    verb = f"could grow to {total} partitions" if validate_only else f"grows to {total} partitions"
-    _print_outcomes(outcomes, verb, set(), as_json=as_json)
+    status = (
+        f"could be extended to {total} partitions" if validate_only else f"extended to {total} partitions"
+    )
+    _print_results(results, status, set(), as_json=as_json)
 
 
 def describe(bootstrap: str, names: Collection[str], *, as_json: bool) -> None:
-    """Print partitions, offsets and settings of topics, then raise what stood in the way of others."""
-    outcomes = with_admin(bootstrap, lambda admin: _described(admin, names))
-    descriptions = [each for each in outcomes if isinstance(each, Description)]
+    """Print partitions, offsets and configs of topics, then raise the errors of other topics."""
+    results = with_admin(bootstrap, lambda admin: _describe(admin, names))
+    descriptions = [result for result in results if isinstance(result, Description)]
     if as_json:
-        print_json([_description_json(each) for each in descriptions])
-    for each in descriptions if not as_json else ():
-        _print_description(each)
-    raise_all(outcomes)
+        print_json([_description_json(description) for description in descriptions])
+    for description in descriptions if not as_json else ():
+        _print_description(description)
+    raise_all(results)
 
 
 def replication_factor(topic: TopicInfo) -> int:
-    """How many replicas its partitions have."""
+    """Return the largest number of replicas among the partitions."""
     return max((len(partition.replicas) for partition in topic.partitions), default=0)
 
 
-def _print_outcomes(
-    outcomes: Mapping[str, CreatedTopic | KafkaError | None],
-    verb: str,
-    content: set[ErrorCode],
+def _print_results(
+    results: Mapping[str, CreatedTopic | KafkaError | None],
+    status: str,
+    tolerated: set[ErrorCode],
     *,
     as_json: bool,
 ) -> None:
-    """Print the successes, then raise the errors that the user is not content with."""
-    errors = {name: each for name, each in outcomes.items() if isinstance(each, KafkaError)}
+    """Print the successful results, then raise the errors that are not tolerated."""
+    errors = {name: result for name, result in results.items() if isinstance(result, KafkaError)}
     if as_json:
-        print_json([_outcome_json(name, outcome) for name, outcome in outcomes.items()])
+        print_json([_result_json(name, result) for name, result in results.items()])
     else:
-        for name in outcomes:
+        for name in results:
             if name not in errors:
-                print(f"{name}: {verb}")
-    raise_all(_named(name, error) for name, error in errors.items() if error.code not in content)
+                print(f"{name}: {status}")
+    raise_all(_with_topic(name, error) for name, error in errors.items() if error.code not in tolerated)
 
 
-def _named(name: str, error: KafkaError) -> KafkaError:
+def _with_topic(name: str, error: KafkaError) -> KafkaError:
     return (
         error if f"'{name}'" in error.message else KafkaError(error.code, f"topic '{name}': {error.message}")
     )
 
 
-def _outcome_json(name: str, outcome: CreatedTopic | KafkaError | None) -> dict[str, Any]:
-    if isinstance(outcome, KafkaError):
-        return {"topic": name, "error": outcome.code.name, "message": outcome.message}
-    if outcome is None:
+def _result_json(name: str, result: CreatedTopic | KafkaError | None) -> dict[str, Any]:
+    if isinstance(result, KafkaError):
+        return {"topic": name, "error": result.code.name, "message": result.message}
+    if result is None:
         return {"topic": name, "error": None}
-    made = {"partitions": outcome.partitions, "replication_factor": outcome.replication_factor}
-    return {"topic": name, "error": None, "topic_id": uuid_to_text(outcome.topic_id), **made}
+    counts = {"partitions": result.partitions, "replication_factor": result.replication_factor}
+    return {"topic": name, "error": None, "topic_id": uuid_to_text(result.topic_id), **counts}
 
 
 def _summary(topic: TopicInfo) -> dict[str, Any]:
@@ -168,32 +172,32 @@ def _summary(topic: TopicInfo) -> dict[str, Any]:
     }
 
 
-async def _described(admin: Admin, names: Collection[str]) -> list[Description | KafkaError]:
+async def _describe(admin: Admin, names: Collection[str]) -> list[Description | KafkaError]:
     topics = await admin.describe_topics(names)
-    there = [topic for topic in topics.values() if isinstance(topic, TopicInfo)]
-    configs = await admin.describe_configs(Resource(ResourceKind.TOPIC, topic.name) for topic in there)
-    described: list[Description | KafkaError] = []
-    for topic in there:
-        found = configs[Resource(ResourceKind.TOPIC, topic.name)]
-        if isinstance(found, KafkaError):
-            described.append(found)
+    existing = [topic for topic in topics.values() if isinstance(topic, TopicInfo)]
+    configs = await admin.describe_configs(Resource(ResourceKind.TOPIC, topic.name) for topic in existing)
+    results: list[Description | KafkaError] = []
+    for topic in existing:
+        entries = configs[Resource(ResourceKind.TOPIC, topic.name)]
+        if isinstance(entries, KafkaError):
+            results.append(entries)
         else:
-            described.append(Description(topic, _own(found), await _offsets(admin, topic)))
-    return described + [each for each in topics.values() if isinstance(each, KafkaError)]
+            results.append(Description(topic, _topic_configs(entries), await _offsets(admin, topic)))
+    return results + [topic for topic in topics.values() if isinstance(topic, KafkaError)]
 
 
-def _own(configs: list[ConfigEntry]) -> list[ConfigEntry]:
-    """What was set for the topic itself."""
+def _topic_configs(configs: list[ConfigEntry]) -> list[ConfigEntry]:
+    """Return the configs that are set for the topic itself."""
     return sorted(config for config in configs if config.source is ConfigSource.DYNAMIC_TOPIC_CONFIG)
 
 
 async def _offsets(admin: Admin, topic: TopicInfo) -> dict[tuple[int, OffsetSpec], int | None]:
     offsets: dict[tuple[int, OffsetSpec], int | None] = {}
-    led = [each.partition_index for each in topic.partitions if each.leader >= 0]
+    online = [partition.partition_index for partition in topic.partitions if partition.leader >= 0]
     for spec in (EARLIEST, LATEST):
-        found = await admin.list_offsets({TopicPartition(topic.name, index): spec for index in led})
-        for place, outcome in found.items():
-            offsets[place.partition, spec] = outcome.offset if isinstance(outcome, ListedOffset) else None
+        listed = await admin.list_offsets({TopicPartition(topic.name, index): spec for index in online})
+        for tp, result in listed.items():
+            offsets[tp.partition, spec] = result.offset if isinstance(result, ListedOffset) else None
     return offsets
 
 
@@ -201,15 +205,15 @@ def _description_json(description: Description) -> dict[str, Any]:
     topic = description.topic
     partitions = [
         {
-            "partition": each.partition_index,
-            "leader": each.leader,
-            "leader_epoch": each.leader_epoch,
-            "replicas": list(each.replicas),
-            "isr": list(each.isr),
-            "earliest": description.offsets.get((each.partition_index, EARLIEST)),
-            "latest": description.offsets.get((each.partition_index, LATEST)),
+            "partition": partition.partition_index,
+            "leader": partition.leader,
+            "leader_epoch": partition.leader_epoch,
+            "replicas": list(partition.replicas),
+            "isr": list(partition.isr),
+            "earliest": description.offsets.get((partition.partition_index, EARLIEST)),
+            "latest": description.offsets.get((partition.partition_index, LATEST)),
         }
-        for each in topic.partitions
+        for partition in topic.partitions
     ]
     configs = {config.name: config.value for config in description.configs}
     return {**_summary(topic), "partitions": partitions, "configs": configs}
@@ -218,20 +222,20 @@ def _description_json(description: Description) -> dict[str, Any]:
 def _print_description(description: Description) -> None:
     topic = description.topic
     settings = " ".join(f"{config.name}={config.value}" for config in description.configs)
-    print(f"{topic.name}  id {uuid_to_text(topic.topic_id)}  {settings or 'all settings at their defaults'}")
+    print(f"{topic.name}  id {uuid_to_text(topic.topic_id)}  {settings or 'all configs at their defaults'}")
     rows = [
         (
-            each.partition_index,
-            each.leader if each.leader >= 0 else "none",
-            ",".join(map(str, each.replicas)),
-            ",".join(map(str, each.isr)),
-            _shown(description.offsets.get((each.partition_index, EARLIEST))),
-            _shown(description.offsets.get((each.partition_index, LATEST))),
+            partition.partition_index,
+            partition.leader if partition.leader >= 0 else "none",
+            ",".join(map(str, partition.replicas)),
+            ",".join(map(str, partition.isr)),
+            _format_offset(description.offsets.get((partition.partition_index, EARLIEST))),
+            _format_offset(description.offsets.get((partition.partition_index, LATEST))),
         )
-        for each in topic.partitions
+        for partition in topic.partitions
     ]
     print_table(_PARTITION_COLUMNS, rows)
 
 
-def _shown(offset: int | None) -> int | str:
+def _format_offset(offset: int | None) -> int | str:
     return "?" if offset is None else offset

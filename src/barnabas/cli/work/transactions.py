@@ -1,4 +1,4 @@
-"""What `barnabas transactions` does."""
+"""Implementation of `barnabas transactions`."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -6,7 +6,7 @@ from typing import NamedTuple
 from barnabas.base.ids import TopicPartition
 from barnabas.cli.output import print_json, print_table
 from barnabas.cli.work.calls import with_cluster
-from barnabas.cli.work.times import moment
+from barnabas.cli.work.times import format_timestamp
 from barnabas.client.admin.transactions import Transactions
 
 _LIST_COLUMNS = ("transactional id", "producer", "state")
@@ -16,7 +16,7 @@ _COLUMNS = (
     "producer",
     "epoch",
     "timeout ms",
-    "since",
+    "started",
     "coordinator",
     "partitions",
 )
@@ -24,14 +24,14 @@ _PRODUCER_COLUMNS = (
     "producer",
     "epoch",
     "last sequence",
-    "last written",
+    "last timestamp",
     "coordinator epoch",
-    "began at offset",
+    "transaction start offset",
 )
 
 
 class TransactionFilter(NamedTuple):
-    """Filters; what is empty, negative or None lets everything pass."""
+    """Filter of transactions; an empty, negative or None field matches all."""
 
     states: Sequence[str]
     producer_ids: Sequence[int]
@@ -39,80 +39,81 @@ class TransactionFilter(NamedTuple):
     pattern: str | None
 
 
-def show_list(bootstrap: str, wanted: TransactionFilter, *, as_json: bool) -> None:
-    """Print transactional ids."""
-    found = with_cluster(
+def show_list(bootstrap: str, filters: TransactionFilter, *, as_json: bool) -> None:
+    """Print the transactional ids that match."""
+    transactions = with_cluster(
         bootstrap,
         lambda cluster: Transactions(cluster).list(
-            wanted.states,
-            wanted.producer_ids,
-            longer_than_ms=wanted.longer_than_ms,
-            pattern=wanted.pattern,
+            filters.states,
+            filters.producer_ids,
+            longer_than_ms=filters.longer_than_ms,
+            pattern=filters.pattern,
         ),
     )
     if as_json:
-        print_json([each._asdict() for each in found])
+        print_json([transaction._asdict() for transaction in transactions])
     else:
-        print_table(_LIST_COLUMNS, found)
+        print_table(_LIST_COLUMNS, transactions)
 
 
 def describe(bootstrap: str, transactional_id: str, *, as_json: bool) -> None:
-    """Print what the coordinator knows.
+    """Print the state of a transactional id.
 
     :raises KafkaError: TRANSACTIONAL_ID_NOT_FOUND.
     """
-    found = with_cluster(bootstrap, lambda cluster: Transactions(cluster).describe(transactional_id))
+    transaction = with_cluster(bootstrap, lambda cluster: Transactions(cluster).describe(transactional_id))
     if as_json:
-        print_json(found._asdict() | {"partitions": [place._asdict() for place in found.partitions]})
+        print_json(transaction._asdict() | {"partitions": [tp._asdict() for tp in transaction.partitions]})
         return
     row = (
-        found.transactional_id,
-        found.state,
-        found.producer_id,
-        found.producer_epoch,
-        found.timeout_ms,
-        moment(found.started_ms),
-        found.coordinator,
-        ", ".join(map(str, found.partitions)),
+        transaction.transactional_id,
+        transaction.state,
+        transaction.producer_id,
+        transaction.producer_epoch,
+        transaction.timeout_ms,
+        format_timestamp(transaction.started_ms),
+        transaction.coordinator,
+        ", ".join(map(str, transaction.partitions)),
     )
     print_table(_COLUMNS, [row])
 
 
-def show_producers(bootstrap: str, place: tuple[str, int], *, as_json: bool) -> None:
+def show_producers(bootstrap: str, partition: tuple[str, int], *, as_json: bool) -> None:
     """Print the producers of a partition."""
-    found = with_cluster(bootstrap, lambda cluster: Transactions(cluster).producers(TopicPartition(*place)))
+    tp = TopicPartition(*partition)
+    producers = with_cluster(bootstrap, lambda cluster: Transactions(cluster).producers(tp))
     if as_json:
-        print_json([each._asdict() for each in found])
+        print_json([producer._asdict() for producer in producers])
         return
     rows = [
         (
-            each.producer_id,
-            each.producer_epoch,
-            each.last_sequence,
-            moment(each.last_timestamp_ms),
-            each.coordinator_epoch,
-            "" if each.transaction_start_offset is None else each.transaction_start_offset,
+            producer.producer_id,
+            producer.producer_epoch,
+            producer.last_sequence,
+            format_timestamp(producer.last_timestamp_ms),
+            producer.coordinator_epoch,
+            "" if producer.transaction_start_offset is None else producer.transaction_start_offset,
         )
-        for each in found
+        for producer in producers
     ]
     print_table(_PRODUCER_COLUMNS, rows)
 
 
-def abort(bootstrap: str, place: tuple[str, int], start_offset: int, *, as_json: bool) -> None:
-    """Abort the transaction that began there.
+def abort(bootstrap: str, partition: tuple[str, int], start_offset: int, *, as_json: bool) -> None:
+    """Abort the transaction that starts at this offset of the partition.
 
-    :raises KafkaError: INVALID_TXN_STATE when none did.
+    :raises KafkaError: INVALID_TXN_STATE if no open transaction starts there.
     """
-    partition = TopicPartition(*place)
-    found = with_cluster(bootstrap, lambda cluster: Transactions(cluster).abort(partition, start_offset))
+    tp = TopicPartition(*partition)
+    producer = with_cluster(bootstrap, lambda cluster: Transactions(cluster).abort(tp, start_offset))
     if as_json:
-        print_json(found._asdict())
+        print_json(producer._asdict())
     else:
-        print(f"{partition}: the transaction of producer {found.producer_id} is aborted")
+        print(f"{tp}: aborted the transaction of producer {producer.producer_id}")
 
 
 def terminate(bootstrap: str, transactional_id: str, *, as_json: bool) -> None:
-    """Fence the producer of an id, and say so.
+    """Fence the producer of a transactional id, and print the state that its transaction was in.
 
     :raises KafkaError: TRANSACTIONAL_ID_NOT_FOUND.
     """
@@ -123,5 +124,5 @@ def terminate(bootstrap: str, transactional_id: str, *, as_json: bool) -> None:
         )
     else:
         print(
-            f"{transactional_id}: producer {before.producer_id} is fenced, its transaction was {before.state}"
+            f"{transactional_id}: fenced producer {before.producer_id}, whose transaction was {before.state}"
         )

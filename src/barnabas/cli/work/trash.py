@@ -1,4 +1,4 @@
-"""What `barnabas topics trash`, `undelete` and `purge` do."""
+"""Implementation of `barnabas topics trash`, `undelete` and `purge`."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -13,85 +13,87 @@ from barnabas.client.admin.admin import Admin
 from barnabas.client.admin.extensions.trash import Trashed, TrashedTopicDescription
 from barnabas.wire.errors import KafkaError
 
-_COLUMNS = ("topic", "id", "partitions", "bytes", "deleted", "by", "expires")
+_COLUMNS = ("topic", "id", "partitions", "bytes", "deleted", "deleted by", "expires")
 
 
 def show(bootstrap: str, *, as_json: bool) -> None:
-    """Print the topics in the trash, the latest deleted first."""
-    found = with_admin(bootstrap, lambda admin: admin.describe_trash())
+    """Print the topics in the trash, the most recently deleted first."""
+    topics = with_admin(bootstrap, lambda admin: admin.describe_trash())
     if as_json:
-        print_json([_plain(each) for each in found])
+        print_json([_as_json(topic) for topic in topics])
         return
     rows = [
         (
-            each.name,
-            uuid_to_text(each.topic_id),
-            each.partitions,
-            each.size_bytes,
-            _moment(each.deleted_ms),
-            each.deleted_by,
-            _moment(each.expires_ms),
+            topic.name,
+            uuid_to_text(topic.topic_id),
+            topic.partitions,
+            topic.size_bytes,
+            _format_time(topic.deleted_ms),
+            topic.deleted_by,
+            _format_time(topic.expires_ms),
         )
-        for each in found
+        for topic in topics
     ]
     print_table(_COLUMNS, rows)
-    if not found:
+    if not topics:
         notice("the trash is empty")
 
 
 def undelete(bootstrap: str, name: str, topic_id: str | None, new_name: str | None, *, as_json: bool) -> None:
-    """Bring a topic back and print what it is now."""
-    wanted = Trashed(name, _id_of(topic_id))
-    topic = with_admin(bootstrap, lambda admin: admin.undelete_topic(wanted, new_name))
+    """Undelete a topic, and print its name and counts."""
+    trashed = Trashed(name, _parse_id(topic_id))
+    topic = with_admin(bootstrap, lambda admin: admin.undelete_topic(trashed, new_name))
     if as_json:
-        found = {"topic": topic.name, "topic_id": uuid_to_text(topic.topic_id)}
-        print_json({**found, "partitions": topic.partitions, "offsets": topic.offsets})
+        identity = {"topic": topic.name, "topic_id": uuid_to_text(topic.topic_id)}
+        print_json({**identity, "partitions": topic.partitions, "offsets": topic.offsets})
     else:
         partitions = f"{topic.partitions} partition{'' if topic.partitions == 1 else 's'}"
         offsets = f"{topic.offsets} committed offset{'' if topic.offsets == 1 else 's'}"
-        print(f"{topic.name}: back with {partitions} and {offsets}")
+        print(f"{topic.name}: undeleted with {partitions} and {offsets}")
 
 
 def purge(
     bootstrap: str, names: Sequence[str], topic_id: str | None, *, everything: bool, as_json: bool
 ) -> None:
-    """Let go of topics and print which, then raise what stood in the way of others."""
+    """Purge topics, and print them, then raise the errors of other topics."""
     if everything == bool(names):
-        raise wrong_use("neither topics nor --all, or both", "name topics of the trash, or say --all")
+        raise wrong_use(
+            "either topics or --all is required", "specify names of topics in the trash, or --all"
+        )
     if topic_id is not None and len(names) != 1:
-        raise wrong_use(f"--id {topic_id} is for one topic", "name it, and no other")
-    wanted = [Trashed(name, _id_of(topic_id)) for name in names]
-    outcomes = with_admin(bootstrap, lambda admin: _purge(admin, wanted, everything=everything))
+        raise wrong_use(f"--id {topic_id} requires exactly one topic", "specify the name of one topic")
+    trashed = [Trashed(name, _parse_id(topic_id)) for name in names]
+    errors = with_admin(bootstrap, lambda admin: _purge(admin, trashed, everything=everything))
     if as_json:
         print_json(
-            [{"topic": each.name, "error": error and error.code.name} for each, error in outcomes.items()]
+            [{"topic": topic.name, "error": error and error.code.name} for topic, error in errors.items()]
         )
-    for each, error in outcomes.items() if not as_json else ():
+    for topic, error in errors.items() if not as_json else ():
         if error is None:
-            print(f"{each.name}: purged")
-    raise_all(outcomes.values())
+            print(f"{topic.name}: purged")
+    raise_all(errors.values())
 
 
 async def _purge(
-    admin: Admin, wanted: Sequence[Trashed], *, everything: bool
+    admin: Admin, trashed: Sequence[Trashed], *, everything: bool
 ) -> dict[Trashed, KafkaError | None]:
     if everything:
-        wanted = [Trashed(each.name, each.topic_id) for each in await admin.describe_trash()]
-    return await admin.purge_topics(wanted)
+        trashed = [Trashed(topic.name, topic.topic_id) for topic in await admin.describe_trash()]
+    return await admin.purge_topics(trashed)
 
 
-def _id_of(text: str | None) -> bytes:
+def _parse_id(text: str | None) -> bytes:
     try:
         return ZERO_UUID if text is None else uuid_from_text(text)
     except ValueError:
-        message = f"--id {text} is no topic id"
-        raise wrong_use(message, "'barnabas topics trash' shows them") from None
+        message = f"--id {text}: not a valid topic id"
+        raise wrong_use(message, "'barnabas topics trash' shows the topic ids") from None
 
 
-def _moment(time_ms: int) -> str:
+def _format_time(time_ms: int) -> str:
     return datetime.fromtimestamp(time_ms / 1000).astimezone().isoformat(" ", "seconds")
 
 
-def _plain(topic: TrashedTopicDescription) -> dict[str, Any]:
+def _as_json(topic: TrashedTopicDescription) -> dict[str, Any]:
     fields = topic._asdict()
     return {"topic": fields.pop("name"), **fields, "topic_id": uuid_to_text(topic.topic_id)}

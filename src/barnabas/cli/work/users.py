@@ -1,4 +1,4 @@
-"""What `barnabas users` does."""
+"""Implementation of `barnabas users`."""
 
 import getpass
 import sys
@@ -15,10 +15,10 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.scram import MECHANISMS_BY_TITLE, ScramMechanism
 
 
-def given_password(option: str | None) -> str:
-    """The password that was given: as text, in a file (@FILE), on the terminal, or on stdin (-).
+def read_password(option: str | None) -> str:
+    """Return the password: the option itself, or read from a file (@FILE), the terminal, or stdin (-).
 
-    :raises Failure: When there is none.
+    :raises CommandError: If the password is empty.
     """
     if option == "-":
         password = sys.stdin.readline().rstrip("\r\n")
@@ -31,30 +31,32 @@ def given_password(option: str | None) -> str:
     else:
         password = sys.stdin.readline().rstrip("\r\n")
     if not password:
-        raise wrong_use("a password is missing", "give it on stdin, or with --password @FILE")
+        raise wrong_use("a password is required", "pass it on stdin, or with --password @FILE")
     return password
 
 
 def show_list(bootstrap: str, names: Sequence[str] | None, *, as_json: bool) -> None:
-    """Print those users, or all.
+    """Print these users, or all users.
 
-    :raises KafkaError: RESOURCE_NOT_FOUND for one that is not there, when the others are printed.
+    :raises KafkaError: RESOURCE_NOT_FOUND for a user that does not exist, after the others are printed.
     """
-    found = with_admin(bootstrap, lambda admin: admin.describe_user_scram_credentials(names))
-    users = {name: each for name, each in sorted(found.items()) if not isinstance(each, KafkaError)}
+    results = with_admin(bootstrap, lambda admin: admin.describe_user_scram_credentials(names))
+    users = {name: result for name, result in sorted(results.items()) if not isinstance(result, KafkaError)}
     if as_json:
-        print_json([{"user": name, "mechanisms": _by_title(each)} for name, each in users.items()])
-        raise_all(found.values())
+        print_json(
+            [{"user": name, "mechanisms": _by_title(credentials)} for name, credentials in users.items()]
+        )
+        raise_all(results.values())
         return
     rows = [
         (name, title, iterations)
-        for name, each in users.items()
-        for title, iterations in _by_title(each).items()
+        for name, credentials in users.items()
+        for title, iterations in _by_title(credentials).items()
     ]
     print_table(("user", "mechanism", "iterations"), rows)
-    raise_all(found.values())
+    raise_all(results.values())
     if not users:
-        notice("no users yet: 'barnabas users add NAME' makes one")
+        notice("no users; 'barnabas users add NAME' creates one")
 
 
 def _by_title(iterations: dict[ScramMechanism, int]) -> dict[str, int]:
@@ -64,7 +66,7 @@ def _by_title(iterations: dict[ScramMechanism, int]) -> dict[str, int]:
 def add(
     bootstrap: str, name: str, password: str, titles: Sequence[str], iterations: int, *, as_json: bool
 ) -> None:
-    """Set a user's password for those mechanisms, or for all."""
+    """Set the password of a user for these mechanisms, or for all mechanisms."""
     upsertions = [
         Upsertion(name, MECHANISMS_BY_TITLE[title], password, iterations)
         for title in titles or MECHANISMS_BY_TITLE
@@ -74,7 +76,7 @@ def add(
 
 
 def remove(bootstrap: str, name: str, titles: Sequence[str], *, as_json: bool) -> None:
-    """Take a user's credentials for those mechanisms, or all that there are."""
+    """Remove the credentials of a user for these mechanisms, or all its credentials."""
     deletions = with_admin(bootstrap, lambda admin: _remove(admin, name, titles))
     _print_done("removed", deletions, as_json=as_json)
 
@@ -82,26 +84,35 @@ def remove(bootstrap: str, name: str, titles: Sequence[str], *, as_json: bool) -
 async def _remove(admin: Admin, name: str, titles: Sequence[str]) -> list[UserScramCredentialDeletion]:
     described = await admin.describe_user_scram_credentials([name])
     raise_errors(described.values())
-    there = described[name]
-    assert not isinstance(there, KafkaError)
-    mechanisms = [MECHANISMS_BY_TITLE[title] for title in titles] or list(there)
+    credentials = described[name]
+    assert not isinstance(credentials, KafkaError)
+    mechanisms = [MECHANISMS_BY_TITLE[title] for title in titles] or list(credentials)
     deletions = [UserScramCredentialDeletion(name, mechanism) for mechanism in mechanisms]
     await _alter(admin, deletions)
     return deletions
 
 
 async def _alter(admin: Admin, alterations: Sequence[Upsertion | UserScramCredentialDeletion]) -> None:
-    """One after another: a request may name a user only once."""
+    """Send one request per alteration, because a request may name a user only once."""
     for alteration in alterations:
-        outcomes = await admin.alter_user_scram_credentials([alteration])
-        raise_errors(outcomes.values())
-        if alteration.user not in outcomes:
-            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"no answer about user '{alteration.user}'")
+        results = await admin.alter_user_scram_credentials([alteration])
+        raise_errors(results.values())
+        if alteration.user not in results:
+            raise KafkaError(
+                ErrorCode.UNKNOWN_SERVER_ERROR, f"the response has no result for user '{alteration.user}'"
+            )
 
 
-def _print_done(verb: str, done: Sequence[Upsertion | UserScramCredentialDeletion], *, as_json: bool) -> None:
+def _print_done(
+    verb: str, alterations: Sequence[Upsertion | UserScramCredentialDeletion], *, as_json: bool
+) -> None:
     if as_json:
-        print_json([{"user": each.user, "mechanism": each.mechanism.title, "done": verb} for each in done])
+        print_json(
+            [
+                {"user": alteration.user, "mechanism": alteration.mechanism.title, "done": verb}
+                for alteration in alterations
+            ]
+        )
         return
-    for each in done:
-        print(f"{each.user}: {verb} for {each.mechanism.title}")
+    for alteration in alterations:
+        print(f"{alteration.user}: {verb} for {alteration.mechanism.title}")

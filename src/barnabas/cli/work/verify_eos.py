@@ -1,4 +1,4 @@
-"""What `barnabas verify-eos` does."""
+"""Implementation of `barnabas verify-eos`."""
 
 import asyncio
 from collections.abc import Iterable
@@ -25,55 +25,57 @@ from barnabas.verify_eos.checks import (
 )
 from barnabas.verify_eos.transaction_outcomes import Fates
 
-#: Brokers may be away for as long as it takes to start them again and again.
-_AWAY_MS = 600_000
-#: At a bounded rate, inputs are sent in portions of this time.
-_PORTION_MS = 50
+#: Delivery timeout; brokers may be killed and restarted repeatedly within it.
+_DELIVERY_TIMEOUT_MS = 600_000
+#: With a rate limit, one burst of inputs is sent per interval of this length.
+_BURST_INTERVAL_MS = 50
 _EXAMPLES_COUNT_MAX = 20
 
 
 def produce(bootstrap: str, topic: str, count: int, rate: int | None, *, as_json: bool) -> None:
-    """Send inputs, numbered from where each partition ends.
+    """Send inputs, numbered from the end offset of each partition.
 
-    :raises KafkaError: Why one could not be stored.
+    :raises KafkaError: If an input could not be stored.
     """
     with_cluster(bootstrap, lambda cluster: _produce(cluster, topic, count, rate))
     if as_json:
         print_json({"topic": topic, "records": count})
     else:
-        notice(f"{count} inputs to {topic}")
+        notice(f"{count} inputs sent to {topic}")
 
 
 async def _produce(cluster: ClusterClient, topic: str, count: int, rate: int | None) -> None:
-    places = await _places(cluster, topic)
-    following = await find_offsets(cluster, dict.fromkeys(places, LATEST))
+    tps = await _topic_partitions(cluster, topic)
+    next_sequences = await find_offsets(cluster, dict.fromkeys(tps, LATEST))
     clock, started_ms = cluster.retry.clock, cluster.retry.clock.monotonic_ms()
-    portion = count if rate is None else max(1, rate * _PORTION_MS // 1000)
-    async with Producer(cluster, delivery_timeout_ms=_AWAY_MS, topic_timeout_ms=_AWAY_MS) as producer:
+    burst_size = count if rate is None else max(1, rate * _BURST_INTERVAL_MS // 1000)
+    async with Producer(
+        cluster, delivery_timeout_ms=_DELIVERY_TIMEOUT_MS, topic_timeout_ms=_DELIVERY_TIMEOUT_MS
+    ) as producer:
         deliveries = []
         for index in range(count):
-            if rate is not None and index % portion == 0:
+            if rate is not None and index % burst_size == 0:
                 due_ms = started_ms + index * 1000 // rate
                 await asyncio.sleep(max(0, due_ms - clock.monotonic_ms()) / 1000)
-            place = places[index % len(places)]
-            value = str(Number(place.partition, following[place])).encode()
-            deliveries.append(await producer.send(topic, value, partition=place.partition))
-            following[place] += 1
+            tp = tps[index % len(tps)]
+            value = str(Number(tp.partition, next_sequences[tp])).encode()
+            deliveries.append(await producer.send(topic, value, partition=tp.partition))
+            next_sequences[tp] += 1
         await asyncio.gather(*deliveries)
 
 
 def check(bootstrap: str, inputs: str, outputs: str, wait_s: int, *, as_json: bool) -> None:
-    """Print what was found.
+    """Check the outputs, and print the findings.
 
-    :raises CommandError: When the outputs do not hold each input exactly once.
+    :raises CommandError: If the outputs do not hold each input exactly once.
     """
     findings = with_cluster(bootstrap, lambda cluster: _check(cluster, inputs, outputs, wait_s))
     if as_json:
         print_json(_as_json(findings))
     else:
-        print_table(("fault", "count", "what it means", "examples"), list(_rows(findings)))
+        print_table(("fault", "count", "description", "examples"), list(_rows(findings)))
     if not findings.is_exactly_once:
-        kinds = ", ".join(f"{len(found)} {kind}" for kind, found in findings.faults.items() if found)
+        kinds = ", ".join(f"{len(examples)} {kind}" for kind, examples in findings.faults.items() if examples)
         message = f"{outputs} does not hold each of {findings.inputs_count} inputs exactly once: {kinds}"
         raise CommandError(message)
     notice(f"{outputs} holds each of {findings.inputs_count} inputs exactly once")
@@ -81,65 +83,66 @@ def check(bootstrap: str, inputs: str, outputs: str, wait_s: int, *, as_json: bo
 
 async def _check(cluster: ClusterClient, input_topic: str, output_topic: str, wait_s: int) -> Findings:
     inputs: dict[TopicPartition, list[Number | None]] = {
-        place: [] for place in await _places(cluster, input_topic)
+        tp: [] for tp in await _topic_partitions(cluster, input_topic)
     }
     async with Consumer(cluster, isolation=Isolation.READ_COMMITTED) as consumer:
         await consumer.assign(dict.fromkeys(inputs, EARLIEST), stop_at_end=True)
         async for record in consumer:
             inputs[TopicPartition(input_topic, record.partition)].append(read_number(record.value))
-    places = await _places(cluster, output_topic)
+    tps = await _topic_partitions(cluster, output_topic)
     if wait_s:
-        wanted = {number for numbers in inputs.values() for number in numbers if number is not None}
-        await _wait_for(cluster, places, wanted, wait_s * 1000)
-    outputs, read_up_to = await _read_outputs(cluster, places)
-    logs = {place: await _read_fates(cluster, place, read_up_to[place]) for place in places}
+        missing = {number for numbers in inputs.values() for number in numbers if number is not None}
+        await _wait_for_outputs(cluster, tps, missing, wait_s * 1000)
+    outputs, read_up_to = await _read_outputs(cluster, tps)
+    logs = {tp: await _read_transaction_outcomes(cluster, tp, read_up_to[tp]) for tp in tps}
     return check_exactly_once(inputs, outputs, logs)
 
 
-async def _wait_for(
-    cluster: ClusterClient, places: Iterable[TopicPartition], wanted: set[Number], timeout_ms: int
+async def _wait_for_outputs(
+    cluster: ClusterClient, tps: Iterable[TopicPartition], missing: set[Number], timeout_ms: int
 ) -> None:
-    """Wait until every input has an output, or the time is over."""
+    """Wait until every input in `missing` has an output, or until the timeout."""
     clock = cluster.retry.clock
-    give_up_ms = clock.monotonic_ms() + timeout_ms
+    deadline_ms = clock.monotonic_ms() + timeout_ms
     async with Consumer(cluster, isolation=Isolation.READ_COMMITTED) as consumer:
-        await consumer.assign(dict.fromkeys(places, EARLIEST))
-        while wanted and (left_ms := give_up_ms - clock.monotonic_ms()) > 0:
-            for record in await consumer.poll(left_ms):
+        await consumer.assign(dict.fromkeys(tps, EARLIEST))
+        while missing and (remaining_ms := deadline_ms - clock.monotonic_ms()) > 0:
+            for record in await consumer.poll(remaining_ms):
                 number = read_number(record.value)
                 if number is not None:
-                    wanted.discard(number)
+                    missing.discard(number)
 
 
 async def _read_outputs(
-    cluster: ClusterClient, places: Iterable[TopicPartition]
+    cluster: ClusterClient, tps: Iterable[TopicPartition]
 ) -> tuple[list[Output], dict[TopicPartition, int]]:
-    """The outputs that a client sees, and where each partition ended for it."""
+    """Return the outputs that a read_committed consumer reads, and the end offset of each partition for it."""
     outputs: list[Output] = []
     async with Consumer(cluster, isolation=Isolation.READ_COMMITTED) as consumer:
-        await consumer.assign(dict.fromkeys(places, EARLIEST), stop_at_end=True)
+        await consumer.assign(dict.fromkeys(tps, EARLIEST), stop_at_end=True)
         async for record in consumer:
-            place = TopicPartition(record.topic, record.partition)
-            outputs.append(read_output(place, record.offset, record.value))
-        ends = {place: position.end or 0 for place, position in consumer.positions.items()}
+            tp = TopicPartition(record.topic, record.partition)
+            outputs.append(read_output(tp, record.offset, record.value))
+        ends = {tp: position.end or 0 for tp, position in consumer.positions.items()}
     return outputs, ends
 
 
-async def _read_fates(cluster: ClusterClient, place: TopicPartition, read_up_to: int) -> ReadLog:
-    fates = Fates()
-    async for batches in read_log(cluster, place):
-        fates.take(batches)
-    return ReadLog(fates.by_offset, read_up_to)
+async def _read_transaction_outcomes(cluster: ClusterClient, tp: TopicPartition, read_up_to: int) -> ReadLog:
+    outcomes = Fates()
+    async for batches in read_log(cluster, tp):
+        outcomes.take(batches)
+    return ReadLog(outcomes.by_offset, read_up_to)
 
 
-async def _places(cluster: ClusterClient, topic: str) -> list[TopicPartition]:
+async def _topic_partitions(cluster: ClusterClient, topic: str) -> list[TopicPartition]:
     described = await cluster.topic(topic)
-    return [TopicPartition(topic, each.partition_index) for each in described.partitions]
+    return [TopicPartition(topic, partition.partition_index) for partition in described.partitions]
 
 
 def _rows(findings: Findings) -> Iterable[tuple[object, ...]]:
-    for kind, found in findings.faults.items():
-        yield kind, len(found), KINDS[kind], ", ".join(found[:3]) + (" ..." if len(found) > 3 else "")
+    for kind, examples in findings.faults.items():
+        text = ", ".join(examples[:3]) + (" ..." if len(examples) > 3 else "")
+        yield kind, len(examples), KINDS[kind], text
 
 
 def _as_json(findings: Findings) -> dict[str, Any]:
@@ -149,7 +152,7 @@ def _as_json(findings: Findings) -> dict[str, Any]:
         "outputs": findings.outputs_count,
         "transactions": findings.transactions_count,
         "faults": {
-            kind: {"count": len(found), "examples": found[:_EXAMPLES_COUNT_MAX]}
-            for kind, found in findings.faults.items()
+            kind: {"count": len(examples), "examples": examples[:_EXAMPLES_COUNT_MAX]}
+            for kind, examples in findings.faults.items()
         },
     }

@@ -1,4 +1,4 @@
-"""Staying until what a broker has begun is done."""
+"""Wait until an operation that a broker has started is complete."""
 
 from collections.abc import Awaitable, Callable
 
@@ -8,26 +8,26 @@ from barnabas.client.core.cluster import ClusterClient
 
 
 async def until_done(
-    cluster: ClusterClient, left: Callable[[], Awaitable[int]], wait_s: float, what: str
+    cluster: ClusterClient, remaining: Callable[[], Awaitable[int]], wait_s: float, operation: str
 ) -> None:
-    """Ask again and again how much is left, with progress for people, until nothing is.
+    """Call `remaining` repeatedly until it returns 0, and show a progress bar.
 
-    :param what: what is waited for, as a sentence begins with it.
-    :raises CommandError: When that takes longer than `wait_s` seconds.
+    :param operation: Name of the operation, for the error message.
+    :raises CommandError: If that takes longer than `wait_s` seconds.
     """
     retry = cluster.retry
-    give_up_ms = retry.clock.monotonic_ms() + wait_s * 1000
-    before = await left()
+    deadline_ms = retry.clock.monotonic_ms() + wait_s * 1000
+    before = await remaining()
     with progress(before, of_records=True) as advance:
         attempts = 0
         while before:
-            if retry.clock.monotonic_ms() >= give_up_ms:
-                message = f"{what}: not done after {wait_s:g} s, {before} left"
+            if retry.clock.monotonic_ms() >= deadline_ms:
+                message = f"{operation}: not complete after {wait_s:g} s, {before} remaining"
                 raise CommandError(
-                    message, hint="the brokers go on with it; look again later, or give --wait more seconds"
+                    message, hint="the brokers continue; check again later, or increase --wait"
                 )
             attempts += 1
             await retry.pause(attempts)
-            now = await left()
+            now = await remaining()
             advance(max(0, before - now))
             before = now

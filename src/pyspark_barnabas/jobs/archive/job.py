@@ -174,7 +174,7 @@ def reading(options: Mapping[str, str], ranges: Iterable[tuple[str, int, int, in
 
 def _check_same(previous: ArchiveManifest, isolation: str, topic_ids: Mapping[str, str]) -> None:
     if previous.isolation != isolation:
-        message = f"the archive was created with {_ISOLATION}={previous.isolation}: use another directory for {isolation}"
+        message = f"the archive has {_ISOLATION}={previous.isolation}: use another directory for {isolation}"
         raise ArchiveError(message)
     for topic, topic_id in topic_ids.items():
         if previous.topic_ids.get(topic, topic_id) != topic_id:

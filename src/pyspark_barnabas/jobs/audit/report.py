@@ -34,7 +34,7 @@ def _overview(audited: Audited) -> list[str]:
     by_principal = _sums((activity.principal, activity.requests_count) for activity in changed)
     summary = (
         f"{audited.events_count} events: {sum(by_principal.values())} requests of {len(by_principal)} principals "
-        f"changed the cluster, {sum(activity.requests_count for activity in refused)} were denied or allowed with a warning."
+        f"changed the cluster, {sum(activity.requests_count for activity in refused)} were denied or warned."
     )
     return [
         report.paragraph(summary),
@@ -155,7 +155,7 @@ def _refusals(audited: Audited) -> list[str]:
     return [
         report.heading("Denied changes"),
         _days(
-            "Requests that were denied or allowed with a warning, by principal",
+            "Requests that were denied or warned, by principal",
             refused,
             lambda activity: activity.principal,
         ),

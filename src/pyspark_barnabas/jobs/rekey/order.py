@@ -216,7 +216,7 @@ def unread_of(position: Offsets, starts: Offsets, ends: Offsets) -> dict[int, tu
 
 
 def read_after(position: Offsets, steps: Sequence[CopyStep], first_step: int) -> dict[int, tuple[int, int]]:
-    """Return the range of each partition with all records that a group has read and that `first_step` or later copies."""
+    """Return for each partition the range that a group has read and that `first_step` or later steps copy."""
     ranges: dict[int, tuple[int, int]] = {}
     for step in steps[first_step:]:
         for partition, low, high in step.ranges:

@@ -167,7 +167,7 @@ def _check(state: _State, request: Request, archived: Sequence[ArchivedPart], ta
     requested_names = {(part.topic, request.target_of(part.topic)) for part in archived}
     if state.archive != str(request.directory.resolve()) or saved_names != requested_names:
         names = ", ".join(f"{topic} as {name}" for topic, name in sorted(saved_names))
-        message = f"the map belongs to a restore of {state.archive} with {names}: continue that, or use another directory"
+        message = f"the map belongs to a restore of {state.archive} with {names}: continue it or use another directory"
         raise RestoreError(message)
     for part in state.parts:
         tp = TopicPartition(part.restored_topic, part.partition)
