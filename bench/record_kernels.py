@@ -36,11 +36,11 @@ class Shape(NamedTuple):
     headers: list[dict[str, str | bytes]] | None = None
 
 
-def json_event(dice: random.Random, number: int) -> tuple[bytes, bytes]:
-    page = dice.choice(("home", "search", "basket", "product"))
+def json_event(rng: random.Random, number: int) -> tuple[bytes, bytes]:
+    page = rng.choice(("home", "search", "basket", "product"))
     value = (
-        f'{{"event_id":{number},"user":"user-{dice.randrange(100_000)}","page":"{page}",'
-        f'"amount":{dice.random() * 100:.2f},"time":"2026-01-02T03:04:{number % 60:02d}Z"}}'
+        f'{{"event_id":{number},"user":"user-{rng.randrange(100_000)}","page":"{page}",'
+        f'"amount":{rng.random() * 100:.2f},"time":"2026-01-02T03:04:{number % 60:02d}Z"}}'
     )
     return b"user-%d" % (number % 100_000), value.encode()
 
@@ -49,8 +49,8 @@ def text(size_bytes: int) -> Callable[[random.Random, int], tuple[bytes, bytes]]
     """Values that compress about as logs do: words of a small vocabulary."""
     words = [random.Random(seed).randbytes(6).hex().encode()[: 4 + seed % 8] for seed in range(4_000)]
 
-    def record(dice: random.Random, number: int) -> tuple[bytes, bytes]:
-        value = b" ".join(dice.choices(words, k=size_bytes // 5))
+    def record(rng: random.Random, number: int) -> tuple[bytes, bytes]:
+        value = b" ".join(rng.choices(words, k=size_bytes // 5))
         return b"key-%08d" % number, value[: size_bytes - 12]
 
     return record
@@ -69,12 +69,12 @@ SHAPES = (
 
 def columns_of(shape: Shape) -> list[Columns]:
     """Rows of that shape in groups, `BUFFER_BYTES` in all."""
-    dice = random.Random(shape.name)
+    rng = random.Random(shape.name)
     groups, number, total_bytes = [], 0, 0
     while total_bytes < BUFFER_BYTES:
         keys, values, size_bytes = [], [], 0
         while size_bytes < GROUP_BYTES:
-            key, value = shape.record(dice, number)
+            key, value = shape.record(rng, number)
             keys.append(key)
             values.append(value)
             size_bytes += len(key) + len(value)

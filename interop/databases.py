@@ -89,11 +89,11 @@ def mariadb() -> Iterator[Server]:
             f"GRANT ALL ON shop.* TO {who}",
         )
         home.write("begin.sql", "".join(f"{each};\n" for each in statements))
-        places = [f"--datadir={home.data}", f"--tmpdir={home.path}"]
-        home.run("mariadb-install-db", "--no-defaults", "--skip-test-db", *places)
+        partitions = [f"--datadir={home.data}", f"--tmpdir={home.path}"]
+        home.run("mariadb-install-db", "--no-defaults", "--skip-test-db", *partitions)
         settings = [f"--init-file={home.path}/begin.sql", "--innodb-flush-log-at-trx-commit=0"]
         sockets = [f"--socket={home.path}/socket", "--bind-address=127.0.0.1", f"--port={port}"]
-        server = home.serving(signal.SIGTERM, "mariadbd", "--no-defaults", *places, *settings, *sockets)
+        server = home.serving(signal.SIGTERM, "mariadbd", "--no-defaults", *partitions, *settings, *sockets)
         with server as process:
             home.wait(process, "mariadb-admin", "--no-defaults", "-h", "127.0.0.1", f"--port={port}", "ping")
             yield Server(f"jdbc:mariadb://127.0.0.1:{port}/shop", USER, PASSWORD)

@@ -91,9 +91,9 @@ def _alter(ground: Ground, resource: Resource, key: str, value: str) -> None:
 
 def _clean(ground: Ground, topic: str) -> None:
     _alter(ground, Resource(ResourceKind.TOPIC, topic), "min.cleanable.dirty.ratio", "0.01")
-    places = [TopicPartition(topic, partition) for partition in range(PARTITIONS)]
+    partitions = [TopicPartition(topic, partition) for partition in range(PARTITIONS)]
     deadline_s = time.monotonic() + CLEANED_WITHIN_S
-    while not all(read_offsets(ground.data_dir / CLEANER_OFFSET_FILE).get(place) for place in places):
+    while not all(read_offsets(ground.data_dir / CLEANER_OFFSET_FILE).get(tp) for tp in partitions):
         assert time.monotonic() < deadline_s, f"{topic} was not cleaned"
         time.sleep(_POLL_S)
 

@@ -112,8 +112,8 @@ def running_ground(more: Mapping[str, str]) -> Iterator[Ground]:
     try:
         broker = candidate.start(home)
         try:
-            places = {"spark.local.dir": f"{home}/local", "spark.sql.warehouse.dir": f"{home}/warehouse"}
-            settings = {**SETTINGS, **places, **connector.settings(), **more}
+            partitions = {"spark.local.dir": f"{home}/local", "spark.sql.warehouse.dir": f"{home}/warehouse"}
+            settings = {**SETTINGS, **partitions, **connector.settings(), **more}
             session = spark_session("bench", master="local[2]", settings=settings)
             try:
                 yield Ground(session, broker.bootstrap, home, broker.data_dir)

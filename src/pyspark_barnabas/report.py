@@ -224,11 +224,11 @@ def grid(
     for index, (row, line) in enumerate(zip(rows, values, strict=True)):
         y = index * 20
         drawn.append(_text(left - 8, y + 14, _shortened(row), "end"))
-        for place, value in enumerate(line):
-            box = (left + place * step, y, step, 20)
+        for tp, value in enumerate(line):
+            box = (left + tp * step, y, step, 20)
             full = f' fill-opacity="{0.05 + 0.95 * value / top:.2f}"'
             drawn.append(
-                _box(box, f"cell {_series_class(0)}", f"{row}, {labels[place]}: {wording(value)}", full)
+                _box(box, f"cell {_series_class(0)}", f"{row}, {labels[tp]}: {wording(value)}", full)
             )
     height = 20 * len(rows)
     drawn += _label_texts(labels, left, step, height + 16)

@@ -230,7 +230,7 @@ class Batch:
         ]
         producer: dict[str, Any] = {}
         if self.producer is not None:
-            key = (identities.place, self.producer)
+            key = (identities.tp, self.producer)
             following = 0 if self.restarts else identities.next_sequences.get(key, 0)
             sequence = max(-1, following + self.sequence) & 0x7FFF_FFFF
             identities.pending[key] = sequence + len(records)

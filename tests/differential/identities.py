@@ -35,7 +35,7 @@ class Identities:
     #: session id -> the epoch that its next fetch should carry, in the order of their making
     sessions: dict[int, int] = field(default_factory=dict)
     #: where a record batch that is being resolved will go
-    place: Place = ("", 0)
+    tp: Place = ("", 0)
     #: the sequence that a producer should send next
     next_sequences: dict[tuple[Place, int], int] = field(default_factory=dict)
     #: what a produce request that is under way would make of the sequences
@@ -122,9 +122,9 @@ class Identities:
         for topic in response.responses:
             name = self.plain_name(topic.name) or self._name_of(topic.topic_id)
             for partition in topic.partition_responses:
-                for (place, producer), sequence in self.pending.items():
-                    if place == (name, partition.index) and not partition.error_code:
-                        self.next_sequences[place, producer] = sequence
+                for (tp, producer), sequence in self.pending.items():
+                    if tp == (name, partition.index) and not partition.error_code:
+                        self.next_sequences[tp, producer] = sequence
         self.pending.clear()
 
     def _name_of(self, topic_id: bytes) -> str:

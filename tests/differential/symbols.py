@@ -105,9 +105,9 @@ def resolve(value: Any, identities: Identities) -> Any:
     """The same message with one broker's own values in the place of symbols."""
     if isinstance(value, TopicProduceData):
         given = value.name or value.topic_id
-        identities.place = (getattr(given, "name", str(given)), 0)
+        identities.tp = (getattr(given, "name", str(given)), 0)
     if isinstance(value, PartitionProduceData):
-        identities.place = (identities.place[0], value.index)
+        identities.tp = (identities.tp[0], value.index)
     if isinstance(value, Struct):
         fields = {field.name: resolve(getattr(value, field.name), identities) for field in value.FIELDS}
         return type(value)(**fields)

@@ -82,11 +82,11 @@ def tags_of(spec: ApiSpec, version: int) -> bytes:
     return b"\0" if spec.is_flexible(version) else b""
 
 
-def spoil(body: bytes, dice: random.Random) -> bytes:
+def spoil(body: bytes, rng: random.Random) -> bytes:
     """The body with a few bytes changed."""
     changed = bytearray(body)
-    for _ in range(dice.randint(1, 3) if body else 0):
-        changed[dice.randrange(len(changed))] = dice.choice((0, 1, 2, 0x7F, 0x80, 0xFF))
+    for _ in range(rng.randint(1, 3) if body else 0):
+        changed[rng.randrange(len(changed))] = rng.choice((0, 1, 2, 0x7F, 0x80, 0xFF))
     return bytes(changed)
 
 
@@ -113,11 +113,11 @@ def test_a_request_cut_short_closes_the_connection(pair: Pair, api_key: int) -> 
 @pytest.mark.parametrize("api_key", READING, ids=lambda key: APIS[key].name)
 def test_changed_bytes_are_answered_or_refused_alike(pair: Pair, api_key: int) -> None:
     spec = pair.apis[api_key]
-    dice = random.Random(api_key)
+    rng = random.Random(api_key)
     for _ in range(max(2, EXAMPLES // 10)):
-        version = dice.randint(*spec.versions)
+        version = rng.randint(*spec.versions)
         for body in samples(spec, version):
-            changed = spoil(body, dice)
+            changed = spoil(body, rng)
             sent = framed(header(api_key, version, tags=tags_of(spec, version)) + changed)
             kafka, barnabas = outcomes(pair, sent)
             assert kafka == barnabas or has_no_text(spec, version, changed), (version, changed)

@@ -63,19 +63,19 @@ def pair() -> Iterator[SaslPair]:
         yield running
 
 
-def some_acls(dice: random.Random) -> list[AclBinding]:
+def some_acls(rng: random.Random) -> list[AclBinding]:
     """A few ACLs on a few names, so that they meet."""
     return [
         AclBinding(
             ResourceType.TOPIC,
-            dice.choice(["*", "a", "ab", "abc"]),
-            dice.choice([PatternType.LITERAL, PatternType.PREFIXED]),
-            dice.choice(["User:alice", "User:alice", "User:bob", "User:*", "Group:alice"]),
-            dice.choice(["*", "*", "127.0.0.1", "10.0.0.1"]),
-            dice.choice(OPERATIONS),
-            dice.choice([AclPermission.ALLOW, AclPermission.ALLOW, AclPermission.DENY]),
+            rng.choice(["*", "a", "ab", "abc"]),
+            rng.choice([PatternType.LITERAL, PatternType.PREFIXED]),
+            rng.choice(["User:alice", "User:alice", "User:bob", "User:*", "Group:alice"]),
+            rng.choice(["*", "*", "127.0.0.1", "10.0.0.1"]),
+            rng.choice(OPERATIONS),
+            rng.choice([AclPermission.ALLOW, AclPermission.ALLOW, AclPermission.DENY]),
         )
-        for _ in range(dice.randint(0, 8))
+        for _ in range(rng.randint(0, 8))
     ]
 
 

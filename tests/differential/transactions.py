@@ -25,7 +25,7 @@ from differential.symbols import Name, Producer
 
 #: Some of everything: several partitions, small segments with dense and with sparse indexes, the broker's time.
 TOPICS = ("a", "tiny", "dense", "stamped")
-PLACES = [*[("a", 0), ("tiny", 0), ("dense", 0)] * 3, ("a", 1), ("stamped", 0)]
+PARTITIONS = [*[("a", 0), ("tiny", 0), ("dense", 0)] * 3, ("a", 1), ("stamped", 0)]
 PRODUCERS_COUNT = 3
 STEPS_MAX = 40
 ALL_BYTES = 2**31 - 1
@@ -47,9 +47,9 @@ def beginning() -> list[Step]:
 
 
 def write(
-    place: tuple[str, int], batch: Batch, transactional_id: str | None = "tx", version: int = 9
+    tp: tuple[str, int], batch: Batch, transactional_id: str | None = "tx", version: int = 9
 ) -> Step:
-    name, index = place
+    name, index = tp
     symbol: Any = Name(name)
     records: Any = batch
     data = TopicProduceData(name=symbol, partition_data=[PartitionProduceData(index=index, records=records)])
@@ -64,7 +64,7 @@ def of_transaction(producer: int, **fields: Any) -> Batch:
 
 def end(
     producer: int,
-    *places: tuple[str, int],
+    *partitions: tuple[str, int],
     commit: bool,
     epoch: int = 0,
     coordinator_epoch: int = 0,
@@ -73,14 +73,14 @@ def end(
 ) -> Step:
     """One marker in each place."""
     symbol: Any = Producer(producer) if producer >= 0 else producer
-    names: list[Any] = [Name(name) for name, _ in places]
+    names: list[Any] = [Name(name) for name, _ in partitions]
     marker = WritableTxnMarker(
         producer_id=symbol,
         producer_epoch=epoch,
         transaction_result=commit,
         topics=[
             WritableTxnMarkerTopic(name=name, partition_indexes=[index])
-            for name, (_, index) in zip(names, places, strict=True)
+            for name, (_, index) in zip(names, partitions, strict=True)
         ],
         coordinator_epoch=coordinator_epoch,
         transaction_version=transaction_version,
@@ -89,14 +89,14 @@ def end(
 
 
 def read(
-    place: tuple[str, int],
+    tp: tuple[str, int],
     offset: int = 0,
     *,
     committed: bool = True,
     max_bytes: int = ALL_BYTES,
     version: int = 11,
 ) -> Step:
-    name, index = place
+    name, index = tp
     symbol: Any = Name(name)
     partition = FetchPartition(partition=index, fetch_offset=offset, partition_max_bytes=max_bytes)
     request = FetchRequest(
@@ -109,25 +109,25 @@ def read(
     return request, version
 
 
-def find(place: tuple[str, int], timestamp: int, *, committed: bool = True, version: int = 7) -> Step:
-    name, index = place
+def find(tp: tuple[str, int], timestamp: int, *, committed: bool = True, version: int = 7) -> Step:
+    name, index = tp
     symbol: Any = Name(name)
     asked = ListOffsetsPartition(partition_index=index, timestamp=timestamp)
     topics = [ListOffsetsTopic(name=symbol, partitions=[asked])]
     return ListOffsetsRequest(replica_id=-1, isolation_level=int(committed), topics=topics), version
 
 
-def describe(*places: tuple[str, int]) -> Step:
-    names: list[Any] = [Name(name) for name, _ in places]
+def describe(*partitions: tuple[str, int]) -> Step:
+    names: list[Any] = [Name(name) for name, _ in partitions]
     topics = [
         TopicRequest(name=name, partition_indexes=[index])
-        for name, (_, index) in zip(names, places, strict=True)
+        for name, (_, index) in zip(names, partitions, strict=True)
     ]
     return DescribeProducersRequest(topics=topics), 0
 
 
-def delete(place: tuple[str, int], offset: int) -> Step:
-    name, index = place
+def delete(tp: tuple[str, int], offset: int) -> Step:
+    name, index = tp
     symbol: Any = Name(name)
     partition = DeleteRecordsPartition(partition_index=index, offset=offset)
     topics = [DeleteRecordsTopic(name=symbol, partitions=[partition])]
@@ -136,19 +136,19 @@ def delete(place: tuple[str, int], offset: int) -> Step:
 
 def ending() -> list[Step]:
     """Everything that there is, as every reader sees it."""
-    places = sorted(set(PLACES))
+    partitions = sorted(set(PARTITIONS))
     reads = [
-        read(place, offset, committed=c) for place in places for offset in range(6) for c in (True, False)
+        read(tp, offset, committed=c) for tp in partitions for offset in range(6) for c in (True, False)
     ]
     finds = [
-        find(place, stamp, committed=c) for place in places for stamp in EVERY_TIME for c in (True, False)
+        find(tp, stamp, committed=c) for tp in partitions for stamp in EVERY_TIME for c in (True, False)
     ]
-    return [*reads, *finds, describe(*places)]
+    return [*reads, *finds, describe(*partitions)]
 
 
 def steps() -> SearchStrategy[Step]:
     """One thing that may happen."""
-    place, producer = st.sampled_from(PLACES), st.integers(0, PRODUCERS_COUNT - 1)
+    tp, producer = st.sampled_from(PARTITIONS), st.integers(0, PRODUCERS_COUNT - 1)
     epoch = st.sampled_from([0, 0, 0, 0, 1])
     transactional = st.builds(
         of_transaction,
@@ -162,29 +162,29 @@ def steps() -> SearchStrategy[Step]:
     markers = st.builds(
         end,
         producer,
-        place,
+        tp,
         commit=st.booleans(),
         epoch=epoch,
         coordinator_epoch=st.sampled_from([0, 0, 0, 1]),
         transaction_version=st.sampled_from([0, 0, 0, 1, 2]),
         version=st.sampled_from([1, 2, 2]),
     )
-    writes = st.builds(write, place, transactional, version=st.integers(3, 11))
+    writes = st.builds(write, tp, transactional, version=st.integers(3, 11))
     return st.one_of(
         *[writes] * 4,
         *[markers] * 3,
-        st.builds(write, place, idempotent, st.none()),
-        st.builds(write, place, st.builds(Batch), st.none()),
+        st.builds(write, tp, idempotent, st.none()),
+        st.builds(write, tp, st.builds(Batch), st.none()),
         st.builds(
             read,
-            place,
+            tp,
             st.integers(0, 12),
             committed=st.booleans(),
             max_bytes=st.sampled_from([ALL_BYTES, 1, 100, 300]),
             version=st.integers(4, 12),
         ),
-        st.builds(find, place, st.sampled_from(EVERY_TIME), committed=st.booleans()),
-        st.builds(delete, place, st.sampled_from([-1, 0])),
+        st.builds(find, tp, st.sampled_from(EVERY_TIME), committed=st.booleans()),
+        st.builds(delete, tp, st.sampled_from([-1, 0])),
     )
 
 

@@ -142,8 +142,8 @@ def test_a_transaction_is_terminated(run: Run, broker: Broker, topic: str) -> No
     producer.flush()
     assert run("transactions", "terminate", topic)["was"] == "Ongoing"
     assert run("transactions", "describe", topic)["state"] in ("Empty", "CompleteAbort")
-    [place, _] = run("records", "offsets", topic, "--committed")
-    assert place["latest"] == RECORDS_COUNT + 2  # the record that does not count, and the marker
+    [tp, _] = run("records", "offsets", topic, "--committed")
+    assert tp["latest"] == RECORDS_COUNT + 2  # the record that does not count, and the marker
 
 
 def test_brokers_and_what_they_serve_are_listed(run: Run, broker: Broker) -> None:

@@ -20,7 +20,7 @@ from support.waiting import until
 
 PARTITIONS_COUNT = 2
 TOPICS = ("compacted", "__consumer_offsets", "__transaction_state")
-PLACES = [ids.TopicPartition(topic, index) for topic in TOPICS for index in range(PARTITIONS_COUNT)]
+PARTITIONS = [ids.TopicPartition(topic, index) for topic in TOPICS for index in range(PARTITIONS_COUNT)]
 SMALL = {"internal.segment.bytes": "2000", "delete.retention.ms": "0"}
 CONFIGS = {"cleanup.policy": "compact", **SMALL}
 SETTINGS = {
@@ -57,8 +57,8 @@ def fill(broker: Broker) -> None:
         plain.flush()
         transactional.begin_transaction()
         transactional.produce("compacted", f"in {number}", f"key {number % 9}", index)
-        place = TopicPartition("compacted", index, number)
-        transactional.send_offsets_to_transaction([place], reader.consumer_group_metadata())
+        tp = TopicPartition("compacted", index, number)
+        transactional.send_offsets_to_transaction([tp], reader.consumer_group_metadata())
         if number == ROUNDS_COUNT - 1:
             transactional.flush()  # and stays open
         elif number % 4 == 0:
@@ -75,21 +75,21 @@ def wait_until_clean(data_dir: Path) -> None:
 
     def is_clean() -> bool:
         lines = checkpoint.read_text().splitlines() if checkpoint.exists() else []
-        return all(_end(data_dir, place) in ("", *lines) for place in PLACES)
+        return all(_end(data_dir, tp) in ("", *lines) for tp in PARTITIONS)
 
     until(is_clean)
 
 
-def _end(data_dir: Path, place: ids.TopicPartition) -> str:
+def _end(data_dir: Path, tp: ids.TopicPartition) -> str:
     """How the checkpoint tells that all but the last segment is clean; nothing when there is but one."""
-    segments = sorted((data_dir / f"{place.topic}-{place.partition}").glob("*.log"))
-    return f"{place.topic} {place.partition} {int(segments[-1].stem)}" if len(segments) > 1 else ""
+    segments = sorted((data_dir / f"{tp.topic}-{tp.partition}").glob("*.log"))
+    return f"{tp.topic} {tp.partition} {int(segments[-1].stem)}" if len(segments) > 1 else ""
 
 
-def records(broker: Broker, place: ids.TopicPartition, isolation: Isolation) -> list[Any]:
+def records(broker: Broker, tp: ids.TopicPartition, isolation: Isolation) -> list[Any]:
     with (
         BlockingClient(broker.bootstrap) as client,
-        client.consumer({place: EARLIEST}, stop_at_end=True, isolation=isolation) as reader,
+        client.consumer({tp: EARLIEST}, stop_at_end=True, isolation=isolation) as reader,
     ):
         return [(each.offset, each.timestamp_ms, each.key, each.value) for each in reader]
 
@@ -97,12 +97,12 @@ def records(broker: Broker, place: ids.TopicPartition, isolation: Isolation) -> 
 def told(broker: Broker) -> dict[str, Any]:
     """All that a broker serves: every record, what is committed, and how the transaction is."""
     found: dict[str, Any] = {}
-    for place in PLACES:
+    for tp in PARTITIONS:
         for isolation in Isolation:
-            found[f"{place} {isolation.name}"] = records(broker, place, isolation)
+            found[f"{tp} {isolation.name}"] = records(broker, tp, isolation)
     with BlockingClient(broker.bootstrap) as client:
         offsets = client.groups.offsets("g")
-        found["offsets"] = {place: (each.offset, each.metadata) for place, each in offsets.items()}
+        found["offsets"] = {tp: (each.offset, each.metadata) for tp, each in offsets.items()}
         transaction = client.transactions.describe("t")
         found["transaction"] = (transaction.state, transaction.producer_id, transaction.producer_epoch)
     return found
@@ -145,8 +145,8 @@ def kafka(
 
 
 def replace_logs(ours: Path, kafkas: Path, *, with_checkpoints: bool) -> None:
-    for place in PLACES:
-        name = f"{place.topic}-{place.partition}"
+    for tp in PARTITIONS:
+        name = f"{tp.topic}-{tp.partition}"
         for path in (kafkas / name).iterdir():
             if path.name != OF_THE_CLUSTER:
                 path.unlink()
@@ -162,7 +162,7 @@ def replace_logs(ours: Path, kafkas: Path, *, with_checkpoints: bool) -> None:
 def test_apache_kafka_serves_what_we_have_compacted(ours: tuple[Path, dict[str, Any]], kafka: Broker) -> None:
     _, expected = ours
     for topic in TOPICS:  # of each at least one record a round has been written
-        left = sum(len(expected[f"{place} READ_UNCOMMITTED"]) for place in PLACES if place.topic == topic)
+        left = sum(len(expected[f"{tp} READ_UNCOMMITTED"]) for tp in PARTITIONS if tp.topic == topic)
         assert 0 < left < ROUNDS_COUNT, topic
     assert expected["offsets"]
     assert expected["transaction"][0] == "Ongoing"

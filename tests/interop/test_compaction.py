@@ -148,45 +148,45 @@ def brokers() -> Iterator[dict[str, Broker]]:
 
 def history(seed: int) -> Iterator[list[bytes]]:
     """Rounds of batches: keys that come again, tombstones, all codecs, producers with sequences."""
-    dice = random.Random(seed)
+    rng = random.Random(seed)
     sequences = dict.fromkeys((1_000, 1_001), 0)
     now_ms = BEGAN_MS
     for _ in range(ROUNDS_COUNT):
         batches: list[bytes] = []
         for _ in range(SEGMENTS_COUNT):
             now_ms += 2_000
-            batches += [_batch(dice, sequences, now_ms) for _ in range(dice.randrange(1, 4))]
+            batches += [_batch(rng, sequences, now_ms) for _ in range(rng.randrange(1, 4))]
         yield batches
 
 
-def _batch(dice: random.Random, sequences: dict[int, int], now_ms: int) -> bytes:
-    producer = dice.choice(list(sequences)) if dice.random() < 0.4 else None
-    return _produced(dice, sequences, producer, now_ms)
+def _batch(rng: random.Random, sequences: dict[int, int], now_ms: int) -> bytes:
+    producer = rng.choice(list(sequences)) if rng.random() < 0.4 else None
+    return _produced(rng, sequences, producer, now_ms)
 
 
 def _produced(
-    dice: random.Random, sequences: dict[int, int], producer: int | None, now_ms: int, **options: bool
+    rng: random.Random, sequences: dict[int, int], producer: int | None, now_ms: int, **options: bool
 ) -> bytes:
     records = [
         Record(
             0,
-            now_ms + dice.randrange(5),
-            b"key %d" % dice.randrange(12),
-            None if dice.random() < 0.2 else dice.randbytes(dice.choice((1, 50, 60_000))),
-            (("h", b"x"),) if dice.random() < 0.2 else (),
+            now_ms + rng.randrange(5),
+            b"key %d" % rng.randrange(12),
+            None if rng.random() < 0.2 else rng.randbytes(rng.choice((1, 50, 60_000))),
+            (("h", b"x"),) if rng.random() < 0.2 else (),
         )
-        for _ in range(dice.randrange(1, 6))
+        for _ in range(rng.randrange(1, 6))
     ]
     numbers = {}
     if producer is not None:
         numbers = {"producer_id": producer, "producer_epoch": 0, "base_sequence": sequences[producer]}
         sequences[producer] += len(records)
-    return bytes(encode_batch(records, compression=dice.choice(list(Compression)), **numbers, **options))
+    return bytes(encode_batch(records, compression=rng.choice(list(Compression)), **numbers, **options))
 
 
 def transactions(seed: int) -> Iterator[list[bytes | tuple[int, bool]]]:
     """Rounds of batches in and out of transactions, and of what ends these: a producer, and whether it commits."""
-    dice = random.Random(seed)
+    rng = random.Random(seed)
     sequences = dict.fromkeys(range(2_000, 2_004), 0)
     ongoing: set[int] = set()
     now_ms = BEGAN_MS
@@ -194,15 +194,15 @@ def transactions(seed: int) -> Iterator[list[bytes | tuple[int, bool]]]:
         events: list[bytes | tuple[int, bool]] = []
         for _ in range(EVENTS_COUNT):
             now_ms += 2_000
-            producer = dice.choice(list(sequences))
-            if producer in ongoing and dice.random() < 0.5:
+            producer = rng.choice(list(sequences))
+            if producer in ongoing and rng.random() < 0.5:
                 ongoing.discard(producer)
-                events.append((producer, dice.random() < 0.5))
-            elif dice.random() < 0.2:
-                events.append(_produced(dice, sequences, None, now_ms))
+                events.append((producer, rng.random() < 0.5))
+            elif rng.random() < 0.2:
+                events.append(_produced(rng, sequences, None, now_ms))
             else:
                 ongoing.add(producer)
-                events.append(_produced(dice, sequences, producer, now_ms, transactional=True))
+                events.append(_produced(rng, sequences, producer, now_ms, transactional=True))
         events += [(producer, True) for producer in sorted(ongoing)]
         ongoing.clear()
         yield events

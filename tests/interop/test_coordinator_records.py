@@ -13,15 +13,15 @@ SOURCE = Path(reference.__file__).parent / "reference" / "coordinators" / "Recor
 RECORDS_COUNT = 40  # of each kind and version
 
 
-def lines(dice: random.Random) -> list[str]:
+def lines(rng: random.Random) -> list[str]:
     """Every kind in every version, and tombstones."""
     written = []
     for name, topic in (("group", GROUP_RECORDS), ("transaction", TRANSACTION_RECORDS)):
         for key_kind, value_kind in topic.kinds:
             for version in (None, *range(value_kind.VERSIONS.last + 1)):
                 for _ in range(RECORDS_COUNT):
-                    value = None if version is None else random_struct(value_kind, version, dice)
-                    key, encoded = serde.encode(random_struct(key_kind, 0, dice), value, version)
+                    value = None if version is None else random_struct(value_kind, version, rng)
+                    key, encoded = serde.encode(random_struct(key_kind, 0, rng), value, version)
                     written.append(f"{name} {key.hex()} {'-' if encoded is None else encoded.hex()}")
     return written
 

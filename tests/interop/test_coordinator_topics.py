@@ -75,8 +75,8 @@ def read(kafka: Broker, protocol: str, group: str, topics: list[str]) -> None:
         assert time.monotonic() < deadline_s, f"{group} does not settle"
         for each in members:
             each.poll(0.1)
-    [place] = members[0].assignment()
-    committed = TopicPartition(place.topic, place.partition, 0, metadata="so far")
+    [tp] = members[0].assignment()
+    committed = TopicPartition(tp.topic, tp.partition, 0, metadata="so far")
     members[0].commit(offsets=[committed], asynchronous=False)
     for each in members:
         each.close()

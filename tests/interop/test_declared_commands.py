@@ -98,14 +98,14 @@ def put_right(run: Run, file: Path) -> None:
 
 @pytest.mark.parametrize(("command", "place", "values"), SINGLE_CHANGES)
 def test_every_single_change_is_found_and_put_right(
-    run: Run, file: Path, command: str, place: Place, values: tuple[Any, Any]
+    run: Run, file: Path, command: str, tp: Place, values: tuple[Any, Any]
 ) -> None:
     done = run(*command.split())
     assert done.exit_code == 0, done.output
 
     def is_all_that_is_found() -> bool:
         found = drifted(run("drift", file, "--json"))
-        return found.get(place) == values and {name for name, _ in found} == {place[0]}
+        return found.get(tp) == values and {name for name, _ in found} == {tp[0]}
 
     until(is_all_that_is_found)
     put_right(run, file)

@@ -64,7 +64,7 @@ class Fire:
     """A broker that is killed and started again, on the same port and the same data."""
 
     def __init__(self, home: Path, seed: int) -> None:
-        self.home, self.dice = home, random.Random(seed)
+        self.home, self.rng = home, random.Random(seed)
         (self.port,) = free_ports(1)
         self.kills_count = 0
         self.broker = self.start()
@@ -76,10 +76,10 @@ class Fire:
         """Kill it at random moments until the time is over."""
         end_s = time.monotonic() + seconds
         while time.monotonic() < end_s:
-            time.sleep(self.dice.uniform(*PAUSE_S))
+            time.sleep(self.rng.uniform(*PAUSE_S))
             self.broker.kill()
             self.kills_count += 1
-            time.sleep(self.dice.uniform(0, 0.5))
+            time.sleep(self.rng.uniform(0, 0.5))
             self.broker = self.start()
 
 

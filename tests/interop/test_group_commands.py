@@ -197,9 +197,9 @@ class Copier:
                     self._write(records, f"{number}-aborted")
                     self._producer.abort_transaction()
                 self._write(records, str(number))
-                places = self._consumer.position(self._consumer.assignment())
+                partitions = self._consumer.position(self._consumer.assignment())
                 metadata = self._consumer.consumer_group_metadata()
-                self._producer.send_offsets_to_transaction(places, metadata)
+                self._producer.send_offsets_to_transaction(partitions, metadata)
                 self._producer.commit_transaction()
 
     def _write(self, records: list[Any], name: str) -> None:
@@ -241,7 +241,7 @@ class Careless:
         reader = consumer(self._broker, f"careless-with-{self._source}")
         reader.subscribe([self._source])
         committed = reader.committed([TopicPartition(self._source, each) for each in (0, 1)], WAIT_S)
-        done = sum(max(0, place.offset) for place in committed)
+        done = sum(max(0, tp.offset) for tp in committed)
         for number, record in enumerate(read(reader, up_to - done), done + 1):
             if number <= survives or not commit_first:
                 self._producer.produce(self._target, record.value(), partition=record.partition())

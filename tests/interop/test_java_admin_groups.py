@@ -60,10 +60,10 @@ def test_it_describes_a_classic_group_and_removes_its_members(java: Client, topi
 
 
 def test_it_commits_reads_and_forgets_the_offsets_of_a_group(java: Client, topic: str, group: str) -> None:
-    place = {"group": group, "topic": topic, "partition": 0}
-    java.do("commit", before=0, **place)
+    tp = {"group": group, "topic": topic, "partition": 0}
+    java.do("commit", before=0, **tp)
     assert java.do("committed", group=group) == {f"{topic}-0": 0}
-    java.do("forget", **place)
+    java.do("forget", **tp)
     assert java.do("committed", group=group) == {}
 
 

@@ -49,21 +49,21 @@ def kafkas(tmp_path_factory: pytest.TempPathFactory) -> Callable[[list[str]], li
 def test_every_wait_is_kafkas(
     kafkas: Callable[[list[str]], list[int]], kind: Callable[[Windows, float, int], Record]
 ) -> None:
-    dice = random.Random(599)
+    rng = random.Random(599)
     lines: list[str] = []
     ours: list[int] = []
     for _ in range(MEASURES_COUNT):
-        windows = Windows(dice.randint(1, 12), dice.choice([250, 1000, 1000, 3000]))
-        limit = dice.choice([0.3, 1.0, 100.0, 12_345.5])
-        now_ms = 10**9 + dice.randint(0, 10**6)
+        windows = Windows(rng.randint(1, 12), rng.choice([250, 1000, 1000, 3000]))
+        limit = rng.choice([0.3, 1.0, 100.0, 12_345.5])
+        now_ms = 10**9 + rng.randint(0, 10**6)
         record = kind(windows, limit, now_ms)
         lines.append(f"{kind.__name__} {windows.count} {windows.size_ms} {limit!r}")
         for _ in range(RECORDS_COUNT):
-            value = dice.random() * limit * dice.choice([0, 1, 5, windows.count * windows.size_ms / 1000])
+            value = rng.random() * limit * rng.choice([0, 1, 5, windows.count * windows.size_ms / 1000])
             lines.append(f"record {value!r} {now_ms}")
             ours.append(record(value, now_ms))
             size_ms = windows.size_ms
-            now_ms += dice.choice([0, 0, 1, size_ms // 3, size_ms - 1, size_ms, 3 * size_ms, 13 * size_ms])
+            now_ms += rng.choice([0, 0, 1, size_ms // 3, size_ms - 1, size_ms, 3 * size_ms, 13 * size_ms])
     theirs = kafkas(lines)
     assert len(theirs) == len(ours)
     # sums of floats in another order may round to the neighbouring millisecond

@@ -53,15 +53,15 @@ def create(wire: Wire) -> None:
 
 def write(wire: Wire) -> None:
     """Transactions of three producers in turns; some end, those of the first two stay open."""
-    dice = random.Random(98)
+    rng = random.Random(98)
     sequences = dict.fromkeys(PRODUCERS, 0)
     for _ in range(STEPS_COUNT):
-        producer, choice = dice.choice(PRODUCERS), dice.random()
+        producer, choice = rng.choice(PRODUCERS), rng.random()
         if choice < 0.25:
-            request = ending(marker(producer, TOPIC, commit=dice.random() < 0.4, coordinator_epoch=4))
+            request = ending(marker(producer, TOPIC, commit=rng.random() < 0.4, coordinator_epoch=4))
             assert set(outcomes(wire.ask(request, 1)).values()) == {ErrorCode.NONE}
             continue
-        value = b"v" * dice.randrange(300)
+        value = b"v" * rng.randrange(300)
         records = batch(value) if choice < 0.35 else transactional(producer, sequences[producer], value)
         sequences[producer] += choice >= 0.35
         answer = wire.ask(producing(TOPIC, records), 9).responses[0].partition_responses[0]

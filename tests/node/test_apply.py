@@ -204,7 +204,7 @@ groups: {billing: {configs: {consumer.session.timeout.ms: 47000}}}
     done = run("apply", file, "--yes", "--json")
     assert done.exit_code == 1
     fates = {(each["resource"], each["key"]): each["outcome"] for each in json.loads(done.stdout)}
-    assert {place for place, fate in fates.items() if fate == "done"} == {
+    assert {tp for tp, fate in fates.items() if fate == "done"} == {
         ("topic/fresh", "partitions"),
         ("topic/fresh", "replication_factor"),
         ("group/billing", "consumer.session.timeout.ms"),

@@ -96,7 +96,7 @@ class World(NamedTuple):
     def own(self) -> int:
         return self.kafka.server.node.broker_id
 
-    def place(self, topic: str) -> Path:
+    def tp(self, topic: str) -> Path:
         """The directory in which a topic's first partition is not."""
         return next(
             path
@@ -253,7 +253,7 @@ STEPS = [
         lambda world: world.kafka.client.groups.offsets("readers"),
     ),
     Step(
-        lambda world: move(world.place("orders"), "orders", 0),
+        lambda world: move(world.tp("orders"), "orders", 0),
         lambda world: [("topic/orders", f"partition 0 log dir on broker {world.own}", ANY, ANY)],
     ),
     Step(

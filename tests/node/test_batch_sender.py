@@ -129,10 +129,10 @@ def test_a_batch_that_is_too_large_is_split_until_it_passes(broker: EmbeddedBrok
     @on_loop
     async def scenario() -> None:
         async with sending(broker) as (sender, identity):
-            place = TopicPartition(f"{topic}-small", 0)
-            await sender.put([(place, batch(0, 100, identity, 20)), (place, batch(100, 100, identity, 20))])
+            tp = TopicPartition(f"{topic}-small", 0)
+            await sender.put([(tp, batch(0, 100, identity, 20)), (tp, batch(100, 100, identity, 20))])
             await sender.flush()
-            await sender.put([(place, batch(200, 1, identity, 500))])
+            await sender.put([(tp, batch(200, 1, identity, 500))])
             with pytest.raises(KafkaError, match=r"a record of \d+ bytes is larger than max\.message\.bytes"):
                 await sender.flush()
 
@@ -144,8 +144,8 @@ def test_putting_waits_for_room(broker: EmbeddedBroker, topic: str) -> None:
     @on_loop
     async def scenario() -> None:
         async with sending(broker, buffer_size_bytes=1) as (sender, identity):
-            place = TopicPartition(topic, 0)
-            await sender.put((place, batch(first, 10, identity)) for first in range(0, 100, 10))
+            tp = TopicPartition(topic, 0)
+            await sender.put((tp, batch(first, 10, identity)) for first in range(0, 100, 10))
             await sender.flush()
 
     scenario()

@@ -28,8 +28,8 @@ PRODUCERS_COUNT, ROUNDS_COUNT, LOAD_S = 3, 12, 0.4
 def read(bootstrap: str) -> dict[tuple[str, int], list[tuple[int, int]]]:
     """(key, partition) -> offsets and numbers in the order of the log."""
     found: dict[tuple[str, int], list[tuple[int, int]]] = defaultdict(list)
-    places = {TopicPartition("t", index): EARLIEST for index in range(PARTITIONS_COUNT)}
-    with BlockingClient(bootstrap) as client, client.consumer(places, stop_at_end=True) as consumer:
+    partitions = {TopicPartition("t", index): EARLIEST for index in range(PARTITIONS_COUNT)}
+    with BlockingClient(bootstrap) as client, client.consumer(partitions, stop_at_end=True) as consumer:
         for record in consumer:
             key = (record.key or b"").decode()
             found[key, record.partition].append((record.offset, int(record.value or b"")))
@@ -43,7 +43,7 @@ def cleaned_partitions_count(directory: Path) -> int:
 
 
 def test_the_last_value_of_each_key_survives_kills_while_the_cleaner_is_at_work(tmp_path: Path) -> None:
-    dice = random.Random(5)
+    rng = random.Random(5)
     broker = BrokerProcess(tmp_path / "data", *EAGER)
     with Wire(broker.port) as wire:
         create(wire, new_topic("t", PARTITIONS_COUNT, configs=CONFIGS))
@@ -51,7 +51,7 @@ def test_the_last_value_of_each_key_survives_kills_while_the_cleaner_is_at_work(
     try:
         for _ in range(ROUNDS_COUNT):
             await_acknowledgements(loads, 1)
-            time.sleep(dice.uniform(0, LOAD_S))
+            time.sleep(rng.uniform(0, LOAD_S))
             broker.kill()
             broker = BrokerProcess(tmp_path / "data", *EAGER, port=broker.port)
         await_acknowledgements(loads, 1)

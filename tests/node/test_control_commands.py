@@ -60,8 +60,8 @@ def test_elections_are_held_where_they_are_needed(kafka: EmbeddedBroker, run: Ru
 
 def test_an_election_for_what_is_not_there_is_not_found(kafka: EmbeddedBroker, run: Run) -> None:
     kafka.create_topic("t")
-    for place in ("t:7", "gone", "gone:0"):
-        result = run("elections", place)
+    for tp in ("t:7", "gone", "gone:0"):
+        result = run("elections", tp)
         assert result.exit_code == 3, result.output
         assert "error:" in result.stderr
     assert run("elections", "t:first").exit_code == 2

@@ -27,7 +27,7 @@ LOAD_S = 0.3  #: how long a round lasts at most from its first acknowledgement o
 def test_nothing_acknowledged_is_lost_nothing_is_twice_and_order_is_kept(
     tmp_path: Path, stop: str, rounds_count: int, settings: list[str]
 ) -> None:
-    dice = random.Random(11)
+    rng = random.Random(11)
     broker = BrokerProcess(tmp_path / "data", *settings)
     with Wire(broker.port) as wire:
         create(wire, new_topic("t", PARTITIONS_COUNT))
@@ -35,7 +35,7 @@ def test_nothing_acknowledged_is_lost_nothing_is_twice_and_order_is_kept(
     try:
         for _ in range(rounds_count):
             await_acknowledgements(loads, 1)
-            time.sleep(dice.uniform(0, LOAD_S))
+            time.sleep(rng.uniform(0, LOAD_S))
             getattr(broker, stop)()
             broker = BrokerProcess(tmp_path / "data", *settings, port=broker.port)
         await_acknowledgements(loads, 1)

@@ -113,7 +113,7 @@ class World(NamedTuple):
 
     kafka: EmbeddedBroker
     alice: str
-    places: dict[str, str]
+    partitions: dict[str, str]
 
     def run(self, command: str, arguments: str, *, as_alice: bool = False) -> Result:
         """The command as the administrator, or as Alice, who may do nothing but what she was given."""
@@ -122,7 +122,7 @@ class World(NamedTuple):
             f"{host}:{port}" for name, host, port in self.kafka.server.addresses if name == listener
         )
         login = {"BARNABAS_COMMAND_CONFIG": self.alice} if as_alice else {}
-        words = [*command.split(), *shlex.split(arguments.format(**self.places))]
+        words = [*command.split(), *shlex.split(arguments.format(**self.partitions))]
         return CliRunner().invoke(app, words, env={"BARNABAS_BOOTSTRAP": address, "COLUMNS": "200", **login})
 
     def make(self) -> None:
@@ -162,7 +162,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         world = World(kafka, str(home / "alice"), {**files, "directory": str(kafka.directory)})
         world.make()
         (home / "state").write_text(world.run("export", "--include topic/open").stdout)
-        world.places["revision"] = str(kafka.server.node.image.revision)
+        world.partitions["revision"] = str(kafka.server.node.image.revision)
         yield world
 
 

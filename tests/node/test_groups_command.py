@@ -74,7 +74,7 @@ def test_a_group_is_seen_set_back_and_deleted(broker: EmbeddedBroker, run: Run, 
     assert run("groups", "list", "--type", protocol) == [listed]
     [described] = run("groups", "describe", "readers")
     [found] = described["members"]
-    assert [place["partition"] for place in found["assignment"]] == [0, 1]
+    assert [tp["partition"] for tp in found["assignment"]] == [0, 1]
     assert committed(run) == {0: (2, 3), 1: (5, 0)}
     assert run("groups", "reset-offsets", "readers", "--to-earliest") == "NON_EMPTY_GROUP"
     assert run("groups", "delete", "readers") == "NON_EMPTY_GROUP"

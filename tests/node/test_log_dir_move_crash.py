@@ -12,7 +12,7 @@ from barnabas.config.config_resource import Resource, ResourceKind
 from barnabas.wire.messages.describe_log_dirs import DescribeLogDirsRequest
 from support.admin import create, new_topic
 from support.load import PARTITIONS_COUNT, WAIT_S, Load, await_acknowledgements, check, stored
-from support.log_dirs import codes, move, places
+from support.log_dirs import codes, move, partitions
 from support.process import BrokerProcess
 from support.wire import Wire
 
@@ -23,10 +23,10 @@ THROTTLE = "replica.alter.log.dirs.io.max.bytes.per.second"
 EVERYTHING = DescribeLogDirsRequest(topics=None)
 
 
-def places_of(broker: BrokerProcess) -> dict[tuple[str, int], list[str]]:
+def directories_of(broker: BrokerProcess) -> dict[tuple[str, int], list[str]]:
     """Where the replicas of the topic are."""
     with Wire(broker.port) as wire:
-        return {name: where for name, where in places(wire.ask(EVERYTHING)).items() if name[0] == "t"}
+        return {name: where for name, where in partitions(wire.ask(EVERYTHING)).items() if name[0] == "t"}
 
 
 def move_all(broker: BrokerProcess, directory: Path) -> None:
@@ -46,7 +46,7 @@ def throttle(broker: BrokerProcess, bytes_per_second: str | None) -> None:
 def await_moves(broker: BrokerProcess, to: str) -> None:
     expected = {("t", index): [to] for index in range(PARTITIONS_COUNT)}
     deadline_s = time.monotonic() + WAIT_S
-    while (found := places_of(broker)) != expected:
+    while (found := directories_of(broker)) != expected:
         assert time.monotonic() < deadline_s, found
         time.sleep(0.01)
 
@@ -58,7 +58,7 @@ def await_moves(broker: BrokerProcess, to: str) -> None:
 def test_a_kill_during_a_move_loses_nothing_and_the_move_goes_on(
     tmp_path: Path, slowly: bool, flush: list[str]
 ) -> None:
-    dice = random.Random(7)
+    rng = random.Random(7)
     settings = ["--set", f"log.dirs={tmp_path / 'a'},{tmp_path / 'b'}", *flush]
     small_segments = new_topic("t", PARTITIONS_COUNT, configs={"segment.bytes": str(1 << 20)})
     broker = BrokerProcess(None, *settings)
@@ -75,11 +75,11 @@ def test_a_kill_during_a_move_loses_nothing_and_the_move_goes_on(
             if not slowly or to == "a":
                 to = "b" if to == "a" else "a"
             move_all(broker, tmp_path / to)
-            time.sleep(dice.uniform(0.0, 0.5 if slowly else 0.06))
+            time.sleep(rng.uniform(0.0, 0.5 if slowly else 0.06))
             broker.kill()
             broker = BrokerProcess(None, *settings, port=broker.port)
         await_acknowledgements(loads, 1)
-        assert not slowly or any(len(found) == 2 for found in places_of(broker).values()), "the move was over"
+        assert not slowly or any(len(found) == 2 for found in directories_of(broker).values()), "the move was over"
         throttle(broker, None)
         await_moves(broker, to)
         await_acknowledgements(loads, 1)

@@ -12,7 +12,7 @@ from barnabas.config.config_resource import Resource, ResourceKind
 from barnabas.testing import EmbeddedBroker
 from barnabas.wire.errors import KafkaError as BrokerError
 from barnabas.wire.messages.describe_log_dirs import DescribeLogDirsRequest
-from support.log_dirs import codes, move, places, replicas
+from support.log_dirs import codes, move, partitions, replicas
 from support.waiting import until
 from support.wire import Wire
 
@@ -41,7 +41,7 @@ def grows(count: Callable[[], int], by: int = 1) -> Callable[[], bool]:
 
 
 def is_at(wire: Wire, *expected: str) -> Callable[[], bool]:
-    return lambda: places(wire.ask(EVERYTHING)).get(("t", 0)) == list(expected)
+    return lambda: partitions(wire.ask(EVERYTHING)).get(("t", 0)) == list(expected)
 
 
 def alter(broker: EmbeddedBroker, name: str, key: str, value: str | None) -> None:

@@ -38,9 +38,9 @@ def done(result: Result) -> str:
     return result.stdout
 
 
-def replicas(run: Run, *places: str) -> dict[str, list[tuple[str, int]]]:
+def replicas(run: Run, *partitions: str) -> dict[str, list[tuple[str, int]]]:
     """The last part of a directory's path -> what lies there."""
-    found = json.loads(done(run("describe", "--json", *places)))
+    found = json.loads(done(run("describe", "--json", *partitions)))
     return {
         Path(each["directory"]).name: [(item["topic"], item["partition"]) for item in each["replicas"]]
         for each in found

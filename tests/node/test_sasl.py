@@ -198,17 +198,17 @@ def test_a_session_that_was_not_renewed_ends_with_the_next_request(wire: Wire) -
 
 @pytest.mark.kafka_settings({"connection.failed.authentication.delay.ms": "0"})
 def test_nothing_that_a_stranger_sends_is_served_or_harms_the_broker(kafka: EmbeddedBroker) -> None:
-    dice = random.Random(1)
+    rng = random.Random(1)
     tokens = [Exchange(ALICE).first, b"n,,n=alice,r=x", b"c=biws,r=x,p=QQ=="]
     frames = [frame_of(request, 0) for request in (SaslHandshakeRequest(), SaslAuthenticateRequest(), NAMES)]
     for _ in range(300):
         with Wire(port_of(kafka, "CLIENTS")) as stranger:
-            if dice.random() < 0.8:
-                mechanism = dice.choice(["PLAIN", "SCRAM-SHA-256"])
-                stranger.ask(SaslHandshakeRequest(mechanism=mechanism), dice.choice([0, 1]))
-            frame = bytearray(dice.choice([*tokens, *frames, dice.randbytes(30)]))
-            for _ in range(dice.randrange(1, 4)):
-                frame[dice.randrange(len(frame))] = dice.randrange(256)
+            if rng.random() < 0.8:
+                mechanism = rng.choice(["PLAIN", "SCRAM-SHA-256"])
+                stranger.ask(SaslHandshakeRequest(mechanism=mechanism), rng.choice([0, 1]))
+            frame = bytearray(rng.choice([*tokens, *frames, rng.randbytes(30)]))
+            for _ in range(rng.randrange(1, 4)):
+                frame[rng.randrange(len(frame))] = rng.randrange(256)
             stranger.send_frame(bytes(frame))
             stranger.socket.shutdown(socket.SHUT_WR)
     with Wire(port_of(kafka, "CLIENTS")) as wire:

@@ -20,7 +20,7 @@ from support.loop import on_loop
 
 TIMEOUT_MS = 60_000
 TOPIC = "out"
-PLACES = [TopicPartition(TOPIC, 0), TopicPartition(TOPIC, 1)]
+PARTITIONS = [TopicPartition(TOPIC, 0), TopicPartition(TOPIC, 1)]
 SETTINGS = {"offsets.topic.num.partitions": "2", "transaction.state.log.num.partitions": "2"}
 
 
@@ -39,9 +39,9 @@ async def cluster(broker: EmbeddedBroker) -> AsyncIterator[ClusterClient]:
 
 async def produce(cluster: ClusterClient, name: str, identity: Identity, *values: bytes) -> None:
     """A value to each partition in turn."""
-    await TransactionalId(cluster, name).add_partitions(identity, PLACES[: len(values)])
+    await TransactionalId(cluster, name).add_partitions(identity, PARTITIONS[: len(values)])
     async with BatchSender(cluster, transactional_id=name) as sender:
-        for place, value in zip(PLACES, values, strict=False):
+        for tp, value in zip(PARTITIONS, values, strict=False):
             batch = encode_batch(
                 [Record(0, 1_000, None, value)],
                 producer_id=identity.producer_id,
@@ -49,7 +49,7 @@ async def produce(cluster: ClusterClient, name: str, identity: Identity, *values
                 base_sequence=0,
                 transactional=True,
             )
-            await sender.put([(place, batch)])
+            await sender.put([(tp, batch)])
         await sender.flush()
 
 
@@ -61,13 +61,13 @@ def test_whoever_knows_the_identity_ends_the_transaction_and_may_say_so_twice(br
             await produce(beginning, "twice", identity, b"a", b"b")
             committed = OffsetAndMetadata(5, -1, "about it")
             await TransactionalId(beginning, "twice").commit_offsets(
-                identity, "twice", {PLACES[0]: committed}
+                identity, "twice", {PARTITIONS[0]: committed}
             )
             assert await Groups(beginning).offsets("twice") == {}
         async with cluster(broker) as ending:
             for _ in range(2):
                 await TransactionalId(ending, "twice").end(identity, commit=True)
-            assert await Groups(ending).offsets("twice") == {PLACES[0]: committed}
+            assert await Groups(ending).offsets("twice") == {PARTITIONS[0]: committed}
 
     scenario()
 
@@ -81,8 +81,8 @@ def test_a_new_identity_aborts_what_the_one_before_left_open(broker: EmbeddedBro
             await produce(connected, "fenced", first, b"lost")
             second = await name.initialize(TIMEOUT_MS)
             assert second != first
-            ends = await find_offsets(connected, {PLACES[0]: LATEST}, Isolation.READ_COMMITTED)
-            assert ends == await find_offsets(connected, {PLACES[0]: LATEST})
+            ends = await find_offsets(connected, {PARTITIONS[0]: LATEST}, Isolation.READ_COMMITTED)
+            assert ends == await find_offsets(connected, {PARTITIONS[0]: LATEST})
             with pytest.raises(KafkaError, match="'fenced': not committed") as caught:
                 await name.end(first, commit=True)
             assert caught.value.code in {ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH}

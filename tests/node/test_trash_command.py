@@ -101,20 +101,20 @@ def test_what_groups_had_committed_comes_back_where_they_have_nothing_newer(
     kafka: EmbeddedBroker, run: Run, restarts: bool
 ) -> None:
     kafka.create_topic("orders", partitions=2)
-    groups, places = kafka.client.groups, [TopicPartition("orders", index) for index in (0, 1)]
+    groups, topic_partitions = kafka.client.groups, [TopicPartition("orders", index) for index in (0, 1)]
     for group_id in ("billing", "shipping"):
-        raise_errors(groups.commit_offsets(group_id, {places[0]: 1, places[1]: 2}).values())
+        raise_errors(groups.commit_offsets(group_id, {topic_partitions[0]: 1, topic_partitions[1]: 2}).values())
     run("topics", "delete", "orders")
     assert fetched(kafka, "billing") == {}
     if restarts:
         kafka.restart(kill=True)
     run("topics", "create", "orders", "--partitions", "1")
-    raise_errors(kafka.client.groups.commit_offsets("shipping", {places[0]: 7}).values())
+    raise_errors(kafka.client.groups.commit_offsets("shipping", {topic_partitions[0]: 7}).values())
     told = run("topics", "undelete", "orders", "--as", "orders-before")
     assert told.output == "orders-before: back with 2 partitions and 4 committed offsets\n"
     before = {TopicPartition("orders-before", 0): 1, TopicPartition("orders-before", 1): 2}
     assert fetched(kafka, "billing") == before
-    assert fetched(kafka, "shipping") == {**before, places[0]: 7}
+    assert fetched(kafka, "shipping") == {**before, topic_partitions[0]: 7}
     if restarts:
         kafka.restart(kill=True)
         assert fetched(kafka, "billing") == before
@@ -133,7 +133,7 @@ def test_more_offsets_than_a_commit_should_hold_are_not_kept(
 
 
 def fetched(kafka: EmbeddedBroker, group_id: str) -> dict[TopicPartition, int]:
-    return {place: each.offset for place, each in kafka.client.groups.offsets(group_id).items()}
+    return {tp: each.offset for tp, each in kafka.client.groups.offsets(group_id).items()}
 
 
 @pytest.mark.usefixtures("deleted")

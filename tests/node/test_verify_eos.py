@@ -15,7 +15,7 @@ from support.waiting import until
 COMMAND = [sys.executable, "-c", "from barnabas.cli.main import main; main()", "verify-eos"]
 INPUTS_COUNT = 3000
 KILLS_COUNT = 3
-PLACES = [TopicPartition("in", index) for index in (0, 1)]
+PARTITIONS = [TopicPartition("in", index) for index in (0, 1)]
 
 
 def verify_eos(broker: BrokerProcess, *arguments: str) -> "subprocess.Popen[str]":
@@ -26,12 +26,12 @@ def verify_eos(broker: BrokerProcess, *arguments: str) -> "subprocess.Popen[str]
 
 
 def stored_count(client: BlockingClient) -> int:
-    ends = client.admin.list_offsets(dict.fromkeys(PLACES, LATEST)).values()
+    ends = client.admin.list_offsets(dict.fromkeys(PARTITIONS, LATEST)).values()
     return sum(end.offset for end in ends if isinstance(end, ListedOffset))
 
 
 def copy(client: BlockingClient) -> None:
-    starts = dict.fromkeys(PLACES, EARLIEST)
+    starts = dict.fromkeys(PARTITIONS, EARLIEST)
     with client.consumer(starts, stop_at_end=True) as consumer, client.producer() as producer:
         for record in consumer:
             producer.send("out", record.value, partition=record.partition)

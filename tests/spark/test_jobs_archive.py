@@ -116,9 +116,9 @@ def test_a_run_that_dies_at_any_step_leaves_nothing_and_the_next_does_all(
         raise Killed
 
     committed = ArchiveTarget.commit
-    for place, name, deed in ((job, "verified", die), (Path, "rename", die)):
+    for tp, name, deed in ((job, "verified", die), (Path, "rename", die)):
         with monkeypatch.context() as patch:
-            patch.setattr(place, name, deed)
+            patch.setattr(tp, name, deed)
             with pytest.raises(Killed):
                 archive(spark, options, tmp_path)
         assert ArchiveTarget(tmp_path).newest() is None

@@ -78,7 +78,7 @@ def test_settings_drift_from_what_they_were_and_who_changed_them_is_told(spark: 
     found = analysed(story.frame(spark), None)
     assert found.events_count == 6
     by_place = {(each.resource, each.principal): each for each in found.configs}
-    assert {place: each.changes_count for place, each in by_place.items()} == {
+    assert {tp: each.changes_count for tp, each in by_place.items()} == {
         ("topic/orders", "User:alice"): 2,
         ("topic/orders", "User:bob"): 1,
         ("topic/clicks", "User:bob"): 1,

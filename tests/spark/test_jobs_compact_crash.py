@@ -54,8 +54,8 @@ def job(broker: BrokerProcess, data: Path, states: list[str]) -> Iterator[subpro
 def read(bootstrap: str) -> dict[tuple[str, int], list[int]]:
     """(key, partition) -> numbers in the order of the log."""
     found: dict[tuple[str, int], list[int]] = defaultdict(list)
-    places = {TopicPartition("t", index): EARLIEST for index in range(PARTITIONS_COUNT)}
-    with BlockingClient(bootstrap) as client, client.consumer(places, stop_at_end=True) as consumer:
+    partitions = {TopicPartition("t", index): EARLIEST for index in range(PARTITIONS_COUNT)}
+    with BlockingClient(bootstrap) as client, client.consumer(partitions, stop_at_end=True) as consumer:
         for record in consumer:
             found[(record.key or b"").decode(), record.partition].append(int(record.value or b""))
     return found
@@ -64,7 +64,7 @@ def read(bootstrap: str) -> dict[tuple[str, int], list[int]]:
 @pytest.mark.long
 @pytest.mark.parametrize("own_cleaner", ["true", "false"])
 def test_the_last_value_of_each_key_survives_whatever_is_killed(tmp_path: Path, own_cleaner: str) -> None:
-    dice, data, states = random.Random(7), tmp_path / "data", list[str]()
+    rng, data, states = random.Random(7), tmp_path / "data", list[str]()
     settings = ["--set", "log.cleaner.backoff.ms=5", "--set", f"log.cleaner.enable={own_cleaner}"]
     broker = BrokerProcess(data, *settings)
     with Wire(broker.port) as wire:
@@ -75,7 +75,7 @@ def test_the_last_value_of_each_key_survives_whatever_is_killed(tmp_path: Path, 
             with job(broker, data, states) as process:
                 assert process.stdout
                 states += process.stdout.readline().split()  # it is under way
-                time.sleep(dice.uniform(0, ROUND_S))
+                time.sleep(rng.uniform(0, ROUND_S))
                 if number % 2:
                     broker.kill()
                     broker = BrokerProcess(data, *settings, port=broker.port)

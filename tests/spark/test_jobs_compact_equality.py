@@ -34,24 +34,24 @@ def make_compacted(broker: EmbeddedBroker, topic: str) -> None:
     raise_errors(broker.client.admin.alter_configs(edits).values())
 
 
-def rewrite(bootstrap: str, topic: str, dice: Random) -> None:
+def rewrite(bootstrap: str, topic: str, rng: Random) -> None:
     """Keys several times by producers of every codec: with sequences, in a transaction, in one that is aborted."""
     for codec in CODECS:
         packed = {"compression_type": codec, "batch_size": 20_000}
-        produce(producer(bootstrap, enable_idempotence=True, **packed), topic, dice)
+        produce(producer(bootstrap, enable_idempotence=True, **packed), topic, rng)
         writer = producer(bootstrap, transactional_id=f"{topic} {codec}", **packed)
         writer.init_transactions(WAIT_S)
         for end in (writer.commit_transaction, writer.abort_transaction):
             writer.begin_transaction()
-            produce(writer, topic, dice)
+            produce(writer, topic, rng)
             end(WAIT_S)
 
 
-def produce(writer: Producer, topic: str, dice: Random) -> None:
+def produce(writer: Producer, topic: str, rng: Random) -> None:
     """Records with short and long keys; one of ten is a tombstone."""
     for number in range(RECORDS_COUNT):
-        key = (b"key %d" % dice.randrange(KEYS_COUNT)) * dice.choice((1, 8))
-        value = dice.randbytes(dice.randrange(1_500)) if dice.randrange(10) else None
+        key = (b"key %d" % rng.randrange(KEYS_COUNT)) * rng.choice((1, 8))
+        value = rng.randbytes(rng.randrange(1_500)) if rng.randrange(10) else None
         fields = {**record(number), "key": key, "value": value}
         writer.produce(topic, partition=number % PARTITIONS_COUNT, **fields)
         writer.poll(0)
@@ -60,22 +60,22 @@ def produce(writer: Producer, topic: str, dice: Random) -> None:
 
 def check_equal(spark: SparkSession, broker: EmbeddedBroker, topic: str, copy: Path) -> None:
     """Compact a topic by the job, and a copy of its logs by the broker's cleaner."""
-    places = [TopicPartition(topic, index) for index in range(PARTITIONS_COUNT)]
-    copy_logs(broker.directory, copy, places)
+    partitions = [TopicPartition(topic, index) for index in range(PARTITIONS_COUNT)]
+    copy_logs(broker.directory, copy, partitions)
     before, began_ms = consumed_rows(broker.bootstrap, topic, committed=True), SystemClock().wall_ms()
     assert len(before) < len(consumed_rows(broker.bootstrap, topic)), "some were aborted"
     done = compact(spark, options_of(broker, topic))
     assert [each.state for each in done] == [ADOPTED] * PARTITIONS_COUNT
     assert all(each.segments_before > 3 for each in done)
     assert consumed_rows(broker.bootstrap, topic, committed=True) == left_of(before, done)
-    logs = {place: log_of(broker, place) for place in places}
-    moments = {place: moment_of(log) for place, log in logs.items()}
+    logs = {tp: log_of(broker, tp) for tp in partitions}
+    moments = {tp: moment_of(log) for tp, log in logs.items()}
     assert all(began_ms <= each <= SystemClock().wall_ms() for each in moments.values())
-    with cleaned_by_broker(copy, logs[places[0]].config, moments) as own:
-        for place, log in logs.items():
-            assert served(broker, place) == records_of(own[place])
-            assert segments_of(log) == segments_of(own[place])
-            assert log.cleaner_offset == own[place].cleaner_offset == done[place.partition].end_offset
+    with cleaned_by_broker(copy, logs[partitions[0]].config, moments) as own:
+        for tp, log in logs.items():
+            assert served(broker, tp) == records_of(own[tp])
+            assert segments_of(log) == segments_of(own[tp])
+            assert log.cleaner_offset == own[tp].cleaner_offset == done[tp.partition].end_offset
 
 
 def left_of(rows: list[SourceRow], done: list[Compacted]) -> list[SourceRow]:
@@ -99,10 +99,10 @@ def moment_of(log: PartitionLog) -> int:
     return max(each for each in horizons if each is not None) - log.config.delete_retention_ms
 
 
-def served(broker: EmbeddedBroker, place: TopicPartition) -> list[Record]:
+def served(broker: EmbeddedBroker, tp: TopicPartition) -> list[Record]:
     """Every record that is there, those of aborted transactions too."""
-    found = broker.records(place.topic)
-    return [Record(*each[2:]) for each in found if each.partition == place.partition]
+    found = broker.records(tp.topic)
+    return [Record(*each[2:]) for each in found if each.partition == tp.partition]
 
 
 def segments_of(log: PartitionLog) -> dict[int, dict[str, bytes]]:
@@ -115,13 +115,13 @@ def segments_of(log: PartitionLog) -> dict[int, dict[str, bytes]]:
 def test_spark_leaves_of_a_log_what_the_brokers_own_cleaner_leaves_byte_for_byte(
     spark: SparkSession, broker: EmbeddedBroker, topic: str, tmp_path: Path
 ) -> None:
-    dice = Random(7)
+    rng = Random(7)
     broker.create_topic(topic, PARTITIONS_COUNT, CONFIGS)
     fill(broker.bootstrap, topic, 400, PARTITIONS_COUNT)
     assert any(row.key is None for row in consumed_rows(broker.bootstrap, topic))
     make_compacted(broker, topic)  # from now on every record needs a key
     for name in ("all of it is new", "more is written"):
-        rewrite(broker.bootstrap, topic, dice)
+        rewrite(broker.bootstrap, topic, rng)
         check_equal(spark, broker, topic, tmp_path / name)
     for index in range(PARTITIONS_COUNT):
         log = log_of(broker, TopicPartition(topic, index))

@@ -28,9 +28,9 @@ def guarded() -> Iterator[EmbeddedBroker]:
 
 @pytest.fixture
 def login(tmp_path: Path) -> Path:
-    place = tmp_path / "client.properties"
-    place.write_text(f"security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\nsasl.jaas.config={JAAS}\n")
-    return place
+    tp = tmp_path / "client.properties"
+    tp.write_text(f"security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\nsasl.jaas.config={JAAS}\n")
+    return tp
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_a_job_logs_in_as_its_command_config_says(
     assert done.exit_code == 0, done.output
     assert PASSWORD not in done.output
     told = [
-        place for place in tmp_path.rglob("*") if place.is_file() and PASSWORD.encode() in place.read_bytes()
+        tp for tp in tmp_path.rglob("*") if tp.is_file() and PASSWORD.encode() in tp.read_bytes()
     ]
     assert told == [login]
 

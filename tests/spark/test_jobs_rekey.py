@@ -173,7 +173,7 @@ def test_what_would_break_the_order_of_a_key_is_refused_before_anything_is_writt
     with pytest.raises(RekeyError, match="--was 2 would explain all"):
         rekey(spark, options_of(broker), RekeyRequest(grown, target), tmp_path / "one")
     assert consumed_rows(broker.bootstrap, target) == []
-    rekey(spark, options_of(broker), RekeyRequest(grown, target, any_place=True), tmp_path / "one")
+    rekey(spark, options_of(broker), RekeyRequest(grown, target, any_partition=True), tmp_path / "one")
     assert contents(consumed_rows(broker.bootstrap, target, committed=True)) == contents(
         consumed_rows(broker.bootstrap, grown, committed=True)
     )

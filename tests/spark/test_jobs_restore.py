@@ -47,8 +47,8 @@ def bounds(broker: EmbeddedBroker, topic: str, partitions: int) -> list[tuple[in
     """First offset and end of each partition."""
     found = []
     for index in range(partitions):
-        place = TopicPartition(topic, index)
-        listed = [broker.client.admin.list_offsets({place: spec})[place] for spec in (EARLIEST, LATEST)]
+        tp = TopicPartition(topic, index)
+        listed = [broker.client.admin.list_offsets({tp: spec})[tp] for spec in (EARLIEST, LATEST)]
         first, end = (each.offset for each in listed if isinstance(each, ListedOffset))
         found.append((first, end))
     return found

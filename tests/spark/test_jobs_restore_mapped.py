@@ -95,7 +95,7 @@ def test_records_are_appended_once_and_the_map_says_which_is_which_whenever_runs
     new = [row for row in rows if row not in there_before]
     assert contents(new) == contents(expected)
     maps = read_map(tmp_path / "map")
-    assert {place.topic for place in maps} == {topic}
+    assert {tp.topic for tp in maps} == {topic}
     for before, after in zip(expected, new, strict=True):
         assert maps[TopicPartition(topic, before.partition)].translated(before.offset) == after.offset
     again = restore_mapped(spark, request, tmp_path / "map")
@@ -124,7 +124,7 @@ def test_groups_go_on_where_they_were_in_many_transactions(
         result = CliRunner().invoke(app, [*arguments, "--json", *dry])
         assert result.exit_code == 0, result.output
         committed = broker.client.groups.offsets(group)
-        assert {place.topic for place in committed} == {topic, "other", *([] if dry else [name])}
+        assert {tp.topic for tp in committed} == {topic, "other", *([] if dry else [name])}
     assert [each["restored_topic"] for each in json.loads(result.stdout)["offsets"]] == [name, name]
     for index in (0, 1):
         stop, restored = stopped[TopicPartition(topic, index)], committed[TopicPartition(name, index)].offset

@@ -75,7 +75,7 @@ def test_over_the_wire_sound_logs_are_found_sound_and_damage_is_named(
     options = {"kafka.bootstrap.servers": broker.bootstrap, "subscribe": f"{topic},{compacted}"}
     report = scrub(spark, options)
     assert report.findings == []
-    assert {each.place.topic for each in report.wanted if each.is_compacted} == {compacted}
+    assert {each.tp.topic for each in report.wanted if each.is_compacted} == {compacted}
     assert sum(each.records_count for each in report.partitions) >= 2_500 + 40 + 4 + 1
 
     path = max((broker.directory / f"{topic}-1").glob("*.log"))

@@ -56,8 +56,8 @@ def test_counts_days_and_keys_are_those_that_a_consumer_sees(
         replica.size_bytes
         for node in broker.client.cluster.metadata.nodes
         for each in broker.client.admin.describe_log_dirs(node)
-        for place, replica in each.replicas.items()
-        if place.topic == topic
+        for tp, replica in each.replicas.items()
+        if tp.topic == topic
     )
     assert measured.size_bytes == log_bytes
     keys = Counter((row.partition, row.key) for row in rows)

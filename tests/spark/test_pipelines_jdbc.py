@@ -80,7 +80,7 @@ def test_nothing_of_a_batch_that_the_table_refuses_is_there(scene: Scene, derby:
     scene.send(b'{"id": 20, "kind": "longer than ten"}')
     failed = scene.run(FLOW.replace("URL", derby.url))["to_jdbc"]
     assert failed.state is FlowState.FAILED
-    assert (failed.error or "").startswith(f"jdbc ORDERS at jdbc:derby:{derby.place}: ")
+    assert (failed.error or "").startswith(f"jdbc ORDERS at jdbc:derby:{derby.position}: ")
     assert derby.rows("SELECT count(*) FROM orders") == [(0,)]
 
 
@@ -101,7 +101,7 @@ def test_a_password_is_in_no_plan_status_error_or_log(
     plans = pipeline_plan(scene.spark, scene.pipeline)
     said = capfd.readouterr()
     state = "".join(
-        place.read_text(errors="replace") for place in (scene.home / "state").rglob("*") if place.is_file()
+        position.read_text(errors="replace") for position in (scene.home / "state").rglob("*") if position.is_file()
     )
     for text in (said.out, said.err, caplog.text, state, repr(status), repr(plans), repr(scene.pipeline)):
         assert hidden not in text

@@ -119,14 +119,14 @@ class Run:
                 return combined
         return left.alias("a").join(right.alias("b"), ["partition", "offset"], plan.how)
 
-    def places(self, plan: Plan) -> Counter[Place]:
+    def partitions(self, plan: Plan) -> Counter[Place]:
         match plan:
             case Scan(_, condition):
                 rows = (row for row in self._filled.rows if condition is None or condition.holds(row))
                 return Counter((row.partition, row.offset) for row in rows)
             case Cached(inner):
-                return self.places(inner)
-        left, right = self.places(plan.left), self.places(plan.right)
+                return self.partitions(inner)
+        left, right = self.partitions(plan.left), self.partitions(plan.right)
         match plan.how:
             case "union":
                 return left + right
@@ -135,9 +135,9 @@ class Run:
             case "subtract":
                 return Counter(left.keys() - right.keys())
             case "inner":
-                return Counter({place: count * right[place] for place, count in left.items()})
+                return Counter({tp: count * right[tp] for tp, count in left.items()})
         matching = plan.how == "left_semi"
-        return Counter({place: count for place, count in left.items() if (place in right) is matching})
+        return Counter({tp: count for tp, count in left.items() if (tp in right) is matching})
 
     def end(self) -> None:
         for each in self._cached:
@@ -160,7 +160,7 @@ WHOLE = Scan("fetch", None)
 @example(Combined("inner", Combined("union", WHOLE, HALF), Scan("files", None)))
 def test_a_plan_has_the_rows_of_plain_python_however_often_it_runs(filled: Filled, plan: Plan) -> None:
     run = Run(filled)
-    frame, wanted = run.frame(plan), sorted(run.places(plan).elements())
+    frame, wanted = run.frame(plan), sorted(run.partitions(plan).elements())
     try:
         assert frame.count() == len(wanted)
         assert sorted(map(tuple, frame.collect())) == wanted

@@ -167,5 +167,5 @@ def test_partitions_that_are_assigned_are_compared_too(
     stream.options |= LENIENT
     stream.run()
     wanted = consumed_rows(broker.bootstrap, topic)
-    place = TopicPartition(topic, 1)
-    assert stream.rows == [row for row in wanted if (row.topic, row.partition) == place]
+    tp = TopicPartition(topic, 1)
+    assert stream.rows == [row for row in wanted if (row.topic, row.partition) == tp]

@@ -171,15 +171,15 @@ def test_progress_can_be_seen_as_a_groups_offsets(
     spark.streams.addListener(listener)
     try:
         stream.run()
-        places = [TopicPartition(topic, index) for index in (0, 1)]
-        until(lambda: committed(broker, f"{topic}-readers") == dict.fromkeys(places, 10))
+        partitions = [TopicPartition(topic, index) for index in (0, 1)]
+        until(lambda: committed(broker, f"{topic}-readers") == dict.fromkeys(partitions, 10))
     finally:
         spark.streams.removeListener(listener)
         listener.close()
 
 
 def committed(broker: EmbeddedBroker, group: str) -> dict[TopicPartition, int]:
-    return {place: each.offset for place, each in broker.client.groups.offsets(group).items()}
+    return {tp: each.offset for tp, each in broker.client.groups.offsets(group).items()}
 
 
 # Losses

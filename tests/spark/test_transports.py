@@ -91,26 +91,26 @@ def test_a_task_may_begin_in_the_midst_of_an_aborted_transaction(
 
 def interleave(bootstrap: str, topic: str, seed: int) -> None:
     """Transactions of four producers side by side, between records of none."""
-    dice = random.Random(seed)
+    rng = random.Random(seed)
     writers = [producer(bootstrap, transactional_id=f"{topic}-{seed}-{index}") for index in range(4)]
     for writer in writers:
         writer.init_transactions(WAIT_S)
     is_open = dict.fromkeys(range(4), False)
     for step in range(80):
-        index = dice.randrange(4)
+        index = rng.randrange(4)
         writer = writers[index]
         if not is_open[index]:
             writer.begin_transaction()
             is_open[index] = True
-        if dice.random() < 0.6:
-            for number in range(dice.randrange(1, 4)):
-                writer.produce(topic, b"%d-%d-%d" % (step, index, number), partition=dice.randrange(2))
+        if rng.random() < 0.6:
+            for number in range(rng.randrange(1, 4)):
+                writer.produce(topic, b"%d-%d-%d" % (step, index, number), partition=rng.randrange(2))
             assert writer.flush(WAIT_S) == 0
         else:
-            end = dice.choice((writer.commit_transaction, writer.abort_transaction))
+            end = rng.choice((writer.commit_transaction, writer.abort_transaction))
             end(WAIT_S)
             is_open[index] = False
-        if dice.random() < 0.1:
+        if rng.random() < 0.1:
             fill(bootstrap, topic, 3, 2)
     for index, writer in enumerate(writers):
         if is_open[index] and index:  # the first one's stays open

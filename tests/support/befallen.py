@@ -110,12 +110,12 @@ class Topic:
 
     def compact(self) -> None:
         """Let the broker's cleaner pass over all that there is, and then never again."""
-        places = [TopicPartition(self.name, index) for index in range(self.partitions_count)]
+        partitions = [TopicPartition(self.name, index) for index in range(self.partitions_count)]
         before = self.rows()
         self._alter([AlterConfigOp(key, OpType.SET, value) for key, value in COMPACTED.items()])
-        for place in places * 2:  # what comes second closes a segment that nothing was deleted from
-            until(partial(self._begins_segment, place))
-        until(lambda: all(is_cleaned(self.log_dir, place) for place in places))
+        for tp in partitions * 2:  # what comes second closes a segment that nothing was deleted from
+            until(partial(self._begins_segment, tp))
+        until(lambda: all(is_cleaned(self.log_dir, tp) for tp in partitions))
         self._alter([AlterConfigOp(key, OpType.DELETE) for key in COMPACTED])
         self.deleted += set(before) - set(self.rows())
 
@@ -124,7 +124,7 @@ class Topic:
             altered = client.admin.alter_configs({Resource(ResourceKind.TOPIC, self.name): edits})
         raise_errors(altered.values())
 
-    def _begins_segment(self, place: TopicPartition) -> bool:
+    def _begins_segment(self, tp: TopicPartition) -> bool:
         """Append a record; whether it is a segment's first."""
         self.closings_count += 1
         told: list[Any] = []
@@ -133,14 +133,14 @@ class Topic:
             self.name,
             b"closing",
             b"closing",
-            partition=place.partition,
+            partition=tp.partition,
             timestamp=round(time.time() * 1000) + 1000 * self.closings_count,
             on_delivery=lambda *outcome: told.append(outcome),
         )
         assert writer.flush(WAIT_S) == 0
         [(error, message)] = told
         assert error is None
-        return bool(active_offset(self.log_dir, place) == message.offset())
+        return bool(active_offset(self.log_dir, tp) == message.offset())
 
     def rows(self, *, committed: bool = False) -> list[SourceRow]:
         return consumed_rows(self.bootstrap, self.name, committed=committed)

@@ -73,11 +73,11 @@ def compact(log: PartitionLog, now_ms: int, **options: Any) -> Cleaner:
     return cleaning
 
 
-def copy_logs(source: Path, target: Path, places: Iterable[TopicPartition]) -> None:
+def copy_logs(source: Path, target: Path, partitions: Iterable[TopicPartition]) -> None:
     """Copy the logs of a broker, to which nobody writes meanwhile, as if it had been stopped."""
-    for place in places:
+    for tp in partitions:
         left_out = shutil.ignore_patterns(f"*{DELETED_SUFFIX}")
-        shutil.copytree(source / str(place), target / str(place), ignore=left_out)
+        shutil.copytree(source / str(tp), target / str(tp), ignore=left_out)
     for path in source.glob("*-checkpoint"):
         shutil.copy(path, target)
     (target / CLEAN_SHUTDOWN_FILE).touch()
@@ -102,8 +102,8 @@ async def _clean(directories: LogManager, clock: ManualClock, moments: Mapping[T
     worker = LogWorker(directories, clock, lambda: CLEANER_SETTINGS.bytes_per_second)
     cleaner = LogCleaner(directories, clock, lambda: CLEANER_SETTINGS, worker)
     try:
-        for place, now_ms in moments.items():
-            clock.now_ms, log = now_ms, directories.logs[place]
+        for tp, now_ms in moments.items():
+            clock.now_ms, log = now_ms, directories.logs[tp]
             log.update_high_watermark(log.log_end_offset)
             await cleaner.clean(log, cleanable_of(log, now_ms))
     finally:

@@ -245,7 +245,7 @@ class ConsumerApplication(Application):
 
     def join(self) -> None:
         """Be given the input, which those who have gone may still have."""
-        self.member_id = f"m{self.world.dice.getrandbits(64):x}"
+        self.member_id = f"m{self.world.rng.getrandbits(64):x}"
         owned: list[Any] = []
         self.generation = 0
         while not owned:

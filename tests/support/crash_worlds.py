@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 from barnabas.base.ids import TopicPartition
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.coordinator.result import CoordinatorResult, Pending, TimerKey
-from barnabas.coordinator.shard import RecordPlace
+from barnabas.coordinator.shard import RecordPosition
 from barnabas.groups.context import GroupCoordinatorContext
 from barnabas.groups.shard import GroupShard
 from barnabas.metadata.decision import Decision
@@ -102,7 +102,7 @@ class CrashWorld:
 
     def __init__(self, disk: Disk, level: int, seed: int = 7) -> None:
         """`level` is the cluster's transaction.version."""
-        self.disk, self.dice = disk, random.Random(seed)
+        self.disk, self.rng = disk, random.Random(seed)
         self.config = BrokerConfig({"node.id": "1", "log.dirs": "/nowhere"})
         self.now_ms = 1_000_000
         self._image, self._ids = self._cluster(level), itertools.count()
@@ -118,7 +118,7 @@ class CrashWorld:
         self.timers: dict[tuple[TopicPartition, TimerKey], int] = {}
         self.answers: dict[Pending[Any], Any] = {}
         self.ending: list[TransactionMetadata] = []  #: whose markers are to be written
-        self.groups = GroupShard(GroupCoordinatorContext(lambda: self.config, lambda: self._image, self.dice))
+        self.groups = GroupShard(GroupCoordinatorContext(lambda: self.config, lambda: self._image, self.rng))
         around = TransactionCoordinatorContext(
             lambda: self.config, lambda: self._image, lambda: next(self._ids)
         )
@@ -140,7 +140,7 @@ class CrashWorld:
             for key, value in entry.records:
                 record = serde.load(key, value)
                 assert not isinstance(record, UnknownRecord)
-                self.shard(entry.log).replay(record, RecordPlace(offset, entry.now_ms, *entry.who))
+                self.shard(entry.log).replay(record, RecordPosition(offset, entry.now_ms, *entry.who))
 
     # Events
 
@@ -168,9 +168,9 @@ class CrashWorld:
             producer = step.producer
             who = (producer.producer_id, producer.producer_epoch) if producer else NOBODY
             batch = Batch(log, tuple(_encoded(each) for each in step.records), who, self.now_ms)
-            place = RecordPlace(self.disk.append(batch), self.now_ms, *who)
+            tp = RecordPosition(self.disk.append(batch), self.now_ms, *who)
             for record in step.records:
-                self.shard(log).replay(record, place)
+                self.shard(log).replay(record, tp)
         for key, delay_ms in step.timers:
             self.timers.pop((log, key), None)
             if delay_ms is not None:

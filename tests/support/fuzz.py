@@ -27,22 +27,22 @@ class RandomRequests:
     """Gives frames; the topics "a" and "b" are worth having."""
 
     def __init__(self, seed: int, topic_ids: Sequence[bytes]) -> None:
-        self.dice = random.Random(seed)
+        self.rng = random.Random(seed)
         self._topic_ids = [*topic_ids, bytes(16), bytes(range(16))]
 
     def frame(self, correlation_id: int) -> bytes:
         """A request of any API and version, every other one damaged."""
-        spec = self.dice.choice(list(APIS.values()))
-        version = self.dice.randint(spec.versions.first, spec.versions.last)
+        spec = self.rng.choice(list(APIS.values()))
+        version = self.rng.randint(spec.versions.first, spec.versions.last)
         request = self._struct(spec.request, version)
         assert isinstance(request, Message)
         self._keep_short(request)
-        frame = frame_of(request, version, correlation_id, self.dice.choice(["fuzz", None, ""]))
-        return frame if self.dice.random() < 0.5 else self._damaged(frame)
+        frame = frame_of(request, version, correlation_id, self.rng.choice(["fuzz", None, ""]))
+        return frame if self.rng.random() < 0.5 else self._damaged(frame)
 
     def garbage(self) -> bytes:
         """Bytes that were never a request."""
-        return self.dice.randbytes(self.dice.choice([0, 1, 7, 8, 20, 200]))
+        return self.rng.randbytes(self.rng.choice([0, 1, 7, 8, 20, 200]))
 
     def _struct(self, kind: type[Struct], version: int) -> Struct:
         return kind(
@@ -50,40 +50,40 @@ class RandomRequests:
         )
 
     def _value(self, field: Field, version: int) -> Any:
-        if version in field.nullable and self.dice.random() < 0.1:
+        if version in field.nullable and self.rng.random() < 0.1:
             return None
         if field.is_array:
-            count = self.dice.choice([0, 1, 1, 1, 2, 3])
+            count = self.rng.choice([0, 1, 1, 1, 2, 3])
             return [self._single(field, version) for _ in range(count)]
         return self._single(field, version)
 
     def _single(self, field: Field, version: int) -> Any:
-        dice = self.dice
+        rng = self.rng
         if field.kind == "struct":
             assert field.struct is not None
             return self._struct(field.struct, version)
         if field.kind in NUMBERS:
             first, last = NUMBERS[field.kind]
             likely = [number for number in NUMBERS_LIKELY if first <= number <= last]
-            return dice.choice([*likely, first, last, dice.randint(first, last)])
+            return rng.choice([*likely, first, last, rng.randint(first, last)])
         if field.kind == "float64":
-            return dice.choice([-1.0, 0.0, 0.5, 1.0, 1e6, 1e308, float("inf"), float("nan")])
+            return rng.choice([-1.0, 0.0, 0.5, 1.0, 1e6, 1e308, float("inf"), float("nan")])
         if field.kind == "string":
-            return dice.choice(TEXTS)
+            return rng.choice(TEXTS)
         if field.kind == "bool":
-            return dice.random() < 0.5
+            return rng.random() < 0.5
         if field.kind == "uuid":
-            return dice.choice(self._topic_ids)
+            return rng.choice(self._topic_ids)
         if field.kind == "records":
             return bytes(self._records())
-        return dice.randbytes(dice.randint(0, 20))
+        return rng.randbytes(rng.randint(0, 20))
 
     def _records(self) -> bytearray:
         records = bytearray(
-            batch(*[b"value"] * self.dice.randint(1, 3), producer_id=self.dice.choice([-1, -1, 5]))
+            batch(*[b"value"] * self.rng.randint(1, 3), producer_id=self.rng.choice([-1, -1, 5]))
         )
-        if self.dice.random() < 0.3:
-            records[self.dice.randrange(len(records))] ^= 1 << self.dice.randrange(8)
+        if self.rng.random() < 0.3:
+            records[self.rng.randrange(len(records))] ^= 1 << self.rng.randrange(8)
         return records
 
     def _keep_short(self, request: Message) -> None:
@@ -96,22 +96,22 @@ class RandomRequests:
                     setattr(topic, counter, 10)
 
     def _damaged(self, frame: bytes) -> bytes:
-        dice, data = self.dice, bytearray(frame)
-        for _ in range(dice.choice([1, 1, 2, 5])):
-            at = dice.randrange(len(data)) if data else 0
-            match dice.randrange(6):
+        rng, data = self.rng, bytearray(frame)
+        for _ in range(rng.choice([1, 1, 2, 5])):
+            at = rng.randrange(len(data)) if data else 0
+            match rng.randrange(6):
                 case 0 if data:
-                    data[at] ^= 1 << dice.randrange(8)
+                    data[at] ^= 1 << rng.randrange(8)
                 case 1 if data:
-                    data[at] = dice.choice([0, 1, 0x7F, 0x80, 0xFF])
+                    data[at] = rng.choice([0, 1, 0x7F, 0x80, 0xFF])
                 case 2:
                     del data[at:]
                 case 3:
-                    data[at:at] = dice.randbytes(dice.randint(1, 8))
+                    data[at:at] = rng.randbytes(rng.randint(1, 8))
                 case 4:
-                    del data[at : at + dice.randint(1, 8)]
+                    del data[at : at + rng.randint(1, 8)]
                 case 5:
-                    data[at : at + 4] = struct.pack(">i", dice.choice([-1, -2, 2**31 - 1, len(data)]))
+                    data[at : at + 4] = struct.pack(">i", rng.choice([-1, -2, 2**31 - 1, len(data)]))
         return bytes(data)
 
 

@@ -235,8 +235,8 @@ class GroupScenario(OffsetCommands):
     # How it is done
 
     async def _start(self) -> None:
-        surroundings = GroupCoordinatorContext(lambda: BrokerConfig(self.settings), MetadataImage, Random(1))
-        self.runner = ShardRunner(GroupShard(surroundings), self.log, self.clock)
+        context = GroupCoordinatorContext(lambda: BrokerConfig(self.settings), MetadataImage, Random(1))
+        self.runner = ShardRunner(GroupShard(context), self.log, self.clock)
         await self.runner.load()
         self._told_changes.clear()
 

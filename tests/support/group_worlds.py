@@ -7,7 +7,7 @@ from typing import Any
 
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.coordinator.result import CoordinatorResult, Pending, TimerKey
-from barnabas.coordinator.shard import RecordPlace
+from barnabas.coordinator.shard import RecordPosition
 from barnabas.groups.context import GroupCoordinatorContext
 from barnabas.groups.shard import GroupShard
 from barnabas.metadata.configs import GROUP_CONFIGS
@@ -39,11 +39,11 @@ class GroupWorld:
         self.answers: dict[Pending[Any], Any] = {}
         self.last = CoordinatorResult(self.now_ms)  #: what the last event led to
         self.asked: Pending[Any] = Pending()  #: the last request
-        self._dice = random.Random(7)
+        self._rng = random.Random(7)
         self.shard = self._new_shard()
 
     def _new_shard(self) -> GroupShard:
-        return GroupShard(GroupCoordinatorContext(lambda: self.config, lambda: self.image, self._dice))
+        return GroupShard(GroupCoordinatorContext(lambda: self.config, lambda: self.image, self._rng))
 
     # Events
 
@@ -69,7 +69,7 @@ class GroupWorld:
     def _perform(self, step: CoordinatorResult) -> None:
         for record in step.records:
             self.log.append(encode(record.key, record.value, record.value_version))
-            self.shard.replay(self._read(*self.log[-1]), RecordPlace(len(self.log) - 1, step.now_ms))
+            self.shard.replay(self._read(*self.log[-1]), RecordPosition(len(self.log) - 1, step.now_ms))
         for key, delay_ms in step.timers:
             self.timers.pop(key, None)
             if delay_ms is not None:
@@ -103,7 +103,7 @@ class GroupWorld:
         self.shard = self._new_shard()
         self.timers.clear()
         for offset, (key, value) in enumerate(self.log):
-            self.shard.replay(self._read(key, value), RecordPlace(offset, self.now_ms))
+            self.shard.replay(self._read(key, value), RecordPosition(offset, self.now_ms))
         assert self.shard.groups.keys() == before.keys()
         self.tell(lambda shard, step: shard.loaded(step))
 
@@ -121,7 +121,7 @@ class GroupWorld:
     def create_topic(self, name: str, partitions_count: int) -> None:
         """A topic comes."""
         wanted = [new_topic(name, partitions_count)]
-        decision = decide_create(self.image, wanted, RULES, self._dice, validate_only=False)
+        decision = decide_create(self.image, wanted, RULES, self._rng, validate_only=False)
         self._follow(replayed(self.image, decision))
 
     def grow_topic(self, name: str, partitions_count: int) -> None:

@@ -19,10 +19,10 @@ class ListedLogs:
         self.is_closed = False
 
     def partitions(self, selection: Selection) -> dict[TopicPartition, bytes]:
-        return {place: self.topic_ids.get(place.topic, ZERO_UUID) for place in self.ends}
+        return {tp: self.topic_ids.get(tp.topic, ZERO_UUID) for tp in self.ends}
 
     def offsets(self, specs: Mapping[TopicPartition, OffsetSpec]) -> dict[TopicPartition, int]:
-        return {place: self._offset(place, spec) for place, spec in specs.items()}
+        return {tp: self._offset(tp, spec) for tp, spec in specs.items()}
 
     def record_bytes(self, ranges: Collection[OffsetRange]) -> dict[TopicPartition, float]:
         return {}
@@ -30,8 +30,8 @@ class ListedLogs:
     def close(self) -> None:
         self.is_closed = True
 
-    def _offset(self, place: TopicPartition, spec: OffsetSpec) -> int:
-        start, end = self.starts.get(place, 0), self.ends[place]
+    def _offset(self, tp: TopicPartition, spec: OffsetSpec) -> int:
+        start, end = self.starts.get(tp, 0), self.ends[tp]
         if spec in (EARLIEST, LATEST):
             return start if spec == EARLIEST else end
         return max(start, spec.timestamp_ms) if spec.timestamp_ms < end else NO_OFFSET

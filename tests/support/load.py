@@ -88,9 +88,9 @@ def await_acknowledgements(loads: list[Load], count: int) -> None:
 def stored(bootstrap: str) -> dict[tuple[str, int], list[int]]:
     """(producer, partition) -> the numbers in the order of the log."""
     found: dict[tuple[str, int], list[int]] = defaultdict(list)
-    places = {TopicPartition("t", index): EARLIEST for index in range(PARTITIONS_COUNT)}
+    partitions = {TopicPartition("t", index): EARLIEST for index in range(PARTITIONS_COUNT)}
     offsets: dict[int, list[int]] = defaultdict(list)
-    with BlockingClient(bootstrap) as client, client.consumer(places, stop_at_end=True) as consumer:
+    with BlockingClient(bootstrap) as client, client.consumer(partitions, stop_at_end=True) as consumer:
         for record in consumer:
             found[(record.key or b"").decode(), record.partition].append(int(record.value or b""))
             offsets[record.partition].append(record.offset)

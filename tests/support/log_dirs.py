@@ -42,7 +42,7 @@ def replicas(response: DescribeLogDirsResponse) -> dict[str, Replicas]:
     }
 
 
-def places(response: DescribeLogDirsResponse) -> dict[tuple[str, int], list[str]]:
+def partitions(response: DescribeLogDirsResponse) -> dict[tuple[str, int], list[str]]:
     """(topic, partition) -> the directories that have it, with a mark behind that of a future replica."""
     found: dict[tuple[str, int], list[str]] = {}
     for directory, there in replicas(response).items():

@@ -79,11 +79,11 @@ def carry_out(bootstrap: str, plan: Plan) -> None:
     """Give each row of the file to the commands that move partitions, and to other directories their replicas."""
     wait = ("--wait", str(MOVES_S), "-b", bootstrap)
     for each in plan.partitions:
-        place, brokers = f"{each['topic']}:{each['partition']}", [str(node) for node in each["replicas"]]
-        command("reassignments", "start", f"{place}={','.join(brokers)}", *wait)
+        tp, brokers = f"{each['topic']}:{each['partition']}", [str(node) for node in each["replicas"]]
+        command("reassignments", "start", f"{tp}={','.join(brokers)}", *wait)
         for broker, directory in zip(brokers, each["log_dirs"], strict=True):
             if directory != ANY_DIRECTORY:
-                command("log-dirs", "move", directory, place, "--broker", broker, *wait)
+                command("log-dirs", "move", directory, tp, "--broker", broker, *wait)
 
 
 def homes(bootstrap: str, topic: str) -> dict[TopicPartition, list[Home]]:
@@ -93,7 +93,7 @@ def homes(bootstrap: str, topic: str) -> dict[TopicPartition, list[Home]]:
         client.admin.describe_topics([topic])
         for node in sorted(client.cluster.metadata.nodes):
             for each in client.admin.describe_log_dirs(node):
-                for place, replica in each.replicas.items():
-                    if place.topic == topic and not replica.is_future:
-                        found.setdefault(place, []).append(Home(node, each.path))
+                for tp, replica in each.replicas.items():
+                    if tp.topic == topic and not replica.is_future:
+                        found.setdefault(tp, []).append(Home(node, each.path))
     return found

@@ -70,9 +70,9 @@ class RunningNode:
 
     async def create(self, *topics: TopicToCreate) -> None:
         """Create topics, whatever the broker's configuration says."""
-        dice = self.node.dice
+        rng = self.node.rng
         outcomes = await self.node.metadata.write(
-            lambda image: decide_create(image, topics, RULES, dice, validate_only=False)
+            lambda image: decide_create(image, topics, RULES, rng, validate_only=False)
         )
         assert not [outcome.error for outcome in outcomes if outcome.error]
 
@@ -139,18 +139,18 @@ def config_of(directory: Path, **overrides: str) -> BrokerConfig:
 
 
 def _open_directories(
-    dynamic: DynamicConfig, cluster_id: str, clock: ManualClock, dice: random.Random
+    dynamic: DynamicConfig, cluster_id: str, clock: ManualClock, rng: random.Random
 ) -> LogManager:
     paths = [Path(path) for path in dynamic.static.log_dirs]
-    directories = LogManager.open(paths, cluster_id=cluster_id, node_id=1, clock=clock, random=dice)
+    directories = LogManager.open(paths, cluster_id=cluster_id, node_id=1, clock=clock, random=rng)
     directories.cordons = lambda path: cordons(dynamic.current, path)
     return directories
 
 
-async def _form(metadata: MetadataWriter, dice: random.Random, *, audited: bool) -> str:
+async def _form(metadata: MetadataWriter, rng: random.Random, *, audited: bool) -> str:
     """Form the cluster with broker 1 in it; gives its id."""
     await metadata.write(lambda image: decide_keep_history(image, wanted=audited))
-    cluster_id = await metadata.write(lambda image: decide_form(image.cluster, dice.randbytes(16), None))
+    cluster_id = await metadata.write(lambda image: decide_form(image.cluster, rng.randbytes(16), None))
     supported = supported_features(APIS)
     await metadata.write(lambda image: decide_finalize(image.finalized_features, supported))
     await metadata.write(lambda image: decide_register(image.brokers, broker(1)))
@@ -166,9 +166,9 @@ def _moves(
     return moves
 
 
-def _fetch_sessions(config: BrokerConfig, clock: ManualClock, dice: random.Random) -> FetchSessionCache:
+def _fetch_sessions(config: BrokerConfig, clock: ManualClock, rng: random.Random) -> FetchSessionCache:
     slots_count = config.integer("max.incremental.fetch.session.cache.slots")
-    return FetchSessionCache(slots_count, clock, dice)
+    return FetchSessionCache(slots_count, clock, rng)
 
 
 def _coordinators(dynamic: DynamicConfig, metadata: MetadataWriter, *parts: Any) -> Coordinators:
@@ -211,29 +211,29 @@ async def running_node(
 ) -> AsyncIterator[RunningNode]:
     """A node on `directory`, registered as broker 1, until the block ends; its store keeps what is audited."""
     config = config_of(directory, **overrides)
-    clock, dice, flusher = ManualClock(), random.Random(seed), Flusher()
+    clock, rng, flusher = ManualClock(), random.Random(seed), Flusher()
     store = store or MemoryStore()
     metadata = MetadataWriter(store, Auditor(clock, random.Random(seed)) if audited else None)
     await metadata.start()
     dynamic = DynamicConfig(config)
     dynamic.load(metadata.image)
     metadata.listen(dynamic.apply)
-    cluster_id = await _form(metadata, dice, audited=audited)
-    directories = _open_directories(dynamic, cluster_id, clock, dice)
+    cluster_id = await _form(metadata, rng, audited=audited)
+    directories = _open_directories(dynamic, cluster_id, clock, rng)
     directories.load(lambda topic: log_config(config, metadata.image.topic_configs.get(topic, {})))
     replicas = _replicas(dynamic, metadata, directories)
     quotas, client_telemetry = _quotas_and_telemetry(metadata, config, clock)
     moves = _moves(replicas, flusher, dynamic, clock)
     producer_ids = ProducerIds(metadata)
-    coordinators = _coordinators(dynamic, metadata, replicas, flusher, clock, dice, producer_ids)
+    coordinators = _coordinators(dynamic, metadata, replicas, flusher, clock, rng, producer_ids)
     node = Node(
         broker_id=1,
         dynamic_config=dynamic,
         clock=clock,
-        dice=dice,
+        rng=rng,
         metadata=metadata,
         replicas=replicas,
-        fetch_sessions=_fetch_sessions(config, clock, dice),
+        fetch_sessions=_fetch_sessions(config, clock, rng),
         flusher=flusher,
         producer_ids=producer_ids,
         log_dir_moves=moves,

@@ -122,8 +122,8 @@ def offset_line(key: bytes, value: bytes | None) -> str:
 def _offsets(words: list[str]) -> dict[str, dict[int, int]]:
     offsets: dict[str, dict[int, int]] = {}
     for word in words:
-        place, offset = word.split(":")
-        topic, _, index = place.rpartition("-")
+        tp, offset = word.split(":")
+        topic, _, index = tp.rpartition("-")
         offsets.setdefault(topic, {})[int(index)] = int(offset)
     return offsets
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from barnabas.base.ids import ZERO_UUID
 from barnabas.coordinator.result import CoordinatorResult, Pending
-from barnabas.coordinator.shard import RecordPlace
+from barnabas.coordinator.shard import RecordPosition
 from barnabas.groups.context import GroupCoordinatorContext
 from barnabas.groups.group import CommitCheck
 from barnabas.groups.offsets.manager import OffsetManager
@@ -94,16 +94,16 @@ class OffsetLog:
         self.groups: dict[str, Any] = {}
         self.image = image or MetadataImage()
         self.config = config_of(Path("nowhere"), **config)
-        self.log: list[tuple[EncodedRecord, RecordPlace] | EndTransactionMarker] = []
+        self.log: list[tuple[EncodedRecord, RecordPosition] | EndTransactionMarker] = []
         self.now_ms = 1_000
         self.counts = GroupCounts()
         self.manager = self._new_manager()
 
     def _new_manager(self) -> OffsetManager:
-        surroundings = GroupCoordinatorContext(
+        context = GroupCoordinatorContext(
             lambda: self.config, lambda: self.image, Random(0), self.counts
         )
-        return OffsetManager(self.groups, surroundings, self.make_simple_group)
+        return OffsetManager(self.groups, context, self.make_simple_group)
 
     def make_simple_group(self, group_id: str) -> None:
         self.groups[group_id] = ToldGroup(group_id)
@@ -118,9 +118,9 @@ class OffsetLog:
         event(step, pending)
         for record in step.records:
             assert isinstance(record, EncodedRecord)
-            place = RecordPlace(len(self.log), self.now_ms, *producer)
-            self.log.append((record, place))
-            self.manager.replay(record, place)
+            tp = RecordPosition(len(self.log), self.now_ms, *producer)
+            self.log.append((record, tp))
+            self.manager.replay(record, tp)
         self.manager.table.validate()
         self.last = step
         return step.answers[0].response if step.answers else None

@@ -44,10 +44,10 @@ class Scene(NamedTuple):
 
     def declare(self, flows: str) -> Path:
         """A file with these flows; names of topics are filled in."""
-        place = self.home / "pipelines.yml"
+        position = self.home / "pipelines.yml"
         text = flows.replace("SOURCE", self.source).replace("TARGET", self.target).replace("DEAD", self.dead)
-        place.write_text(f"bootstrap: {self.broker.bootstrap}\nstate: state\nflows:\n{text}")
-        return place
+        position.write_text(f"bootstrap: {self.broker.bootstrap}\nstate: state\nflows:\n{text}")
+        return position
 
     @property
     def pipeline(self) -> Pipeline:
@@ -72,7 +72,7 @@ class Scene(NamedTuple):
     def forget_last_commit(self, flow: str) -> None:
         """As if the driver had died between what the sink did and what Spark notes of it."""
         commits = self.home / "state" / flow / "checkpoint" / "commits"
-        newest = max(commits.glob("[0-9]*"), key=lambda place: int(place.name))
+        newest = max(commits.glob("[0-9]*"), key=lambda position: int(position.name))
         newest.unlink()
         newest.with_name(f".{newest.name}.crc").unlink(missing_ok=True)
 

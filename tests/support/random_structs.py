@@ -13,37 +13,37 @@ RANGES = {
 StructT = TypeVar("StructT", bound=Struct)
 
 
-def random_struct(struct: type[StructT], version: int, dice: random.Random) -> StructT:
+def random_struct(struct: type[StructT], version: int, rng: random.Random) -> StructT:
     """One with every field that the version has; often null, where that may be."""
     made = struct()
     for field in struct.FIELDS:
         if version not in field.versions:
             continue
-        if version in field.nullable and dice.random() < 0.3:
+        if version in field.nullable and rng.random() < 0.3:
             value = None
         elif field.is_array:
-            value = [_random_value(field, version, dice) for _ in range(dice.choice([0, 1, 3]))]
+            value = [_random_value(field, version, rng) for _ in range(rng.choice([0, 1, 3]))]
         else:
-            value = _random_value(field, version, dice)
+            value = _random_value(field, version, rng)
         setattr(made, field.name, value)
     return made
 
 
-def _random_value(field: Field, version: int, dice: random.Random) -> Any:
+def _random_value(field: Field, version: int, rng: random.Random) -> Any:
     if "error_code" in field.name:
-        return dice.randrange(0, 100)
+        return rng.randrange(0, 100)
     if field.kind == "struct":
-        return random_struct(cast("type[Struct]", field.struct), version, dice)
+        return random_struct(cast("type[Struct]", field.struct), version, rng)
     if field.name.endswith(("_ms", "timestamp")) or field.name in ("start_time", "retention_time"):
-        return dice.randrange(0, 2**31 - 1)
+        return rng.randrange(0, 2**31 - 1)
     if field.kind in RANGES:
-        return dice.choice([*RANGES[field.kind], dice.randint(*RANGES[field.kind]), 0])
+        return rng.choice([*RANGES[field.kind], rng.randint(*RANGES[field.kind]), 0])
     if field.kind == "bool":
-        return dice.random() < 0.5
+        return rng.random() < 0.5
     if field.kind == "float64":
-        return dice.uniform(-1e9, 1e9)
+        return rng.uniform(-1e9, 1e9)
     if field.kind == "uuid":
-        return dice.randbytes(16)
+        return rng.randbytes(16)
     if field.kind == "string":
-        return "".join(dice.choices("aZ.é→🙂 -_", k=dice.choice([0, 1, 30, 200])))
-    return dice.randbytes(dice.choice([0, 1, 300]))
+        return "".join(rng.choices("aZ.é→🙂 -_", k=rng.choice([0, 1, 30, 200])))
+    return rng.randbytes(rng.choice([0, 1, 300]))

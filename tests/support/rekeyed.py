@@ -31,12 +31,12 @@ def write(broker: Reached, topic: str, partitions: int, numbers: range) -> None:
         writer.begin_transaction()
         for number in numbers:
             key = None if number % 10 == 9 else b"key %d" % (number % KEYS_COUNT)
-            place = number % partitions if key is None else (murmur2(key) & 0x7FFFFFFF) % partitions
+            tp = number % partitions if key is None else (murmur2(key) & 0x7FFFFFFF) % partitions
             writer.produce(
                 topic,
                 None if number % 17 == 16 else b"%s %d" % (outcome.encode(), number),
                 key,
-                place,
+                tp,
                 timestamp=BEGIN_MS + number * 1_000,
                 headers=[("number", b"%d" % number), ("none", None)] if number % 3 else None,
             )
@@ -68,7 +68,7 @@ def check_copy(broker: Reached, source: str, target: str, count: int) -> None:
 def consume(broker: Reached, group: str, topic: str) -> list[SourceRow]:
     """What a consumer of the group reads to the end, from where the group's offsets are."""
     offsets = broker.client.groups.offsets(group)
-    starts = {place.partition: each.offset for place, each in offsets.items() if place.topic == topic}  # type: ignore[union-attr]
+    starts = {tp.partition: each.offset for tp, each in offsets.items() if tp.topic == topic}  # type: ignore[union-attr]
     return [
         row
         for row in consumed_rows(broker.bootstrap, topic, committed=True)
@@ -77,8 +77,8 @@ def consume(broker: Reached, group: str, topic: str) -> list[SourceRow]:
 
 
 def commit(broker: Reached, group: str, topic: str, offsets: Mapping[int, int]) -> None:
-    places = {TopicPartition(topic, partition): offset for partition, offset in offsets.items()}
-    assert set(broker.client.groups.commit_offsets(group, places).values()) == {None}
+    partitions = {TopicPartition(topic, partition): offset for partition, offset in offsets.items()}
+    assert set(broker.client.groups.commit_offsets(group, partitions).values()) == {None}
 
 
 def unread(broker: Reached, topic: str, offsets: Mapping[int, int]) -> list[SourceRow]:

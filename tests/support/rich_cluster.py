@@ -137,11 +137,11 @@ def _delete_one(client: BlockingClient) -> None:
 
 
 def _produce(client: BlockingClient) -> None:
-    dice = random.Random(7)
+    rng = random.Random(7)
     with client.producer() as producer:
         for number in range(ORDERS_COUNT):
-            order = {"id": number, "item": dice.choice(["coffee", "tea", "cake"]), "price": number % 17}
-            headers = (("trace", dice.randbytes(4).hex().encode()), ("kind", b"order"))
+            order = {"id": number, "item": rng.choice(["coffee", "tea", "cake"]), "price": number % 17}
+            headers = (("trace", rng.randbytes(4).hex().encode()), ("kind", b"order"))
             producer.send(
                 ORDERS,
                 json.dumps(order).encode(),
@@ -151,7 +151,7 @@ def _produce(client: BlockingClient) -> None:
             )
         for number in range(40):
             producer.send("web.clicks", f"GET /page/{number} 200".encode())
-            producer.send("web.images", gzip.compress(dice.randbytes(3_000)), f"image-{number}".encode())
+            producer.send("web.images", gzip.compress(rng.randbytes(3_000)), f"image-{number}".encode())
             producer.send("sensors.temperature", str(20 + number % 5).encode(), b"\x00\x00\x00\x2a")
         producer.send("shop.customers", None, b"customer-1")
         producer.flush()

@@ -13,7 +13,7 @@ def options_of(broker: EmbeddedBroker, topic: str) -> dict[str, str]:
     }
 
 
-def log_of(broker: EmbeddedBroker, place: TopicPartition) -> PartitionLog:
-    log = broker.server.cleaner._directories.get(place)
-    assert log is not None, place
+def log_of(broker: EmbeddedBroker, tp: TopicPartition) -> PartitionLog:
+    log = broker.server.cleaner._directories.get(tp)
+    assert log is not None, tp
     return log

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Sequence
 
 from barnabas.coordinator.result import CoordinatorResult, Pending, TimerKey, TransactionalProducer
-from barnabas.coordinator.shard import RecordPlace
+from barnabas.coordinator.shard import RecordPosition
 from barnabas.coordinator.shard_log import LoadedBatch, ShardLog
 from barnabas.log.partition_log import AppendInfo
 from barnabas.metadata.image import MetadataImage
@@ -67,7 +67,7 @@ class CountingShard:
         self.waiting.append((name, count, pending))
         step.set_timer(("wait", name), 10)
 
-    def replay(self, record: AnyRecord, place: RecordPlace) -> None:
+    def replay(self, record: AnyRecord, tp: RecordPosition) -> None:
         assert isinstance(record.key, CountKey)
         if record.value is None:
             self.counts.pop(record.key.name, None)
@@ -112,7 +112,7 @@ class MemoryShardLog(ShardLog):
         first = self.end_offset
         ids = (producer.producer_id, producer.producer_epoch) if producer else (-1, -1)
         header = BatchHeader(first, 0, 0, 2, 0, 0, len(records) - 1, now_ms, now_ms, *ids, -1, len(records))
-        placed = [(record, RecordPlace(first + at, now_ms, *ids)) for at, record in enumerate(records)]
+        placed = [(record, RecordPosition(first + at, now_ms, *ids)) for at, record in enumerate(records)]
         self.batches.append(LoadedBatch(header, placed, None))
         return AppendInfo(first, header.last_offset, -1, 0, False, 0)
 

@@ -44,8 +44,8 @@ def running_session(
     prepare(os.environ)
     with TemporaryDirectory(prefix="barnabas-spark-", ignore_cleanup_errors=True) as home:
         builder = SparkSession.builder.master(master).appName("barnabas-tests")
-        places = {"spark.local.dir": f"{home}/local", "spark.sql.warehouse.dir": f"{home}/warehouse"}
-        for key, value in {**local_settings(master), **places, **(settings or {})}.items():
+        partitions = {"spark.local.dir": f"{home}/local", "spark.sql.warehouse.dir": f"{home}/warehouse"}
+        for key, value in {**local_settings(master), **partitions, **(settings or {})}.items():
             builder = builder.config(key, value)
         session = builder.getOrCreate()
         try:

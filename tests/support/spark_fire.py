@@ -50,7 +50,7 @@ class Fire:
     ) -> None:
         """`start_broker` is given a port, or None for any; it starts on the same data each time."""
         self.home, self.master = home, master
-        self.dice = random.Random(SEED)
+        self.rng = random.Random(SEED)
         self.kills: list[str] = []
         self._start_broker = start_broker
         self._kill_executor = kill_executor
@@ -101,11 +101,11 @@ class Fire:
     def _kill(self, victim: str) -> None:
         """At a random moment."""
         end_s = time.monotonic() + 20
-        time.sleep(self.dice.uniform(0.5, 5))
+        time.sleep(self.rng.uniform(0.5, 5))
         if victim == "broker":
             port = int(self.broker.bootstrap.rpartition(":")[2])
             self.broker.kill()
-            time.sleep(self.dice.uniform(0, 1))
+            time.sleep(self.rng.uniform(0, 1))
             self.broker = self._start_broker(port)
             self.kills.append(victim)
             return

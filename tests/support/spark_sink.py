@@ -106,17 +106,17 @@ class Sink:
 
     def read(self, *, to_the_end: bool = True) -> list[str]:
         """All values, read committed; `to_the_end` fails where a transaction stays open."""
-        places = [TopicPartition(self.topic, index) for index in range(2)]
-        starts = dict.fromkeys(places, EARLIEST)
+        partitions = [TopicPartition(self.topic, index) for index in range(2)]
+        starts = dict.fromkeys(partitions, EARLIEST)
         with BlockingClient(self.bootstrap) as client:
             if to_the_end:
-                until(lambda: not any(open_transactions(client, place) for place in places))
+                until(lambda: not any(open_transactions(client, tp) for tp in partitions))
             consumer = client.consumer(starts, stop_at_end=True, isolation=Isolation.READ_COMMITTED)
             return sorted((record.value or b"").decode() for record in consumer)
 
 
-def open_transactions(client: BlockingClient, place: TopicPartition) -> list[int]:
-    producers = client.transactions.producers(place)
+def open_transactions(client: BlockingClient, tp: TopicPartition) -> list[int]:
+    producers = client.transactions.producers(tp)
     return [each.producer_id for each in producers if each.transaction_start_offset is not None]
 
 

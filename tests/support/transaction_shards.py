@@ -5,7 +5,7 @@ import itertools
 from barnabas.base.ids import TopicPartition
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.coordinator.result import CoordinatorResult, Pending, TimerKey
-from barnabas.coordinator.shard import RecordPlace
+from barnabas.coordinator.shard import RecordPosition
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.features import FINALIZED_FEATURES
 from barnabas.metadata.image import MetadataImage
@@ -57,7 +57,7 @@ class TransactionWorld:
         for offset, stored in enumerate(self.log):
             record = TRANSACTION_RECORDS.decode(*stored)
             assert isinstance(record, CoordinatorRecord)
-            self.shard.replay(record, RecordPlace(offset, self.now_ms))
+            self.shard.replay(record, RecordPosition(offset, self.now_ms))
         step = CoordinatorResult(self.now_ms)
         self.shard.loaded(step)
         self.perform(step)
@@ -78,7 +78,7 @@ class TransactionWorld:
             return self.perform(instead)
         for record in step.records:
             self.log.append(encode(*record))
-            self.shard.replay(record, RecordPlace(len(self.log) - 1, self.now_ms))
+            self.shard.replay(record, RecordPosition(len(self.log) - 1, self.now_ms))
         self.appended = step.records
         for key, delay_ms in step.timers:
             self.timers.pop(key, None)
@@ -151,7 +151,7 @@ class TransactionWorld:
         """Have a transactional id as it could have become in a long time."""
         record = CoordinatorRecord(transaction.key, transaction.value(), min(self.level, 1))
         self.log.append(encode(*record))
-        self.shard.replay(record, RecordPlace(len(self.log) - 1, self.now_ms))
+        self.shard.replay(record, RecordPosition(len(self.log) - 1, self.now_ms))
 
     def __getitem__(self, name: str) -> TransactionMetadata:
         return self.shard.transactions[name]

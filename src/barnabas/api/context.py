@@ -59,7 +59,7 @@ class Node:
     broker_id: int
     dynamic_config: DynamicConfig
     clock: Clock
-    dice: random.Random
+    rng: random.Random
     metadata: MetadataWriter
     replicas: ReplicaManager
     fetch_sessions: FetchSessionCache

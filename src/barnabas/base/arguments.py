@@ -22,11 +22,11 @@ def conceal(secrets: Iterable[str]) -> None:
         return  # not Linux: arguments cannot be found
     if not 0 < start < end:
         return
-    for position, size_bytes in places(ctypes.string_at(start, end - start), wanted):
+    for position, size_bytes in secret_positions(ctypes.string_at(start, end - start), wanted):
         ctypes.memset(start + position, ord("*"), size_bytes)
 
 
-def places(arguments: bytes, secrets: Iterable[str]) -> Iterator[tuple[int, int]]:
+def secret_positions(arguments: bytes, secrets: Iterable[str]) -> Iterator[tuple[int, int]]:
     """Where in the arguments each secret stands: (position, size in bytes), for every time.
 
     It stands behind `=` or a blank, or is a whole argument. A user may be called like the password, and one password

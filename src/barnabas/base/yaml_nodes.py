@@ -55,7 +55,7 @@ class YamlNode(NamedTuple):
         found: dict[str, YamlNode] = {}
         for key_node, value in self.node.value:
             key = key_node.value
-            place = YamlNode(value, f"{self.path}.{key}" if self.path else str(key))
+            node = YamlNode(value, f"{self.path}.{key}" if self.path else str(key))
             if not isinstance(key, str):
                 YamlNode(key_node, f"a key of {self.path or 'the file'}").fail("must be a text")
             if not _is_utf8(key):
@@ -65,8 +65,8 @@ class YamlNode(NamedTuple):
                 hint = f"did you mean {near[0]}?" if near else f"valid are {', '.join(sorted(known))}"
                 YamlNode(key_node, f"a key of {self.path or 'the file'}").fail(f"is unknown; {hint}")
             if key in found:
-                place.fail(f"comes twice, first in line {found[key].line}")
-            found[key] = place
+                node.fail(f"comes twice, first in line {found[key].line}")
+            found[key] = node
         return found
 
     def items(self) -> "list[YamlNode]":

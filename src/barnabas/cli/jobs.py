@@ -252,7 +252,7 @@ def rekey(
             help="Copy the remaining records, and commit the offsets of the groups in the new topic.",
         ),
     ] = False,
-    any_place: Annotated[
+    any_partition: Annotated[
         bool,
         typer.Option(
             "--any-place",
@@ -281,7 +281,7 @@ def rekey(
             was=was,
             partitions=partitions,
             groups=groups,
-            any_place=any_place,
+            any_partition=any_partition,
             step_records=step_records,
         ),
         state,

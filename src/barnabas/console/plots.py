@@ -40,30 +40,30 @@ def plot(samples: Sequence[tuple[int, float]]) -> Plot | None:
     begin_ms, end_ms = samples[0][0], samples[-1][0]
     top = rounded_up(max(value for _, value in samples))
 
-    def place(time_ms: float, value: float) -> tuple[float, float]:
+    def plot_point(time_ms: float, value: float) -> tuple[float, float]:
         x = _LEFT + (time_ms - begin_ms) / max(1, end_ms - begin_ms) * (WIDTH - _LEFT - _RIGHT)
         return round(x, 1), round(HEIGHT - _BOTTOM - value / top * (HEIGHT - _BOTTOM - _TOP), 1)
 
-    points = [place(*sample) for sample in samples]
+    points = [plot_point(*sample) for sample in samples]
     line = " ".join(f"{x},{y}" for x, y in points)
     floor = HEIGHT - _BOTTOM
     values = [value for _, value in samples]
     return Plot(
         line=line,
         area=f"{points[0][0]},{floor} {line} {points[-1][0]},{floor}",
-        across=_across(begin_ms, end_ms, place),
-        up=[Tick(place(begin_ms, top * part)[1], formatting.count(top * part)) for part in (0, 0.5, 1)],
+        across=_across(begin_ms, end_ms, plot_point),
+        up=[Tick(plot_point(begin_ms, top * part)[1], formatting.count(top * part)) for part in (0, 0.5, 1)],
         last=points[-1],
         summary=f"{formatting.count(values[-1])} now, between {formatting.count(min(values))} "
         f"and {formatting.count(max(values))} in {formatting.duration(end_ms - begin_ms)}",
     )
 
 
-def _across(begin_ms: int, end_ms: int, place: object) -> list[Tick]:
-    assert callable(place)
+def _across(begin_ms: int, end_ms: int, plot_point: object) -> list[Tick]:
+    assert callable(plot_point)
     step_ms = (end_ms - begin_ms) / (_TICKS_COUNT - 1)
     times = [begin_ms + step_ms * index for index in range(_TICKS_COUNT)]
-    return [Tick(place(time_ms, 0)[0], formatting.moment(round(time_ms))[11:19]) for time_ms in times]
+    return [Tick(plot_point(time_ms, 0)[0], formatting.moment(round(time_ms))[11:19]) for time_ms in times]
 
 
 def rounded_up(value: float) -> float:

@@ -16,7 +16,7 @@ from barnabas.base.clock import Clock
 from barnabas.base.ids import TopicPartition
 from barnabas.client.admin.offsets import Isolation
 from barnabas.client.consumer.completed_fetch import ConsumedRecord, read_fetched
-from barnabas.client.consumer.fetch_messages import FetchLimits, data_by_place, fetch_request, version_max
+from barnabas.client.consumer.fetch_messages import FetchLimits, data_by_partition, fetch_request, version_max
 from barnabas.client.core.cluster import ClusterClient
 from barnabas.client.core.errors import check
 from barnabas.console.criteria import Criteria
@@ -131,14 +131,14 @@ class Scanner:
         self, reading: Reading, index: int, end: int, wanted: Criteria, budget: Budget, limits: FetchLimits
     ) -> None:
         position = reading.positions[index]
-        place = TopicPartition(self._topic, index)
-        data = await self._fetch(place, position, limits)
+        tp = TopicPartition(self._topic, index)
+        data = await self._fetch(tp, position, limits)
         if not data.records and position < self._visible_end(data):
             budget.use(0)  # a quota holds the records back: ask again while there is time
             return
         async with self._turns:
             chunk = await asyncio.to_thread(
-                _chunk, place, data, position, end, self._isolation, wanted, budget
+                _chunk, tp, data, position, end, self._isolation, wanted, budget
             )
         reading.records[index] += chunk.records
         reading.positions[index] = chunk.next_offset if chunk.next_offset > position else end
@@ -149,17 +149,17 @@ class Scanner:
         committed = self._isolation is Isolation.READ_COMMITTED
         return data.last_stable_offset if committed else data.high_watermark
 
-    async def _fetch(self, place: TopicPartition, position: int, limits: FetchLimits) -> PartitionData:
+    async def _fetch(self, tp: TopicPartition, position: int, limits: FetchLimits) -> PartitionData:
         async def attempt() -> PartitionData:
-            leader = await self._cluster.leader(place)
+            leader = await self._cluster.leader(tp)
             metadata = self._cluster.metadata
-            request = fetch_request({place: position}, metadata, limits, self._isolation)
+            request = fetch_request({tp: position}, metadata, limits, self._isolation)
             response: FetchResponse = await self._cluster.send(
                 request, leader, lane=_LANE, version_max=version_max(request)
             )
             check(response.error_code, f"broker {leader} refused Fetch")
-            data = data_by_place(response, metadata)[place]
-            check(data.error_code, f"fetch from offset {position} of partition {place}")
+            data = data_by_partition(response, metadata)[tp]
+            check(data.error_code, f"fetch from offset {position} of partition {tp}")
             return data
 
         return await self._cluster.retrying(attempt)
@@ -171,7 +171,7 @@ def _limits(partitions_count: int) -> FetchLimits:
 
 
 def _chunk(
-    place: TopicPartition,
+    tp: TopicPartition,
     data: PartitionData,
     position: int,
     end: int,
@@ -182,7 +182,7 @@ def _chunk(
     """The wanted records before `end`, or those up to where the budget was spent. Runs in a thread."""
     pause_ms = budget.clock.monotonic_ms() + _WORK_MS
     data.records = before(data.records or b"", end)
-    records, next_offset = read_fetched(place, data, position, isolation)
+    records, next_offset = read_fetched(tp, data, position, isolation)
     matching: list[ConsumedRecord] = []
     seen_count = cut_count = 0
     for record in records:

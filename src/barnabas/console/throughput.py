@@ -77,22 +77,22 @@ class Throughput:
         if self._refreshed_ms is None or now_ms - self._refreshed_ms >= _METADATA_MS:
             await self._cluster.refresh()
             self._refreshed_ms = now_ms
-        places = [
+        partitions = [
             TopicPartition(topic.name, each.partition_index)
             for topic in self._cluster.metadata.topics.values()
             if topic.error is None
             for each in topic.partitions
             if each.leader != NO_LEADER
         ]
-        listed = await self._admin.list_offsets(dict.fromkeys(places, LATEST)) if places else {}
-        return {place: each.offset for place, each in listed.items() if isinstance(each, ListedOffset)}
+        listed = await self._admin.list_offsets(dict.fromkeys(partitions, LATEST)) if partitions else {}
+        return {tp: each.offset for tp, each in listed.items() if isinstance(each, ListedOffset)}
 
 
 def written(before: Mapping[TopicPartition, int], after: Mapping[TopicPartition, int]) -> dict[str, int]:
     """How many records each topic has got in between; a topic that was made anew counts from its beginning."""
     counts: defaultdict[str, int] = defaultdict(int)
-    for place, end in after.items():
-        begin = before.get(place)
+    for tp, end in after.items():
+        begin = before.get(tp)
         if begin is not None and end != begin:
-            counts[place.topic] += end - begin if end > begin else end
+            counts[tp.topic] += end - begin if end > begin else end
     return dict(counts)

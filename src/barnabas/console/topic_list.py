@@ -71,24 +71,24 @@ async def topic_sizes(
     admin: Admin, nodes: Iterable[int], rows: Collection[TopicRow]
 ) -> Mapping[str, TopicSize]:
     """Bytes of these topics, by name: one request to each broker; nothing of brokers that do not answer."""
-    places = [TopicPartition(row.name, index) for row in rows for index in range(row.partitions_count)]
-    if not places:
+    partitions = [TopicPartition(row.name, index) for row in rows for index in range(row.partitions_count)]
+    if not partitions:
         return {}
-    told = await asyncio.gather(*(_directories(admin, node, places) for node in nodes))
+    told = await asyncio.gather(*(_directories(admin, node, partitions) for node in nodes))
     sizes: Counter[str] = Counter()
     counts: Counter[str] = Counter()
     for directory in (each for directories in told for each in directories):
-        for place, replica in directory.replicas.items():
+        for tp, replica in directory.replicas.items():
             if not replica.is_future:
-                sizes[place.topic] += replica.size_bytes
-                counts[place.topic] += 1
+                sizes[tp.topic] += replica.size_bytes
+                counts[tp.topic] += 1
     return {name: TopicSize(sizes[name], counts[name]) for name in counts}
 
 
 async def _directories(
-    admin: Admin, node: int, places: Collection[TopicPartition]
+    admin: Admin, node: int, partitions: Collection[TopicPartition]
 ) -> Sequence[LogDirDescription]:
     try:
-        return await asyncio.wait_for(admin.describe_log_dirs(node, places), _SIZES_TIMEOUT_S)
+        return await asyncio.wait_for(admin.describe_log_dirs(node, partitions), _SIZES_TIMEOUT_S)
     except (KafkaError, ConnectionError, TimeoutError):
         return ()

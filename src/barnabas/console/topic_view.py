@@ -91,13 +91,13 @@ async def find_topic(admin: Admin, name: str) -> TopicView:
 
 
 async def reaches(
-    admin: Admin, places: Iterable[TopicPartition], isolation: Isolation = Isolation.READ_UNCOMMITTED
+    admin: Admin, partitions: Iterable[TopicPartition], isolation: Isolation = Isolation.READ_UNCOMMITTED
 ) -> dict[TopicPartition, Reach]:
     """Return first and end offset of the partitions whose leaders answer.
 
     Read committed, the end is where the first open transaction begins.
     """
-    wanted = list(places)
+    wanted = list(partitions)
     if not wanted:
         return {}
     firsts, ends = await asyncio.gather(
@@ -105,10 +105,10 @@ async def reaches(
         admin.list_offsets(dict.fromkeys(wanted, LATEST), isolation),
     )
     found = {}
-    for place in wanted:
-        first, end = firsts.get(place), ends.get(place)
+    for tp in wanted:
+        first, end = firsts.get(tp), ends.get(tp)
         if isinstance(first, ListedOffset) and isinstance(end, ListedOffset):
-            found[place] = Reach(first.offset, end.offset)
+            found[tp] = Reach(first.offset, end.offset)
     return found
 
 
@@ -123,7 +123,7 @@ async def sizes(admin: Admin, topic: TopicView) -> Mapping[int, int]:
         except KafkaError:
             return {}
         for directory in directories:
-            for place, replica in directory.replicas.items():
-                if not replica.is_future and leaders.get(place.partition) == node:
-                    found[place.partition] = replica.size_bytes
+            for tp, replica in directory.replicas.items():
+                if not replica.is_future and leaders.get(tp.partition) == node:
+                    found[tp.partition] = replica.size_bytes
     return found

@@ -48,8 +48,8 @@ def treemap(sizes: Mapping[str, int], width: float = WIDTH, height: float = HEIG
     return tiles
 
 
-def _tile(name: str, size: int, *place: float) -> Tile:
-    return Tile(name, size, *(round(each, 2) for each in place))
+def _tile(name: str, size: int, *tp: float) -> Tile:
+    return Tile(name, size, *(round(each, 2) for each in tp))
 
 
 def _row_length(areas: Sequence[float], side: float) -> int:

@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 from barnabas.base.clock import Clock
 from barnabas.coordinator.counts import CoordinatorCounts
 from barnabas.coordinator.result import Answer, CoordinatorResult, Pending, ResponseT, TimerKey
-from barnabas.coordinator.shard import RecordPlace, Shard
+from barnabas.coordinator.shard import RecordPosition, Shard
 from barnabas.coordinator.shard_log import LoadedBatch, ShardLog, coordinator_error
 from barnabas.coordinator.timers import Timers
 from barnabas.log.partition_log import AppendInfo
@@ -120,8 +120,8 @@ class ShardRunner(Generic[ShardT]):
         return batches[-1].header.last_offset + 1 if batches else None
 
     def _replay_batch(self, batch: LoadedBatch) -> None:
-        for record, place in batch.records:
-            self.shard.replay(record, place)
+        for record, position in batch.records:
+            self.shard.replay(record, position)
         if batch.end_marker is not None:
             self.shard.replay_end_marker(batch.end_marker)
 
@@ -254,7 +254,7 @@ class ShardRunner(Generic[ShardT]):
         producer = step.producer
         ids = (producer.producer_id, producer.producer_epoch) if producer else ()
         for offset, record in enumerate(records, appended.first_offset):
-            self.shard.replay(record, RecordPlace(offset, step.now_ms, *ids))
+            self.shard.replay(record, RecordPosition(offset, step.now_ms, *ids))
 
     def _not_appended(self, step: CoordinatorResult, error: KafkaError, asker: Pending[Any] | None) -> None:
         self._count_refused_append(error)

@@ -10,7 +10,7 @@ from barnabas.wire.records.batch import NO_PRODUCER_ID
 from barnabas.wire.records.control import EndTransactionMarker
 
 
-class RecordPlace(NamedTuple):
+class RecordPosition(NamedTuple):
     """Where a record stands in its partition, and who wrote it."""
 
     offset: int
@@ -27,7 +27,7 @@ class Shard(Protocol):
     fails.
     """
 
-    def replay(self, record: AnyRecord, place: RecordPlace) -> None:
+    def replay(self, record: AnyRecord, position: RecordPosition) -> None:
         """Take over a record that stands in the log."""
 
     def replay_end_marker(self, marker: EndTransactionMarker) -> None:

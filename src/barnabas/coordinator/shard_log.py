@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
 from barnabas.coordinator.result import TransactionalProducer
-from barnabas.coordinator.shard import RecordPlace
+from barnabas.coordinator.shard import RecordPosition
 from barnabas.log.partition_log import AppendInfo
 from barnabas.replication.flusher import Flusher
 from barnabas.replication.partition import Partition
@@ -132,7 +132,7 @@ class ShardLog:
 
     def _records(
         self, header: BatchHeader, contents: Iterable[Content]
-    ) -> Iterator[tuple[AnyRecord, RecordPlace]]:
+    ) -> Iterator[tuple[AnyRecord, RecordPosition]]:
         producer_id, epoch = (
             (header.producer_id, header.producer_epoch) if header.is_transactional else _NOBODY
         )
@@ -151,7 +151,7 @@ class ShardLog:
                     record_type=known.record_type,
                 )
             else:
-                yield known, RecordPlace(offset, timestamp_ms, producer_id, epoch)
+                yield known, RecordPosition(offset, timestamp_ms, producer_id, epoch)
 
     def __str__(self) -> str:
         return str(self.partition.log.topic_partition)
@@ -190,5 +190,5 @@ class LoadedBatch(NamedTuple):
     """One batch of a shard's log, as far as it is understood."""
 
     header: BatchHeader
-    records: list[tuple[AnyRecord, RecordPlace]]
+    records: list[tuple[AnyRecord, RecordPosition]]
     end_marker: EndTransactionMarker | None  #: of a batch that ends a transaction

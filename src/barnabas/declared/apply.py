@@ -119,14 +119,14 @@ async def _answers(admin: Admin, batch: Sequence[Task], secrets: Secrets) -> Out
 
 async def _shown(admin: Admin, outcomes: Sequence[ChangeResult], wish: PlanRequest) -> list[ChangeResult]:
     """The outcomes once the cluster shows what was done; where it does not show itself any more, none is sure."""
-    done = {each.change.place for each in outcomes if each.fate is ChangeStatus.DONE}
+    done = {each.change.resource_key for each in outcomes if each.fate is ChangeStatus.DONE}
     try:
         missing = await _not_shown(admin, done, wish)
         reason = "accepted, but the cluster does not show it"
     except (BrokerConnectionError, KafkaError) as error:
         missing, reason = done, f"accepted, but whether it holds cannot be seen: {error}"
     return [
-        ChangeResult(each.change, ChangeStatus.FAILED, reason) if each.change.place in missing else each
+        ChangeResult(each.change, ChangeStatus.FAILED, reason) if each.change.resource_key in missing else each
         for each in outcomes
     ]
 
@@ -140,7 +140,7 @@ async def _not_shown(admin: Admin, done: Set[Any], wish: PlanRequest) -> Set[Any
     missing, looks = done, 0
     while True:
         live = wish.choice.of(await live_state_for(admin, declared))
-        found = done & {each.place for each in differences(declared, live)}
+        found = done & {each.resource_key for each in differences(declared, live)}
         looks = 1 if len(found) < len(missing) else looks + 1
         missing = found
         if not missing or looks == _LOOKS_MAX:

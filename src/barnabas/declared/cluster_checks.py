@@ -106,22 +106,22 @@ async def _older(admin: Admin, times_ms: Mapping[str, int]) -> dict[str, str]:
     """Topics that keep records from before a time, with how many they are."""
     if not times_ms:
         return {}
-    places = _places(admin, times_ms)
-    earliest = await admin.list_offsets(dict.fromkeys(places, EARLIEST))
-    latest = await admin.list_offsets(dict.fromkeys(places, LATEST))
-    kept = await admin.list_offsets({each: OffsetSpec.at(times_ms[each.topic]) for each in places})
+    partitions = _places(admin, times_ms)
+    earliest = await admin.list_offsets(dict.fromkeys(partitions, EARLIEST))
+    latest = await admin.list_offsets(dict.fromkeys(partitions, LATEST))
+    kept = await admin.list_offsets({each: OffsetSpec.at(times_ms[each.topic]) for each in partitions})
     counts: defaultdict[str, int] = defaultdict(int)
     silent = _leaderless(admin, times_ms)
-    for place in places:
-        first, last, new = earliest[place], latest[place], kept[place]
+    for tp in partitions:
+        first, last, new = earliest[tp], latest[tp], kept[tp]
         if (
             isinstance(first, ListedOffset)
             and isinstance(last, ListedOffset)
             and isinstance(new, ListedOffset)
         ):
-            counts[place.topic] += (last.offset if new.offset < 0 else new.offset) - first.offset
+            counts[tp.topic] += (last.offset if new.offset < 0 else new.offset) - first.offset
         else:
-            silent.add(place)
+            silent.add(tp)
     return {
         **{name: f"deletes about {count} records" for name, count in counts.items() if count > 0},
         **_unknown_loss_warnings(silent),
@@ -132,16 +132,16 @@ async def _bigger(admin: Admin, limits: Mapping[str, int]) -> dict[str, str]:
     """Topics with partitions above a limit in bytes, with what is above it."""
     if not limits:
         return {}
-    places = _places(admin, limits)
+    partitions = _places(admin, limits)
     above: defaultdict[str, int] = defaultdict(int)
-    silent = _leaderless(admin, limits) | set(places)
+    silent = _leaderless(admin, limits) | set(partitions)
     for node in admin.cluster.metadata.nodes:
-        for place, size_bytes in _sizes(await admin.describe_log_dirs(node, places)).items():
-            if admin.cluster.metadata.partition(place).leader != node:
+        for tp, size_bytes in _sizes(await admin.describe_log_dirs(node, partitions)).items():
+            if admin.cluster.metadata.partition(tp).leader != node:
                 continue
-            silent.discard(place)
-            if size_bytes > limits[place.topic]:
-                above[place.topic] += size_bytes - limits[place.topic]
+            silent.discard(tp)
+            if size_bytes > limits[tp.topic]:
+                above[tp.topic] += size_bytes - limits[tp.topic]
     return {
         **{name: f"deletes up to {count} bytes of records" for name, count in above.items()},
         **_unknown_loss_warnings(silent),
@@ -165,9 +165,9 @@ def _leaderless(admin: Admin, names: Collection[str]) -> set[TopicPartition]:
 
 def _sizes(directories: Iterable[LogDirDescription]) -> dict[TopicPartition, int]:
     return {
-        place: replica.size_bytes
+        tp: replica.size_bytes
         for directory in directories
-        for place, replica in directory.replicas.items()
+        for tp, replica in directory.replicas.items()
         if not replica.is_future
     }
 

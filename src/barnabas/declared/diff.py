@@ -87,7 +87,7 @@ class ResourceChange:
         return name_of(self.section, self.name)
 
     @property
-    def place(self) -> tuple[Section, Name, str]:
+    def resource_key(self) -> tuple[Section, Name, str]:
         """What is changed, whatever its values."""
         return self.section, self.name, self.key
 

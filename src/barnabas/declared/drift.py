@@ -128,14 +128,14 @@ async def watched(
     """Every difference when it comes, when it changes, and when it is gone; looks again after each pause."""
     known: dict[Any, ResourceChange] = {}
     while True:
-        found = {each.place: each for each in await find()}
+        found = {each.resource_key: each for each in await find()}
         now_ms = clock.wall_ms()
-        for place, change in found.items():
-            before = known.get(place)
+        for key, change in found.items():
+            before = known.get(key)
             if before is None or (before.before, before.after) != (change.before, change.after):
                 yield DriftEvent(now_ms, True, change)
-        for place, change in known.items():
-            if place not in found:
+        for key, change in known.items():
+            if key not in found:
                 yield DriftEvent(now_ms, False, replace(change, before=change.after))
         known = found
         await pause()

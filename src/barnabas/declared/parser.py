@@ -98,8 +98,8 @@ def read_state_text(text: str, *, trusted: bool = True) -> DeclaredState:
         raise StateFileError(str(error)) from None
 
 
-def _state(place: YamlNode) -> DeclaredState:
-    found = place.mapping((PRUNE, *Section))
+def _state(node: YamlNode) -> DeclaredState:
+    found = node.mapping((PRUNE, *Section))
     get = found.get
     return DeclaredState(
         topics={name: _topic(each) for name, each in _named(get(Section.TOPICS))},
@@ -113,18 +113,18 @@ def _state(place: YamlNode) -> DeclaredState:
     )
 
 
-def _items(place: YamlNode | None) -> list[YamlNode]:
-    return [] if place is None else place.items()
+def _items(node: YamlNode | None) -> list[YamlNode]:
+    return [] if node is None else node.items()
 
 
-def _named(place: YamlNode | None) -> Iterable[tuple[str, YamlNode]]:
-    return () if place is None else place.mapping().items()
+def _named(node: YamlNode | None) -> Iterable[tuple[str, YamlNode]]:
+    return () if node is None else node.mapping().items()
 
 
-def _topic(place: YamlNode) -> DeclaredTopic:
-    if place.is_null:
+def _topic(node: YamlNode) -> DeclaredTopic:
+    if node.is_null:
         return DeclaredTopic()
-    found = place.mapping(TOPIC_KEYS)
+    found = node.mapping(TOPIC_KEYS)
     return DeclaredTopic(
         partitions=found["partitions"].whole(1, PARTITIONS_MAX) if "partitions" in found else None,
         replication_factor=found["replication_factor"].whole(1, REPLICAS_MAX)
@@ -134,16 +134,16 @@ def _topic(place: YamlNode) -> DeclaredTopic:
     )
 
 
-def _bearer(place: YamlNode) -> Configs:
-    found = place.mapping(BEARER_KEYS)
+def _bearer(node: YamlNode) -> Configs:
+    found = node.mapping(BEARER_KEYS)
     return _configs(found["configs"]) if "configs" in found else {}
 
 
 def _broker(item: tuple[str, YamlNode]) -> tuple[str, DeclaredBroker]:
-    name, place = item
+    name, node = item
     if name != EVERY_BROKER and not _BROKER_ID.fullmatch(name):
-        place.fail(f"a broker is named by its id, or {EVERY_BROKER} for every broker")
-    found = place.mapping(BROKER_KEYS)
+        node.fail(f"a broker is named by its id, or {EVERY_BROKER} for every broker")
+    found = node.mapping(BROKER_KEYS)
     if "expect" in found and name == EVERY_BROKER:
         found["expect"].fail("is said of one broker: name it by its id")
     configs = _broker_configs(found["configs"]) if "configs" in found else {}
@@ -151,21 +151,21 @@ def _broker(item: tuple[str, YamlNode]) -> tuple[str, DeclaredBroker]:
     return ("" if name == EVERY_BROKER else name), DeclaredBroker(configs, expected)
 
 
-def _configs(place: YamlNode) -> dict[str, Setting]:
-    return {key: _setting(each) for key, each in place.mapping().items()}
+def _configs(node: YamlNode) -> dict[str, Setting]:
+    return {key: _setting(each) for key, each in node.mapping().items()}
 
 
-def _setting(place: YamlNode) -> Setting:
-    tag = place.node.tag
-    return _secret(place) if tag.endswith(":map") else _value(place)
+def _setting(node: YamlNode) -> Setting:
+    tag = node.node.tag
+    return _secret(node) if tag.endswith(":map") else _value(node)
 
 
-def _broker_configs(place: YamlNode) -> dict[str, Setting]:
+def _broker_configs(node: YamlNode) -> dict[str, Setting]:
     """What a broker would hide must not be told by a file, nor by the plan that is made of it."""
-    for key, each in place.mapping().items():
+    for key, each in node.mapping().items():
         if not each.is_null and _is_secret(key):
             _secret(each)
-    return _configs(place)
+    return _configs(node)
 
 
 def _is_secret(key: str) -> bool:
@@ -173,28 +173,28 @@ def _is_secret(key: str) -> bool:
     return any(key == each or key.endswith(f".{each}") for each in _SECRET_KEYS)
 
 
-def _expected(place: YamlNode) -> dict[str, str | None]:
-    return {key: _value(each) for key, each in place.mapping().items()}
+def _expected(node: YamlNode) -> dict[str, str | None]:
+    return {key: _value(each) for key, each in node.mapping().items()}
 
 
-def _value(place: YamlNode) -> str | None:
+def _value(node: YamlNode) -> str | None:
     """The text of a value as it is written; a list as Kafka writes it."""
-    if place.is_null:
+    if node.is_null:
         return None
-    if place.node.tag.endswith(":seq"):
-        return ",".join(item.text() for item in place.items())
-    if place.node.tag.endswith(":map"):
-        place.fail("must be a text, a number, true, false or a list")
-    return place.text().lower() if place.node.tag.endswith(":bool") else place.text()
+    if node.node.tag.endswith(":seq"):
+        return ",".join(item.text() for item in node.items())
+    if node.node.tag.endswith(":map"):
+        node.fail("must be a text, a number, true, false or a list")
+    return node.text().lower() if node.node.tag.endswith(":bool") else node.text()
 
 
-def _secret(place: YamlNode) -> SecretRef:
+def _secret(node: YamlNode) -> SecretRef:
     expected = "a secret is said by where it is: {env: NAME} or {file: PATH}"
-    if not place.node.tag.endswith(":map"):
-        raise YamlError(f"{place.path}: {expected}, never by itself", place.line)
-    found = place.mapping(SECRET_ORIGINS)
+    if not node.node.tag.endswith(":map"):
+        raise YamlError(f"{node.path}: {expected}, never by itself", node.line)
+    found = node.mapping(SECRET_ORIGINS)
     if len(found) != 1:
-        place.fail(expected)
+        node.fail(expected)
     [(origin, name)] = found.items()
     return SecretRef(origin, name.text())
 
@@ -202,18 +202,18 @@ def _secret(place: YamlNode) -> SecretRef:
 # ACLs
 
 
-def _acls(place: YamlNode) -> list[AclBinding]:
-    found = place.mapping(ACL_KEYS)
+def _acls(node: YamlNode) -> list[AclBinding]:
+    found = node.mapping(ACL_KEYS)
     for key in ("resource_type", "principal", "operations"):
         if key not in found:
-            place.fail(f"must have {key}")
+            node.fail(f"must have {key}")
     resource_type = ResourceType[_word(found["resource_type"], RESOURCE_TYPES)]
     principal = found["principal"].text()
     if ":" not in principal:
         found["principal"].fail("must have a type, as User:alice")
     pattern = found.get("pattern_type")
     permission = found.get("permission")
-    name = _resource_name(place, found.get("resource_name"), resource_type)
+    name = _resource_name(node, found.get("resource_name"), resource_type)
     return [
         AclBinding(
             resource_type,
@@ -242,7 +242,7 @@ def _place(value: Any) -> YamlNode:
     return YamlNode(yaml.SafeDumper(io.StringIO()).represent_data(value), "")
 
 
-def _resource_name(place: YamlNode, name: YamlNode | None, resource_type: ResourceType) -> str:
+def _resource_name(node: YamlNode, name: YamlNode | None, resource_type: ResourceType) -> str:
     if name is not None:
         text = name.text()
         if not text:
@@ -251,12 +251,12 @@ def _resource_name(place: YamlNode, name: YamlNode | None, resource_type: Resour
             name.fail(f"must be {CLUSTER_NAME}, or left out")
         return text
     if resource_type is not ResourceType.CLUSTER:
-        place.fail("must have resource_name; * stands for every one")
+        node.fail("must have resource_name; * stands for every one")
     return CLUSTER_NAME
 
 
-def _word(place: YamlNode, valid: Collection[str]) -> str:
-    return place.word(valid).upper()
+def _word(node: YamlNode, valid: Collection[str]) -> str:
+    return node.word(valid).upper()
 
 
 # Quotas and users
@@ -276,38 +276,38 @@ def _quotas(items: Iterable[YamlNode]) -> dict[Entity, Quotas]:
     return quotas
 
 
-def _entity(place: YamlNode) -> Entity:
-    parts = place.mapping(ENTITY_TYPES)
+def _entity(node: YamlNode) -> Entity:
+    parts = node.mapping(ENTITY_TYPES)
     if not parts or ("ip" in parts and len(parts) > 1):
-        place.fail("must name user, client-id, both, or ip alone; null as a name stands for the default")
+        node.fail("must name user, client-id, both, or ip alone; null as a name stands for the default")
     return tuple(sorted((kind, None if each.is_null else each.text()) for kind, each in parts.items()))
 
 
-def _quota(place: YamlNode) -> float | None:
+def _quota(node: YamlNode) -> float | None:
     return (
         None
-        if place.is_null
-        else float(place.number("must be a number written out, as 1000000, or null for none"))
+        if node.is_null
+        else float(node.number("must be a number written out, as 1000000, or null for none"))
     )
 
 
-def _credentials(place: YamlNode) -> Credentials:
-    found = _mapping_beside_secrets(place, MECHANISMS_BY_TITLE)
+def _credentials(node: YamlNode) -> Credentials:
+    found = _mapping_beside_secrets(node, MECHANISMS_BY_TITLE)
     if not found:
-        place.fail(f"must say how the user logs in: {' or '.join(MECHANISMS_BY_TITLE)}")
+        node.fail(f"must say how the user logs in: {' or '.join(MECHANISMS_BY_TITLE)}")
     return {MECHANISMS_BY_TITLE[title]: _credential(each) for title, each in found.items()}
 
 
-def _mapping_beside_secrets(place: YamlNode, known: Collection[str]) -> dict[str, YamlNode]:
+def _mapping_beside_secrets(node: YamlNode, known: Collection[str]) -> dict[str, YamlNode]:
     """What stands in place of a mapping may be a password: it is not shown."""
-    if not isinstance(place.node, yaml.MappingNode):
+    if not isinstance(node.node, yaml.MappingNode):
         expected = f"must be a mapping (key: value) of {' or '.join(known)}"
-        raise YamlError(f"{place.path}: {expected}", place.line)
-    return place.mapping(known)
+        raise YamlError(f"{node.path}: {expected}", node.line)
+    return node.mapping(known)
 
 
-def _credential(place: YamlNode) -> Credential:
-    found = _mapping_beside_secrets(place, CREDENTIAL_KEYS)
+def _credential(node: YamlNode) -> Credential:
+    found = _mapping_beside_secrets(node, CREDENTIAL_KEYS)
     bounds = ITERATIONS_MIN, ITERATIONS_MAX
     iterations = found["iterations"].whole(*bounds) if "iterations" in found else None
     return Credential(iterations, _secret(found["password"]) if "password" in found else None)

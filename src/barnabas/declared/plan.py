@@ -89,7 +89,7 @@ async def _plan(admin: Admin, wish: PlanRequest, clock: Clock) -> tuple[Plan, se
     return Plan(await with_losses(admin, changes, clock.wall_ms())), refusals
 
 
-_PLACES = {section: place for place, section in enumerate(Section)}
+_PLACES = {section: key for key, section in enumerate(Section)}
 
 
 def _in_order(change: ResourceChange) -> int:

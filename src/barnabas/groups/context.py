@@ -7,12 +7,12 @@ from typing import Any, TypeAlias
 
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.coordinator.result import CoordinatorResult, TimerKey
-from barnabas.coordinator.shard import RecordPlace
+from barnabas.coordinator.shard import RecordPosition
 from barnabas.groups.statistics import GroupCounts
 from barnabas.metadata.image import MetadataImage
 
 #: Takes over one kind of record: its key, its value or None for a tombstone, where it stands.
-Replay: TypeAlias = Callable[[Any, Any, RecordPlace], None]
+Replay: TypeAlias = Callable[[Any, Any, RecordPosition], None]
 
 #: Comes back to one kind of timer.
 Expire: TypeAlias = Callable[[CoordinatorResult, TimerKey], None]
@@ -24,5 +24,5 @@ class GroupCoordinatorContext:
 
     config: Callable[[], BrokerConfig]  #: as it stands now
     image: Callable[[], MetadataImage]  #: cluster state as this node knows it now
-    dice: Random
+    rng: Random
     counts: GroupCounts = field(default_factory=GroupCounts)

@@ -5,7 +5,7 @@ from typing import Any
 
 from barnabas.base.ids import TopicPartition
 from barnabas.coordinator.result import CoordinatorResult, Pending, TimerKey
-from barnabas.coordinator.shard import RecordPlace
+from barnabas.coordinator.shard import RecordPosition
 from barnabas.groups.classic.heartbeat import Heartbeat
 from barnabas.groups.classic.join import Join
 from barnabas.groups.classic.manager import ClassicGroups
@@ -27,20 +27,20 @@ from barnabas.wire.records.control import EndTransactionMarker
 from barnabas.wire.schema import Message
 
 
-def offset_key(place: TopicPartition) -> str:
+def offset_key(tp: TopicPartition) -> str:
     """The key of a committed offset as the audit has it."""
-    return f"offset {place}"
+    return f"offset {tp}"
 
 
 class GroupShard:
     """Groups by id, their offsets, and who takes over which record and which timer."""
 
-    def __init__(self, surroundings: GroupCoordinatorContext) -> None:
-        self.surroundings = surroundings
+    def __init__(self, context: GroupCoordinatorContext) -> None:
+        self.context = context
         self.groups: dict[str, Group] = {}
-        self.classic = ClassicGroups(self.groups, surroundings)
-        self.consumer = ConsumerGroups(self.groups, surroundings)
-        self.offsets = OffsetManager(self.groups, surroundings, self.classic.make_simple_group)
+        self.classic = ClassicGroups(self.groups, context)
+        self.consumer = ConsumerGroups(self.groups, context)
+        self.offsets = OffsetManager(self.groups, context, self.classic.make_simple_group)
         self._replays: dict[type[Message], Replay] = {**self.classic.replays, **self.consumer.replays}
         self._expiries: dict[object, Expire] = {
             **self.classic.expiries,
@@ -54,12 +54,12 @@ class GroupShard:
         """Whether there is anything that topics or group configs could matter to."""
         return bool(self.groups)
 
-    def replay(self, record: AnyRecord, place: RecordPlace) -> None:
+    def replay(self, record: AnyRecord, position: RecordPosition) -> None:
         """Take over a record that stands in the log."""
         if isinstance(record, EncodedRecord):
-            self.offsets.replay(record, place)
+            self.offsets.replay(record, position)
             return
-        self._replays[type(record.key)](record.key, record.value, place)
+        self._replays[type(record.key)](record.key, record.value, position)
 
     def replay_end_marker(self, marker: EndTransactionMarker) -> None:
         """Take over that a producer's transaction has ended."""
@@ -157,7 +157,7 @@ class GroupShard:
         if group is None:
             return {}
         offsets = self.offsets.committed(group_id)
-        return {"type": group.group_type} | {offset_key(place): offset for place, offset in offsets.items()}
+        return {"type": group.group_type} | {offset_key(tp): offset for tp, offset in offsets.items()}
 
     def list_groups(self, states: Collection[str], types: Collection[str]) -> list[ListedGroup]:
         """ListGroups: all groups in one of these states and of one of these types, where any are named."""

@@ -34,7 +34,7 @@ class Grown:
 def decide_create_partitions(
     image: MetadataImage,
     requested: Sequence[MorePartitions],
-    dice: random.Random,
+    rng: random.Random,
     *,
     validate_only: bool,
     check: Callable[[str, int], None] = lambda name, count: None,
@@ -55,7 +55,7 @@ def decide_create_partitions(
                 raise KafkaError(
                     ErrorCode.INVALID_REQUEST, f"Topic '{more.name}' is asked for more than once."
                 )
-            topic = _grown(image, more, dice, admit)
+            topic = _grown(image, more, rng, admit)
             check(more.name, more.count)
         except KafkaError as error:
             outcomes[more.name] = Grown(more.name, error.kept())
@@ -69,7 +69,7 @@ def decide_create_partitions(
 
 
 def _grown(
-    image: MetadataImage, more: MorePartitions, dice: random.Random, admit: Callable[[int], None]
+    image: MetadataImage, more: MorePartitions, rng: random.Random, admit: Callable[[int], None]
 ) -> TopicImage:
     topic = image.topics.get(more.name)
     if topic is None:
@@ -88,7 +88,7 @@ def _grown(
     broker_ids = open_brokers(image) if more.assignments is None else usable_brokers(image)
     _check_assignment_count(more, added_count)
     admit(added_count)  # before anything is said of brokers, as Kafka does
-    added = _added(more, added_count, factor, broker_ids, dice)
+    added = _added(more, added_count, factor, broker_ids, rng)
     return replace(topic, assignments=topic.assignments + added)
 
 
@@ -102,13 +102,13 @@ def _check_assignment_count(more: MorePartitions, added_count: int) -> None:
 
 
 def _added(
-    more: MorePartitions, added_count: int, factor: int, broker_ids: Sequence[int], dice: random.Random
+    more: MorePartitions, added_count: int, factor: int, broker_ids: Sequence[int], rng: random.Random
 ) -> Assignments:
     if added_count > PARTITIONS_PER_REQUEST_MAX:
         message = f"{added_count} partitions are too many: at most {PARTITIONS_PER_REQUEST_MAX} at once."
         raise KafkaError(ErrorCode.INVALID_PARTITIONS, message)
     if more.assignments is None:
-        return spread(broker_ids, added_count, factor, dice)
+        return spread(broker_ids, added_count, factor, rng)
     for replicas in more.assignments:
         check_replicas(replicas, broker_ids, factor)
     return tuple(tuple(replicas) for replicas in more.assignments)

@@ -9,7 +9,7 @@ Assignments = tuple[tuple[int, ...], ...]
 
 
 def spread(
-    broker_ids: Sequence[int], partition_count: int, replication_factor: int, dice: random.Random
+    broker_ids: Sequence[int], partition_count: int, replication_factor: int, rng: random.Random
 ) -> Assignments:
     """Replicas for `partition_count` partitions: leaders in turn from a random start, followers after them.
 
@@ -17,7 +17,7 @@ def spread(
     """
     check_replication_factor(broker_ids, replication_factor)
     ring = sorted(broker_ids)
-    start = dice.randrange(len(ring))
+    start = rng.randrange(len(ring))
     return tuple(
         tuple(ring[(start + partition + replica) % len(ring)] for replica in range(replication_factor))
         for partition in range(partition_count)

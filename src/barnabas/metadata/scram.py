@@ -177,13 +177,13 @@ def _mechanism(number: int) -> ScramMechanism:
 
 
 def decide_add_user(
-    table: Table[Credentials], user: str, password: str, dice: random.Random
+    table: Table[Credentials], user: str, password: str, rng: random.Random
 ) -> Decision[bool]:
     """Let a user log in by every mechanism; one that there is stays as it is. Gives whether it was added."""
     if user in table:
         return Decision(False)
     credentials = {
-        mechanism: ScramCredential.of_password(mechanism, password, dice.randbytes(SALT_BYTES))
+        mechanism: ScramCredential.of_password(mechanism, password, rng.randbytes(SALT_BYTES))
         for mechanism in ScramMechanism
     }
     change = SCRAM_CREDENTIALS.put(user, credentials)

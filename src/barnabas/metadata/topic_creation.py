@@ -57,7 +57,7 @@ def decide_create(
     image: MetadataImage,
     requested: Sequence[TopicToCreate],
     rules: CreationRules,
-    dice: random.Random,
+    rng: random.Random,
     *,
     validate_only: bool,
     admit: Callable[[int], None] = lambda count: None,
@@ -78,7 +78,7 @@ def decide_create(
         try:
             if occurrences[new.name] > 1:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
-            topic = _new_topic(image, new, rules, dice, taken)
+            topic = _new_topic(image, new, rules, rng, taken)
             admit(topic.partition_count)
         except KafkaError as error:
             outcomes[new.name] = Created(new.name, error=error.kept())
@@ -117,7 +117,7 @@ def _new_topic(
     image: MetadataImage,
     new: TopicToCreate,
     rules: CreationRules,
-    dice: random.Random,
+    rng: random.Random,
     taken: Mapping[str, str],
 ) -> TopicImage:
     check_name(new.name)
@@ -130,8 +130,8 @@ def _new_topic(
     if new.assignments:
         assignments = _by_hand(new, usable_brokers(image))
     else:
-        assignments = _automatic(new, rules, open_brokers(image), dice)
-    return TopicImage(new.name, random_topic_id(dice), assignments)
+        assignments = _automatic(new, rules, open_brokers(image), rng)
+    return TopicImage(new.name, random_topic_id(rng), assignments)
 
 
 def check_free(image: MetadataImage, name: str, taken: Mapping[str, str] = MappingProxyType({})) -> None:
@@ -168,7 +168,7 @@ def _by_hand(new: TopicToCreate, broker_ids: Sequence[int]) -> Assignments:
 
 
 def _automatic(
-    new: TopicToCreate, rules: CreationRules, broker_ids: Sequence[int], dice: random.Random
+    new: TopicToCreate, rules: CreationRules, broker_ids: Sequence[int], rng: random.Random
 ) -> Assignments:
     if new.replication_factor < DEFAULT or new.replication_factor == 0:
         message = "Replication factor must be larger than 0, or -1 to use the default value."
@@ -177,7 +177,7 @@ def _automatic(
         message = "Number of partitions was set to an invalid non-positive value."
         raise KafkaError(ErrorCode.INVALID_PARTITIONS, message)
     factor = rules.replication_factor_default if new.replication_factor == DEFAULT else new.replication_factor
-    return spread(broker_ids, _partition_count(new, rules), factor, dice)
+    return spread(broker_ids, _partition_count(new, rules), factor, rng)
 
 
 def usable_brokers(image: MetadataImage) -> list[int]:
@@ -190,11 +190,11 @@ def open_brokers(image: MetadataImage) -> list[int]:
     return [each for each in usable_brokers(image) if not image.brokers[str(each)].cordoned]
 
 
-def random_topic_id(dice: random.Random) -> bytes:
+def random_topic_id(rng: random.Random) -> bytes:
     """A fresh topic id. Never one that means something else, never one that prints with a leading dash."""
     while True:
         topic_id = (
-            dice.randbytes(6) + bytes([dice.randrange(16) | 0x40]) + dice.randbytes(1) + dice.randbytes(8)
+            rng.randbytes(6) + bytes([rng.randrange(16) | 0x40]) + rng.randbytes(1) + rng.randbytes(8)
         )
         # A dash first (base64 digit 62) would look like an option to command-line tools.
         if topic_id not in (ZERO_UUID, METADATA_TOPIC_UUID) and topic_id[0] >> 2 != 62:

@@ -96,13 +96,13 @@ def _topic_from_plain(plain: Any) -> TopicImage:
 
 
 def _state_to_plain(state: PartitionRegistration) -> Any:
-    places = [list(brokers) for brokers in (state.replicas, state.adding, state.removing)]
-    return [state.leader, state.leader_epoch, list(state.isr), state.partition_epoch, *places]
+    partitions = [list(brokers) for brokers in (state.replicas, state.adding, state.removing)]
+    return [state.leader, state.leader_epoch, list(state.isr), state.partition_epoch, *partitions]
 
 
 def _state_from_plain(plain: Any) -> PartitionRegistration:
-    leader, leader_epoch, isr, partition_epoch, *places = plain
-    return PartitionRegistration(leader, leader_epoch, tuple(isr), partition_epoch, *map(tuple, places))
+    leader, leader_epoch, isr, partition_epoch, *partitions = plain
+    return PartitionRegistration(leader, leader_epoch, tuple(isr), partition_epoch, *map(tuple, partitions))
 
 
 TOPICS: RecordType[TopicImage] = RecordType("topics", _topic_to_plain, _topic_from_plain)

@@ -95,20 +95,20 @@ def read_cases(path: Path, defaults: Counts) -> list[Case]:
 
     :raises YamlError: With line, key, value and what would be right.
     """
-    return read_yaml(path, lambda place: [_case(item, defaults) for item in place.items()])
+    return read_yaml(path, lambda node: [_case(item, defaults) for item in node.items()])
 
 
-def _case(place: YamlNode, defaults: Counts) -> Case:
-    found = place.mapping((*_READERS, "expect", "says"))
+def _case(node: YamlNode, defaults: Counts) -> Case:
+    found = node.mapping((*_READERS, "expect", "says"))
     changes = [name for name in found if name in _READERS]
     if len(changes) != 1:
-        place.fail(f"must have one change, of {', '.join(_READERS)}")
+        node.fail(f"must have one change, of {', '.join(_READERS)}")
     if "expect" not in found:
-        place.fail("must have expect: allowed, refused or warned")
+        node.fail("must have expect: allowed, refused or warned")
     [name] = changes
     change, ask = _READERS[name](found[name], defaults)
     return Case(
-        line=place.node.start_mark.line + 1,
+        line=node.node.start_mark.line + 1,
         change=f"{name.replace('_', ' ')} {change}",
         ask=ask,
         expected=CaseStatus(found["expect"].word(("allowed", "refused", "warned"))),
@@ -117,18 +117,18 @@ def _case(place: YamlNode, defaults: Counts) -> Case:
 
 
 def _fields(
-    place: YamlNode, required: Collection[str], optional: Collection[str] = ()
+    node: YamlNode, required: Collection[str], optional: Collection[str] = ()
 ) -> dict[str, YamlNode]:
-    found = place.mapping((*required, *optional))
+    found = node.mapping((*required, *optional))
     missing = [name for name in required if name not in found]
     if missing:
-        place.fail(f"must have {', '.join(missing)}")
+        node.fail(f"must have {', '.join(missing)}")
     return found
 
 
-def _create_topic(place: YamlNode, defaults: Counts) -> tuple[str, Ask]:
+def _create_topic(node: YamlNode, defaults: Counts) -> tuple[str, Ask]:
     optional = ("partitions", "replication_factor", "assignments", "configs")
-    found = _fields(place, ("topic",), optional)
+    found = _fields(node, ("topic",), optional)
     by_hand = "assignments" in found
 
     def count(name: str, default: int) -> int | None:
@@ -146,17 +146,17 @@ def _create_topic(place: YamlNode, defaults: Counts) -> tuple[str, Ask]:
     return metadata.topic, lambda policies: policies.check_create_topic(metadata)
 
 
-def _assignments(place: YamlNode) -> dict[int, list[int]]:
+def _assignments(node: YamlNode) -> dict[int, list[int]]:
     return {
         int(index) if index.isdecimal() else each.fail("must have a partition's number as its key"): [
             broker.whole(0) for broker in each.items()
         ]
-        for index, each in place.mapping().items()
+        for index, each in node.mapping().items()
     }
 
 
-def _delete_topic(place: YamlNode, _: Counts) -> tuple[str, Ask]:
-    topic = _fields(place, ("topic",))["topic"].text()
+def _delete_topic(node: YamlNode, _: Counts) -> tuple[str, Ask]:
+    topic = _fields(node, ("topic",))["topic"].text()
 
     async def ask(policies: Policies) -> None:
         policies.check_delete_topic(topic)
@@ -164,8 +164,8 @@ def _delete_topic(place: YamlNode, _: Counts) -> tuple[str, Ask]:
     return topic, ask
 
 
-def _create_partitions(place: YamlNode, _: Counts) -> tuple[str, Ask]:
-    found = _fields(place, ("topic", "partitions"))
+def _create_partitions(node: YamlNode, _: Counts) -> tuple[str, Ask]:
+    found = _fields(node, ("topic", "partitions"))
     topic, count = found["topic"].text(), found["partitions"].whole(1)
 
     async def ask(policies: Policies) -> None:
@@ -177,11 +177,11 @@ def _create_partitions(place: YamlNode, _: Counts) -> tuple[str, Ask]:
 _BEARERS = {kind.name.lower(): kind for kind in ConfigResourceType if kind is not ConfigResourceType.UNKNOWN}
 
 
-def _alter_config(place: YamlNode, _: Counts) -> tuple[str, Ask]:
-    found = _fields(place, ("configs",), (*_BEARERS, "removed"))
+def _alter_config(node: YamlNode, _: Counts) -> tuple[str, Ask]:
+    found = _fields(node, ("configs",), (*_BEARERS, "removed"))
     bearers = [name for name in found if name in _BEARERS]
     if len(bearers) != 1:
-        place.fail(f"must have one bearer of configs, of {', '.join(_BEARERS)}")
+        node.fail(f"must have one bearer of configs, of {', '.join(_BEARERS)}")
     resource = ConfigResource(_BEARERS[bearers[0]], found[bearers[0]].text())
     configs = {key: None if each.is_null else each.text() for key, each in found["configs"].mapping().items()}
     removed = [item.text() for item in found["removed"].items()] if "removed" in found else []
@@ -198,11 +198,11 @@ _ACL_DEFAULTS = {
 }
 
 
-def _acl(place: YamlNode, action: AclAction) -> tuple[str, Ask]:
-    found: dict[str, Any] = read_acl(place)
+def _acl(node: YamlNode, action: AclAction) -> tuple[str, Ask]:
+    found: dict[str, Any] = read_acl(node)
     missing = [name for name in ("resource_name", "principal", "operation") if name not in found]
     if missing:
-        place.fail(f"must have {', '.join(missing)}")
+        node.fail(f"must have {', '.join(missing)}")
     acl = AclBinding(**{**_ACL_DEFAULTS, **found})
 
     async def ask(policies: Policies) -> None:
@@ -216,6 +216,6 @@ _READERS: dict[str, Callable[[YamlNode, Counts], tuple[str, Ask]]] = {
     "create_partitions": _create_partitions,
     "delete_topic": _delete_topic,
     "alter_config": _alter_config,
-    "create_acl": lambda place, _: _acl(place, AclAction.CREATE),
-    "delete_acl": lambda place, _: _acl(place, AclAction.DELETE),
+    "create_acl": lambda node, _: _acl(node, AclAction.CREATE),
+    "delete_acl": lambda node, _: _acl(node, AclAction.DELETE),
 }

@@ -41,13 +41,13 @@ def read_rules(path: Path, known_keys: KnownKeys) -> Rules:
     :raises PolicyLoadError: With line, key, value and what would be right.
     """
     try:
-        return read_yaml(path, lambda place: _rules(place, known_keys))
+        return read_yaml(path, lambda node: _rules(node, known_keys))
     except YamlError as error:
         raise PolicyLoadError(FILE_KEY, str(path), str(error)) from None
 
 
-def _rules(place: YamlNode, known_keys: KnownKeys) -> Rules:
-    found = place.mapping(("mode", "acls", *_SECTIONS))
+def _rules(node: YamlNode, known_keys: KnownKeys) -> Rules:
+    found = node.mapping(("mode", "acls", *_SECTIONS))
     enforced = "mode" not in found or _is_enforced(found["mode"])
     by_type = {
         kind: _section(found[section], enforced, kind, known_keys.get(kind))
@@ -58,15 +58,15 @@ def _rules(place: YamlNode, known_keys: KnownKeys) -> Rules:
     return Rules(by_type, acls)
 
 
-def _is_enforced(place: YamlNode) -> bool:
-    return place.word(_MODES) == "enforce"
+def _is_enforced(node: YamlNode) -> bool:
+    return node.word(_MODES) == "enforce"
 
 
 def _section(
-    place: YamlNode, enforced: bool, kind: ConfigResourceType, known_keys: Collection[str] | None
+    node: YamlNode, enforced: bool, kind: ConfigResourceType, known_keys: Collection[str] | None
 ) -> list[Rule]:
     rules: dict[str, Rule] = {}
-    for item in place.items():
+    for item in node.items():
         rule = _rule(item, enforced, kind, known_keys)
         if rule.prefix in rules:
             item.fail(f"the prefix '{rule.prefix}' has a rule already")
@@ -75,10 +75,10 @@ def _section(
 
 
 def _rule(
-    place: YamlNode, enforced: bool, kind: ConfigResourceType, known_keys: Collection[str] | None
+    node: YamlNode, enforced: bool, kind: ConfigResourceType, known_keys: Collection[str] | None
 ) -> Rule:
     is_topic = kind is ConfigResourceType.TOPIC
-    found = place.mapping(_COMMON + (_TOPIC_ONLY if is_topic else ()))
+    found = node.mapping(_COMMON + (_TOPIC_ONLY if is_topic else ()))
     get = found.get
     return Rule(
         prefix=prefix.text() if (prefix := get("prefix")) else "",
@@ -92,51 +92,51 @@ def _rule(
     )
 
 
-def _counts(place: YamlNode) -> Bounds:
-    found = place.mapping(("min", "max"))
-    return _bounds(place, {key: each.whole(1) for key, each in found.items()})
+def _counts(node: YamlNode) -> Bounds:
+    found = node.mapping(("min", "max"))
+    return _bounds(node, {key: each.whole(1) for key, each in found.items()})
 
 
-def _bounds(place: YamlNode, found: Mapping[str, float]) -> Bounds:
+def _bounds(node: YamlNode, found: Mapping[str, float]) -> Bounds:
     bounds = Bounds(found.get("min"), found.get("max"))
     if bounds.min is not None and bounds.max is not None and bounds.min > bounds.max:
-        place.fail(f"min must be at most max, but {bounds.min} is more than {bounds.max}")
+        node.fail(f"min must be at most max, but {bounds.min} is more than {bounds.max}")
     return bounds
 
 
-def _configs(place: YamlNode, known_keys: Collection[str] | None) -> dict[str, ConfigRule]:
-    return {key: _config_rule(each) for key, each in place.mapping(known_keys).items()}
+def _configs(node: YamlNode, known_keys: Collection[str] | None) -> dict[str, ConfigRule]:
+    return {key: _config_rule(each) for key, each in node.mapping(known_keys).items()}
 
 
-def _config_rule(place: YamlNode) -> ConfigRule:
-    found = place.mapping(_CONFIG_KEYS)
+def _config_rule(node: YamlNode) -> ConfigRule:
+    found = node.mapping(_CONFIG_KEYS)
     numbers: dict[str, float] = {key: found[key].number() for key in ("min", "max") if key in found}
     rule = ConfigRule(
         required="required" in found and found["required"].boolean(),
         forbidden="forbidden" in found and found["forbidden"].boolean(),
-        bounds=_bounds(place, numbers) if numbers else None,
+        bounds=_bounds(node, numbers) if numbers else None,
         values=tuple(each.text() for each in found["values"].items()) if "values" in found else (),
     )
     if rule.forbidden and len(found) > 1:
-        place.fail("what is forbidden can have no other rule")
+        node.fail("what is forbidden can have no other rule")
     if "values" in found and not rule.values:
         found["values"].fail("must hold a value")
     return rule
 
 
-def _protected(place: YamlNode, is_topic: bool) -> frozenset[ProtectedAction]:
+def _protected(node: YamlNode, is_topic: bool) -> frozenset[ProtectedAction]:
     possible = tuple(ProtectedAction) if is_topic else (ProtectedAction.ALTER_CONFIGS,)
-    if place.node.tag.endswith(":seq"):
-        return frozenset(ProtectedAction(item.word(possible)) for item in place.items())
-    if not place.node.tag.endswith(":bool"):
-        place.fail(f"must be true, false or a list of {', '.join(possible)}")
-    return frozenset(possible) if place.boolean() else frozenset()
+    if node.node.tag.endswith(":seq"):
+        return frozenset(ProtectedAction(item.word(possible)) for item in node.items())
+    if not node.node.tag.endswith(":bool"):
+        node.fail(f"must be true, false or a list of {', '.join(possible)}")
+    return frozenset(possible) if node.boolean() else frozenset()
 
 
-def _acl_rule(place: YamlNode, enforced: bool) -> AclRule:
-    found = place.mapping(("forbid", "mode", "because"))
+def _acl_rule(node: YamlNode, enforced: bool) -> AclRule:
+    found = node.mapping(("forbid", "mode", "because"))
     if "forbid" not in found:
-        place.fail("must have forbid: what must not be created")
+        node.fail("must have forbid: what must not be created")
     forbidden = read_acl(found["forbid"])
     if not forbidden:
         found["forbid"].fail("must say something, or every ACL would be forbidden")
@@ -147,10 +147,10 @@ def _acl_rule(place: YamlNode, enforced: bool) -> AclRule:
     )
 
 
-def read_acl(place: YamlNode) -> dict[str, object]:
+def read_acl(node: YamlNode) -> dict[str, object]:
     """What is said of an ACL, by attribute; types, operations and permissions in words of any case."""
     values: dict[str, object] = {}
-    for name, each in place.mapping((*_ACL_WORDS, *_ACL_TEXTS)).items():
+    for name, each in node.mapping((*_ACL_WORDS, *_ACL_TEXTS)).items():
         if name in _ACL_TEXTS:
             values[name] = each.text()
             continue

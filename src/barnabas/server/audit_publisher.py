@@ -162,7 +162,7 @@ class AuditPublisher:
                 creation_rules(node),
             )
             [created] = await node.metadata.write(
-                lambda image: decide_create(image, [new], rules, node.dice, validate_only=False)
+                lambda image: decide_create(image, [new], rules, node.rng, validate_only=False)
             )
             if created.error is not None and AUDIT_TOPIC not in node.image.topics:
                 raise created.error

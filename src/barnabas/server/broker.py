@@ -80,7 +80,7 @@ class BrokerServer:
         config: BrokerConfig,
         *,
         clock: Clock | None = None,
-        dice: random.Random | None = None,
+        rng: random.Random | None = None,
         first_users: Mapping[str, str] | None = None,
         web: WebFactory | None = None,
     ) -> None:
@@ -91,7 +91,7 @@ class BrokerServer:
         check_listeners(config)
         self._dynamic_config = DynamicConfig(config)
         self._clock = clock or SystemClock()
-        self._dice = dice or random.SystemRandom()
+        self._rng = rng or random.SystemRandom()
         self._first_users = dict(first_users or {})
         self._web = web
         self._metrics: WebServer | None = None
@@ -131,7 +131,7 @@ class BrokerServer:
         self._undo.callback(decisions.close)
         audits = self._config.boolean("barnabas.audit.enable")
         self._metadata = MetadataWriter(
-            self._store, Auditor(self._clock, self._dice) if audits else None, decisions
+            self._store, Auditor(self._clock, self._rng) if audits else None, decisions
         )
         self._undo.push_async_callback(self._metadata.stop)
         await self._metadata.start()
@@ -146,7 +146,7 @@ class BrokerServer:
             cluster_id=self.cluster_id,
             node_id=self._config.node_id,
             clock=self._clock,
-            random=self._dice,
+            random=self._rng,
         )
         self._directories.cordons = lambda path: cordons(self._config, path)
         self._loop = asyncio.get_running_loop()
@@ -180,7 +180,7 @@ class BrokerServer:
         """The cluster's id: the store's, else what a log directory says, else a fresh one."""
         metas = (read_meta_properties(path) for path in paths if path.is_dir())
         found_id = next((meta.cluster_id for meta in metas if meta is not None), None)
-        random_id, secret = self._dice.randbytes(16), self._dice.randbytes(SECRET_BYTES)
+        random_id, secret = self._rng.randbytes(16), self._rng.randbytes(SECRET_BYTES)
         return await self._metadata.write(
             lambda image: decide_form(image.cluster, random_id, found_id, secret)
         )
@@ -191,9 +191,9 @@ class BrokerServer:
         self._first_users.clear()
 
     async def _add_user(self, user: str, password: str) -> None:
-        dice = self._dice
+        rng = self._rng
         added = await self._metadata.write(
-            lambda image: decide_add_user(image.scram_credentials, user, password, dice)
+            lambda image: decide_add_user(image.scram_credentials, user, password, rng)
         )
         _log.info("added a user" if added else "a user is there already and stays as it is", user=user)
 
@@ -300,10 +300,10 @@ class BrokerServer:
             broker_id=config.node_id,
             dynamic_config=self._dynamic_config,
             clock=self._clock,
-            dice=self._dice,
+            rng=self._rng,
             metadata=self._metadata,
             replicas=self._replicas,
-            fetch_sessions=FetchSessionCache(slots_count, self._clock, self._dice),
+            fetch_sessions=FetchSessionCache(slots_count, self._clock, self._rng),
             flusher=self._flusher,
             producer_ids=self._producer_ids,
             log_dir_moves=self._moves,
@@ -325,7 +325,7 @@ class BrokerServer:
         self.dispatcher = Dispatcher(self.node, self.statistics)
         self.audit = AuditPublisher(self.node)
         self._listeners = Listeners(
-            self.dispatcher, self._connections, self._metadata, self._clock, self._dice, security_log
+            self.dispatcher, self._connections, self._metadata, self._clock, self._rng, security_log
         )
         self._housekeeping = BackgroundTasks(
             self._dynamic_config,
@@ -361,7 +361,7 @@ class BrokerServer:
             self._replicas,
             self._flusher,
             self._clock,
-            self._dice,
+            self._rng,
             self._producer_ids,
         )
         self._coordinators.follow(metadata)

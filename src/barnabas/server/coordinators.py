@@ -32,11 +32,11 @@ class Coordinators:
         replicas: ReplicaManager,
         flusher: Flusher,
         clock: Clock,
-        dice: Random,
+        rng: Random,
         producer_ids: ProducerIds,
     ) -> None:
         """`config` and `image` give what holds at the moment."""
-        of_groups = GroupCoordinatorContext(config, image, dice)
+        of_groups = GroupCoordinatorContext(config, image, rng)
         self.group_counts = of_groups.counts
         self.groups = CoordinatorRuntime(
             GROUP_TOPIC,

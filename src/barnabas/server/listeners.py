@@ -52,7 +52,7 @@ class Listeners:
         connections: Connections,
         metadata: MetadataWriter,
         clock: Clock,
-        dice: random.Random,
+        rng: random.Random,
         security_log: SecurityLog,
     ) -> None:
         self._security_log = security_log
@@ -60,7 +60,7 @@ class Listeners:
         self._connections = connections
         self._metadata = metadata
         self._clock = clock
-        self._dice = dice
+        self._rng = rng
         self._opened: dict[str, _Opened] = {}
         secret = metadata.image.cluster[CLUSTER_KEY].secret
         self._stand_ins = StandIns(secret, lambda: metadata.image.scram_credentials)
@@ -149,7 +149,7 @@ class Listeners:
                 settings,
                 self._credential_of,
                 self._clock,
-                self._dice,
+                self._rng,
                 stand_ins=self._stand_ins,
                 failure_delay_ms=config.integer("connection.failed.authentication.delay.ms"),
                 observe=observe,

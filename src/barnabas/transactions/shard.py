@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from barnabas.base.ids import TopicPartition
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.coordinator.result import CoordinatorResult, Pending, TimerKey
-from barnabas.coordinator.shard import RecordPlace
+from barnabas.coordinator.shard import RecordPosition
 from barnabas.metadata.image import MetadataImage
 from barnabas.telemetry.logs import get_logger
 from barnabas.transactions.end_txn import EndTxn, complete, decide_end, fenced
@@ -74,8 +74,8 @@ class TransactionShard:
 
     follows_cluster = False
 
-    def __init__(self, surroundings: TransactionCoordinatorContext) -> None:
-        self.surroundings = surroundings
+    def __init__(self, context: TransactionCoordinatorContext) -> None:
+        self.context = context
         self.transactions: dict[str, TransactionMetadata] = {}
         #: by the last event on each id: what is replayed if it is stored, and the value that tells that it is
         self._decided: dict[str, tuple[TransactionLogValue, TransactionMetadata]] = {}
@@ -89,7 +89,7 @@ class TransactionShard:
 
         :raises KafkaError: CONCURRENT_TRANSACTIONS, PRODUCER_FENCED, COORDINATOR_LOAD_IN_PROGRESS.
         """
-        around = self.surroundings
+        around = self.context
         known = self.transactions.get(asked.transactional_id)
         decided = decide_initialize(known, asked, step.now_ms, around.level, around.next_producer_id)
         self._write(step, decided)
@@ -123,7 +123,7 @@ class TransactionShard:
             COORDINATOR_LOAD_IN_PROGRESS.
         """
         known = self.transactions.get(asked.transactional_id)
-        decided = decide_end(known, asked, step.now_ms, self.surroundings.next_producer_id)
+        decided = decide_end(known, asked, step.now_ms, self.context.next_producer_id)
         if decided is None:
             assert known is not None
             step.answer(pending, known)
@@ -144,12 +144,12 @@ class TransactionShard:
     # Stored state
 
     def _write(self, step: CoordinatorResult, decided: TransactionMetadata) -> None:
-        value_version = 1 if self.surroundings.level >= TAGGED_FIELDS_LEVEL else 0
+        value_version = 1 if self.context.level >= TAGGED_FIELDS_LEVEL else 0
         value = decided.value()
         step.append(decided.key, value, value_version)
         self._decided[decided.transactional_id] = value, decided
 
-    def replay(self, record: AnyRecord, place: RecordPlace) -> None:
+    def replay(self, record: AnyRecord, position: RecordPosition) -> None:
         """Take over a record that stands in the log."""
         key, value = record.key, record.value
         assert isinstance(key, TransactionLogKey)
@@ -196,10 +196,10 @@ class TransactionShard:
             if key == _SWEEP_TIMEOUTS
             else "transaction.remove.expired.transaction.cleanup.interval.ms"
         )
-        step.set_timer(key, self.surroundings.config().integer(what))
+        step.set_timer(key, self.context.config().integer(what))
 
     def _abort_timed_out(self, step: CoordinatorResult) -> None:
-        around = self.surroundings
+        around = self.context
         late = (each for each in self.transactions.values() if each.is_timed_out(step.now_ms))
         for transaction in _first(late):
             try:
@@ -218,11 +218,11 @@ class TransactionShard:
             step.do(WriteMarkers(decided))
 
     def _remove_expired(self, step: CoordinatorResult) -> None:
-        expiration_ms = self.surroundings.config().integer("transactional.id.expiration.ms")
+        expiration_ms = self.context.config().integer("transactional.id.expiration.ms")
         unused = (each for each in self.transactions.values() if each.is_expired(step.now_ms, expiration_ms))
         for transaction in _first(unused):
             step.append(transaction.moved(TransactionState.DEAD).key, None)
-            self.surroundings.counts.expired_ids_count += 1
+            self.context.counts.expired_ids_count += 1
 
     def on_metadata_update(
         self, step: CoordinatorResult, before: MetadataImage, after: MetadataImage

@@ -30,14 +30,14 @@ class Number(NamedTuple):
 class Output(NamedTuple):
     """A record of the output as a client saw it; `number` is None for one that names no input."""
 
-    place: TopicPartition
+    tp: TopicPartition
     offset: int
     number: Number | None
     transaction: bytes | None = None
     transaction_size: int = 0  #: outputs, as the application says
 
     def __str__(self) -> str:
-        return f"{self.number} ({self.place} offset {self.offset})"
+        return f"{self.number} ({self.tp} offset {self.offset})"
 
 
 class ReadLog(NamedTuple):
@@ -81,13 +81,13 @@ def read_number(value: bytes | None) -> Number | None:
     return Number(int(found[1]), int(found[2])) if found else None
 
 
-def read_output(place: TopicPartition, offset: int, value: bytes | None) -> Output:
+def read_output(tp: TopicPartition, offset: int, value: bytes | None) -> Output:
     """What an output says of itself."""
     found = _OUTPUT.match(value or b"")
     if not found:
-        return Output(place, offset, None)
+        return Output(tp, offset, None)
     number = Number(int(found[1]), int(found[2]))
-    return Output(place, offset, number, found[3], int(found[4] or 0))
+    return Output(tp, offset, number, found[3], int(found[4] or 0))
 
 
 def check_exactly_once(
@@ -120,12 +120,12 @@ def check_exactly_once(
 
 
 def _misnumbered(inputs: Mapping[TopicPartition, Collection[Number | None]]) -> Iterator[str]:
-    for place, numbers in inputs.items():
+    for tp, numbers in inputs.items():
         before: Number | None = None
         for number in numbers:
-            follows = number is not None and number.partition == place.partition
+            follows = number is not None and number.partition == tp.partition
             if not follows or (before and number and number.sequence != before.sequence + 1):
-                yield f"{number} behind {before} ({place})"
+                yield f"{number} behind {before} ({tp})"
             before = number
 
 
@@ -146,7 +146,7 @@ def _reordered(outputs: Sequence[Output]) -> Iterator[str]:
         if output.number is None or output.number in seen:
             continue
         seen.add(output.number)
-        lane = (output.place, output.number.partition)
+        lane = (output.tp, output.number.partition)
         before = latest.setdefault(lane, output.number)
         if output.number < before:
             yield f"{output} behind {before}"
@@ -168,7 +168,7 @@ def _torn(outputs: Sequence[Output]) -> Iterator[str]:
 
 def _aborted(outputs: Sequence[Output], logs: Mapping[TopicPartition, ReadLog]) -> Iterator[str]:
     for output in outputs:
-        fate = logs[output.place].fates.get(output.offset)
+        fate = logs[output.tp].fates.get(output.offset)
         if fate is not TransactionOutcome.COMMITTED:
             yield f"{output}: {fate.value if fate else 'not in the log'}"
 
@@ -176,8 +176,8 @@ def _aborted(outputs: Sequence[Output], logs: Mapping[TopicPartition, ReadLog]) 
 def _hidden(outputs: Sequence[Output], logs: Mapping[TopicPartition, ReadLog]) -> Iterator[str]:
     seen: defaultdict[TopicPartition, set[int]] = defaultdict(set)
     for output in outputs:
-        seen[output.place].add(output.offset)
-    for place, log in logs.items():
+        seen[output.tp].add(output.offset)
+    for tp, log in logs.items():
         for offset, fate in log.fates.items():
-            if fate is TransactionOutcome.COMMITTED and offset < log.read_up_to and offset not in seen[place]:
-                yield f"{place} offset {offset}"
+            if fate is TransactionOutcome.COMMITTED and offset < log.read_up_to and offset not in seen[tp]:
+                yield f"{tp} offset {offset}"

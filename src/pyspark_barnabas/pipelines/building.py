@@ -90,7 +90,7 @@ def _source(
         case JdbcInput():
             return takes(spark, pipeline, flow).stream()
     if not flow.input.path.is_dir():
-        raise FlowError(f"{flow.place}: files: there is no directory {flow.input.path}")
+        raise FlowError(f"{flow.position}: files: there is no directory {flow.input.path}")
     reader = spark.readStream.options(**_files_options(flow.input))
     if flow.format is Format.PARQUET:
         assert isinstance(schema, StructType), "files have a schema"
@@ -121,20 +121,20 @@ def _schema(spark: SparkSession, pipeline: Pipeline, flow: Flow) -> StructType |
         return None
     if flow.coding is not None:
         spec = codec_spec(flow.coding, flow.format)
-        check_schema(spec.codec().columns, flow.coding.schema.place)
+        check_schema(spec.codec().columns, flow.coding.schema.position)
         return spec
     if flow.schema is None:
         return _inferred(spark, pipeline, flow)
-    text, place = flow.schema
+    text, position = flow.schema
     try:
         schema = StructType.fromDDL(text)
     except PySparkException as error:
-        raise FlowError(f"{place}: schema: {one_line_error(error)}") from error
+        raise FlowError(f"{position}: schema: {one_line_error(error)}") from error
     if not isinstance(schema, StructType):
         raise FlowError(
-            f"{place}: schema: {text} is one type; columns such as 'id BIGINT, name STRING' are expected"
+            f"{position}: schema: {text} is one type; columns such as 'id BIGINT, name STRING' are expected"
         )
-    check_schema(schema, place)
+    check_schema(schema, position)
     return schema
 
 
@@ -154,18 +154,18 @@ def _inferred(spark: SparkSession, pipeline: Pipeline, flow: Flow) -> StructType
     schema = spark.read.option("mode", "DROPMALFORMED").json(sample).schema
     if not schema.fields:
         raise FlowError(
-            f"{flow.place}: topic {flow.input.topic} has no JSON to take a schema from; say schema:"
+            f"{flow.position}: topic {flow.input.topic} has no JSON to take a schema from; say schema:"
         )
-    check_schema(schema, flow.place)
+    check_schema(schema, flow.position)
     _pin(pinned, schema)
     return schema
 
 
-def _pin(place: Path, schema: StructType) -> None:
-    place.parent.mkdir(parents=True, exist_ok=True)
-    fresh = place.with_suffix(".fresh")
+def _pin(path: Path, schema: StructType) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fresh = path.with_suffix(".fresh")
     fresh.write_text(schema.json())
-    fresh.replace(place)
+    fresh.replace(path)
 
 
 def _check_sink(flow: Flow, result: CheckedRows) -> None:
@@ -183,8 +183,8 @@ def _check_sink(flow: Flow, result: CheckedRows) -> None:
         if isinstance(sink, DeltaSink):
             delta_schema(result.schema)
     except FlowError as error:
-        raise FlowError(f"{flow.place}: {error}") from error
+        raise FlowError(f"{flow.position}: {error}") from error
     if flow.output_mode is OutputMode.UPDATE:
         raise FlowError(
-            f"{flow.place}: output_mode update is for topics: a table would keep the old rows, too"
+            f"{flow.position}: output_mode update is for topics: a table would keep the old rows, too"
         )

@@ -108,7 +108,7 @@ class Database(NamedTuple):
         return text.replace(secret, "***") if secret else text
 
 
-def read_database(place: YamlNode, keys: Mapping[str, YamlNode], folder: Path) -> Database:
+def read_database(node: YamlNode, keys: Mapping[str, YamlNode], folder: Path) -> Database:
     """A database from the values of DATABASE_KEYS.
 
     :param folder: What a password's file is relative to.
@@ -116,7 +116,7 @@ def read_database(place: YamlNode, keys: Mapping[str, YamlNode], folder: Path) -
     """
     for key in ("url", "table"):
         if key not in keys:
-            place.fail(f"must have {key}: " + {"url": "jdbc:...", "table": "a table's name"}[key])
+            node.fail(f"must have {key}: " + {"url": "jdbc:...", "table": "a table's name"}[key])
     if "password" in keys and "user" not in keys:
         _refuse(keys["password"], "needs user: NAME")
     return Database(
@@ -129,44 +129,44 @@ def read_database(place: YamlNode, keys: Mapping[str, YamlNode], folder: Path) -
     )
 
 
-def read_column(place: YamlNode) -> str:
+def read_column(node: YamlNode) -> str:
     """The name of a column, as SQL has it without quotes."""
-    if not _COLUMN.fullmatch(place.text()):
-        place.fail("must be the name of a column")
-    return place.text()
+    if not _COLUMN.fullmatch(node.text()):
+        node.fail("must be the name of a column")
+    return node.text()
 
 
-def _url(place: YamlNode) -> str:
-    url = place.text()
+def _url(node: YamlNode) -> str:
+    url = node.text()
     if not url.startswith("jdbc:"):
-        _refuse(place, "must begin with jdbc:, such as jdbc:postgresql://HOST/DATABASE")
+        _refuse(node, "must begin with jdbc:, such as jdbc:postgresql://HOST/DATABASE")
     keys = [part.partition("=")[0] for part in re.split("[?;&]", url)[1:]]
     if _USER_INFO.search(url) or any(_SECRET.search(key) for key in keys):
-        _refuse(place, "must not have a password in it; say password: {env: NAME} or {file: PATH} beside it")
+        _refuse(node, "must not have a password in it; say password: {env: NAME} or {file: PATH} beside it")
     return url
 
 
-def _table(place: YamlNode) -> str:
-    if not _TABLE.fullmatch(place.text()):
-        place.fail("must be the name of a table, such as orders or sales.orders")
-    return place.text()
+def _table(node: YamlNode) -> str:
+    if not _TABLE.fullmatch(node.text()):
+        node.fail("must be the name of a table, such as orders or sales.orders")
+    return node.text()
 
 
-def _secret(place: YamlNode, folder: Path) -> PasswordRef:
+def _secret(node: YamlNode, folder: Path) -> PasswordRef:
     """Not the password itself: files like this one are shown around."""
     expected = "must be {env: NAME} or {file: PATH}, which say where the password is"
     try:
-        keys = place.mapping()
+        keys = node.mapping()
     except YamlError:
-        _refuse(place, expected)
+        _refuse(node, expected)
     if len(keys) != 1 or not set(keys) <= {"env", "file"}:
-        _refuse(place, expected)
+        _refuse(node, expected)
     [(kind, name)] = keys.items()
     return PasswordRef(kind, name.text() if kind == "env" else str(folder / name.text()))
 
 
-def _options(place: YamlNode) -> dict[str, str]:
-    given = place.mapping()
+def _options(node: YamlNode) -> dict[str, str]:
+    given = node.mapping()
     for key, each in given.items():
         if key.lower() in _OURS:
             _refuse(each, "is not an option: it is for the flow to say")
@@ -175,6 +175,6 @@ def _options(place: YamlNode) -> dict[str, str]:
     return {key: each.text() for key, each in given.items()}
 
 
-def _refuse(place: YamlNode, expected: str) -> NoReturn:
+def _refuse(node: YamlNode, expected: str) -> NoReturn:
     """As `YamlNode.fail`, without the value."""
-    raise YamlError(f"{place.path}: {expected}", place.line)
+    raise YamlError(f"{node.path}: {expected}", node.line)

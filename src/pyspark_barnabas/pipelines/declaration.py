@@ -57,7 +57,7 @@ class Stated(NamedTuple):
     """A text, and where it stands: `pipelines.yml:7`."""
 
     text: str
-    place: str
+    position: str
 
 
 class Coding(NamedTuple):
@@ -208,7 +208,7 @@ class Flow:
     """From one place to another."""
 
     name: str
-    place: str
+    position: str
     input: Input
     format: Format
     schema: (

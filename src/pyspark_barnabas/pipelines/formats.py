@@ -36,9 +36,9 @@ def decoded(records: DataFrame, wanted: Format, schema: StructType | CodecSpec |
     else:
         names = schema.names
         parsed, reason = records.withColumn(_PARSED, _parsed(wanted, schema)), _reason(wanted, schema)
-    place = [f.col(name).alias(RESERVED + name) for name in _PLACE]
+    position = [f.col(name).alias(RESERVED + name) for name in _PLACE]
     fields = [f.col(f"{_PARSED}.`{name}`").alias(name) for name in names]
-    row = f.when(reason.isNull(), f.struct(*fields, *place))
+    row = f.when(reason.isNull(), f.struct(*fields, *position))
     return parsed.select(row.alias("row"), reason.alias("reason"), letter.alias("letter"))
 
 
@@ -71,7 +71,7 @@ def _reason(wanted: Format, schema: StructType) -> Column:
     )
 
 
-def check_schema(schema: StructType, place: str) -> None:
+def check_schema(schema: StructType, position: str) -> None:
     """See that columns can be told from ours and from each other.
 
     :raises FlowError: Which column, and where it is declared.
@@ -80,10 +80,10 @@ def check_schema(schema: StructType, place: str) -> None:
     for name in schema.names:
         if name.startswith(RESERVED):
             raise FlowError(
-                f"{place}: column {name}: names that begin with {RESERVED} are taken; choose another"
+                f"{position}: column {name}: names that begin with {RESERVED} are taken; choose another"
             )
         if names.count(name.lower()) > 1:
-            raise FlowError(f"{place}: column {name} comes twice")
+            raise FlowError(f"{position}: column {name} comes twice")
 
 
 def check_fit(rows: StructType, spec: CodecSpec, coding: Coding) -> None:
@@ -93,7 +93,7 @@ def check_fit(rows: StructType, spec: CodecSpec, coding: Coding) -> None:
     """
     found = list(differences(rows, spec.codec().columns))
     if found:
-        raise FlowError(f"{coding.schema.place}: schema: {'; '.join(found)}")
+        raise FlowError(f"{coding.schema.position}: schema: {'; '.join(found)}")
 
 
 def with_values(judged: DataFrame, spec: CodecSpec, misfit: ExpectationAction) -> DataFrame:

@@ -54,7 +54,7 @@ def read_pipeline(path: Path) -> Pipeline:
     :raises PipelineFileError: When it does not say what it should.
     """
     try:
-        return read_yaml(path, lambda place: _Reader(path).pipeline(place))
+        return read_yaml(path, lambda node: _Reader(path).pipeline(node))
     except YamlError as error:
         where = path if error.line is None else f"{path}:{error.line}"
         raise PipelineFileError(f"{where}: {error.problem}") from None
@@ -93,38 +93,38 @@ class _Reader:
         self._path = path
         self._folder = path.parent.absolute()
 
-    def pipeline(self, place: YamlNode) -> Pipeline:
+    def pipeline(self, node: YamlNode) -> Pipeline:
         """The whole file."""
-        keys = place.mapping(("bootstrap", "state", "options", "flows"))
-        flows_place = _needed(place, keys, "flows", "the flows by their names")
-        flows = tuple(self._flow(name, each) for name, each in flows_place.mapping().items())
+        keys = node.mapping(("bootstrap", "state", "options", "flows"))
+        flows_node = _needed(node, keys, "flows", "the flows by their names")
+        flows = tuple(self._flow(name, each) for name, each in flows_node.mapping().items())
         if not flows:
-            flows_place.fail("must have at least one flow")
+            flows_node.fail("must have at least one flow")
         bootstrap = keys["bootstrap"].text() if "bootstrap" in keys else None
-        for flow, each in zip(flows, flows_place.mapping().values(), strict=True):
+        for flow, each in zip(flows, flows_node.mapping().values(), strict=True):
             if bootstrap is None and _needs_brokers(flow):
                 each.fail("reads or writes topics, so the file must have bootstrap: HOST:PORT")
-        self._check_apart(flows, flows_place.mapping())
+        self._check_apart(flows, flows_node.mapping())
         state = self._file(keys["state"]) if "state" in keys else self._folder / ".pipelines"
         options = _options(keys["options"]) if "options" in keys else {}
         return Pipeline(self._path, bootstrap, state, options, flows)
 
-    def _check_apart(self, flows: tuple[Flow, ...], places: Mapping[str, YamlNode]) -> None:
+    def _check_apart(self, flows: tuple[Flow, ...], nodes: Mapping[str, YamlNode]) -> None:
         """No flow reads the topic that it writes."""
         for flow in flows:
             written = {flow.dead_letters, flow.sink.topic if isinstance(flow.sink, TopicSink) else None}
             if isinstance(flow.input, TopicInput) and flow.input.topic in written:
-                places[flow.name].fail(f"writes to topic {flow.input.topic}, which it reads, for ever")
+                nodes[flow.name].fail(f"writes to topic {flow.input.topic}, which it reads, for ever")
             if flow.source == flow.sink.label:
-                places[flow.name].fail(f"writes to {flow.source}, which it reads, for ever")
+                nodes[flow.name].fail(f"writes to {flow.source}, which it reads, for ever")
 
-    def _flow(self, name: str, place: YamlNode) -> Flow:
+    def _flow(self, name: str, node: YamlNode) -> Flow:
         if not _NAME.fullmatch(name):
-            place.fail("the name of a flow must be 1 to 100 letters, digits, underscores and hyphens")
-        keys = place.mapping(_FLOW_KEYS)
+            node.fail("the name of a flow must be 1 to 100 letters, digits, underscores and hyphens")
+        keys = node.mapping(_FLOW_KEYS)
         if "sql" in keys and "python" in keys:
             keys["python"].fail("is one too many: a flow has sql or python")
-        source = _needed(place, keys, "from", "where rows come from")
+        source = _needed(node, keys, "from", "where rows come from")
         given = source.mapping({key for keys in _INPUT_KEYS.values() for key in keys})
         kind = next((each for each in ("files", "delta", "jdbc") if each in given), "topic")
         given = source.mapping(_INPUT_KEYS[kind])
@@ -132,7 +132,7 @@ class _Reader:
         coding = self._coding(source, given, written_as, schema_id_needed=False)
         flow = Flow(
             name=name,
-            place=self._at(place),
+            node=self._at(node),
             input=self._input(kind, source, given),
             format=written_as,
             schema=self._stated(given["schema"]) if "schema" in given and coding is None else None,
@@ -144,7 +144,7 @@ class _Reader:
             output_mode=_word(keys["output_mode"], OutputMode)
             if "output_mode" in keys
             else OutputMode.APPEND,
-            sink=self._sink(_needed(place, keys, "to", "where rows go")),
+            sink=self._sink(_needed(node, keys, "to", "where rows go")),
             dead_letters=keys["dead_letters"].text() if "dead_letters" in keys else None,
             trigger=_trigger(keys["trigger"]) if "trigger" in keys else Trigger(TriggerKind.AVAILABLE_NOW),
         )
@@ -156,7 +156,7 @@ class _Reader:
                     action.fail("needs dead_letters: TOPIC in the flow, for the rows to go to")
         return flow
 
-    def _input(self, kind: str, place: YamlNode, given: Mapping[str, YamlNode]) -> Input:
+    def _input(self, kind: str, node: YamlNode, given: Mapping[str, YamlNode]) -> Input:
         files_max = given["batch_files_max"].whole(1) if "batch_files_max" in given else None
         match kind:
             case "files":
@@ -168,35 +168,35 @@ class _Reader:
                 keys = given["jdbc"].mapping(DATABASE_KEYS)
                 database = read_database(given["jdbc"], keys, self._folder)
                 growing = _needed(
-                    place, given, "growing", "a column whose values grow, such as a number of rows"
+                    node, given, "growing", "a column whose values grow, such as a number of rows"
                 )
                 return JdbcInput(database, read_column(growing))
-        return _topic_input(place, given)
+        return _topic_input(node, given)
 
-    def _expectations(self, place: YamlNode) -> tuple[Expectation, ...]:
+    def _expectations(self, node: YamlNode) -> tuple[Expectation, ...]:
         found: list[Expectation] = []
-        for each in place.items():
+        for each in node.items():
             keys = each.mapping(("name", "condition", "action"))
-            name_place = _needed(each, keys, "name", "a name that errors and dead letters can tell")
-            if name_place.text() in {other.name for other in found}:
-                name_place.fail("comes twice: names tell expectations apart")
+            name_node = _needed(each, keys, "name", "a name that errors and dead letters can tell")
+            if name_node.text() in {other.name for other in found}:
+                name_node.fail("comes twice: names tell expectations apart")
             condition = _needed(each, keys, "condition", "a condition in SQL")
             action = _needed(each, keys, "action", "fail, dead_letter or drop")
             found.append(
-                Expectation(name_place.text(), self._stated(condition), _word(action, ExpectationAction))
+                Expectation(name_node.text(), self._stated(condition), _word(action, ExpectationAction))
             )
         return tuple(found)
 
-    def _function(self, place: YamlNode) -> Stated:
-        if not _FUNCTION.fullmatch(place.text()):
-            place.fail("must be package.module:function, a function from DataFrame to DataFrame")
-        return self._stated(place)
+    def _function(self, node: YamlNode) -> Stated:
+        if not _FUNCTION.fullmatch(node.text()):
+            node.fail("must be package.module:function, a function from DataFrame to DataFrame")
+        return self._stated(node)
 
-    def _sink(self, place: YamlNode) -> Sink:
-        keys = place.mapping((*_TOPIC_SINK_KEYS, "delta", "parquet", "partition_by", "jdbc"))
+    def _sink(self, node: YamlNode) -> Sink:
+        keys = node.mapping((*_TOPIC_SINK_KEYS, "delta", "parquet", "partition_by", "jdbc"))
         kinds = [kind for kind in ("topic", "delta", "parquet", "jdbc") if kind in keys]
         if len(kinds) != 1:
-            place.fail(
+            node.fail(
                 f"must have exactly one of topic, delta, parquet, jdbc; it has {', '.join(kinds) or 'none'}"
             )
         [kind] = kinds
@@ -214,7 +214,7 @@ class _Reader:
             written = _word(keys["format"], Format) if "format" in keys else Format.JSON
             if written in (Format.CSV, Format.PARQUET):
                 keys["format"].fail("must be json, avro, protobuf or raw")
-            coding = self._coding(place, keys, written, schema_id_needed=True)
+            coding = self._coding(node, keys, written, schema_id_needed=True)
             if coding is None and "schema" in keys:
                 keys["schema"].fail("is for avro and protobuf alone")
             key = keys["key"].text() if "key" in keys else None
@@ -228,7 +228,7 @@ class _Reader:
         return DeltaSink(path, columns) if kind == "delta" else ParquetSink(path, columns)
 
     def _coding(
-        self, place: YamlNode, given: Mapping[str, YamlNode], written: Format, *, schema_id_needed: bool
+        self, node: YamlNode, given: Mapping[str, YamlNode], written: Format, *, schema_id_needed: bool
     ) -> Coding | None:
         if written not in (Format.AVRO, Format.PROTOBUF):
             for key in _CODING_KEYS:
@@ -236,12 +236,12 @@ class _Reader:
                     given[key].fail("is for avro and protobuf alone")
             return None
         is_avro = written is Format.AVRO
-        schema = _needed(place, given, "schema", _AVRO_SCHEMA if is_avro else _PROTOBUF_SCHEMA)
+        schema = _needed(node, given, "schema", _AVRO_SCHEMA if is_avro else _PROTOBUF_SCHEMA)
         if is_avro and "message" in given:
             given["message"].fail("is for protobuf alone")
         message = None
         if not is_avro:
-            message = self._stated(_needed(place, given, "message", "its name in full, such as shop.Order"))
+            message = self._stated(_needed(node, given, "message", "its name in full, such as shop.Order"))
         confluent = "framing" in given and given["framing"].word(("none", "confluent")) == "confluent"
         if "schema_id" in given and not confluent:
             given["schema_id"].fail("is for framing: confluent alone")
@@ -249,36 +249,36 @@ class _Reader:
         if schema_id is not None and schema_id > _SCHEMA_ID_MAX:
             given["schema_id"].fail(f"must be at most {_SCHEMA_ID_MAX}")
         if confluent and schema_id_needed:
-            _needed(place, given, "schema_id", "the number that the schema registry has given the schema")
+            _needed(node, given, "schema_id", "the number that the schema registry has given the schema")
         if is_avro and schema.text().lstrip()[:1] in ("{", "[", '"'):
             stated = self._stated(schema)
         else:
             stated = Stated(str(self._file(schema)), self._at(schema))
         return Coding(stated, message, confluent, schema_id)
 
-    def _file(self, place: YamlNode) -> Path:
-        text = place.text()
+    def _file(self, node: YamlNode) -> Path:
+        text = node.text()
         if "://" in text:
-            place.fail("must be a path of this machine, or of a disk that all workers see")
+            node.fail("must be a path of this machine, or of a disk that all workers see")
         return self._folder / text
 
-    def _table(self, place: YamlNode) -> Path:
+    def _table(self, node: YamlNode) -> Path:
         """Return a Delta table's directory."""
-        path = self._file(place)
+        path = self._file(node)
         if flaw := table_flaw(path):
-            place.fail(f"is {path}: {flaw}")
+            node.fail(f"is {path}: {flaw}")
         return path
 
-    def _stated(self, place: YamlNode) -> Stated:
-        return Stated(place.text(), self._at(place))
+    def _stated(self, node: YamlNode) -> Stated:
+        return Stated(node.text(), self._at(node))
 
-    def _at(self, place: YamlNode) -> str:
-        return f"{self._path}:{place.line}"
+    def _at(self, node: YamlNode) -> str:
+        return f"{self._path}:{node.line}"
 
 
-def _needed(place: YamlNode, keys: Mapping[str, YamlNode], key: str, what: str) -> YamlNode:
+def _needed(node: YamlNode, keys: Mapping[str, YamlNode], key: str, what: str) -> YamlNode:
     if key not in keys:
-        place.fail(f"must have {key}: {what}")
+        node.fail(f"must have {key}: {what}")
     return keys[key]
 
 
@@ -287,10 +287,10 @@ def _needs_brokers(flow: Flow) -> bool:
     return topics or flow.dead_letters is not None
 
 
-def _topic_input(place: YamlNode, given: Mapping[str, YamlNode]) -> TopicInput:
+def _topic_input(node: YamlNode, given: Mapping[str, YamlNode]) -> TopicInput:
     return TopicInput(
         topic=_needed(
-            place, given, "topic", "a topic; or files: a directory, delta: a table, or jdbc"
+            node, given, "topic", "a topic; or files: a directory, delta: a table, or jdbc"
         ).text(),
         starting=_starting(given),
         batch_rows_max=given["batch_rows_max"].whole(1) if "batch_rows_max" in given else None,
@@ -302,10 +302,10 @@ def _starting(given: Mapping[str, YamlNode]) -> str:
     return given["starting"].word(("earliest", "latest")) if "starting" in given else "earliest"
 
 
-def _format_of_input(place: YamlNode, given: Mapping[str, YamlNode]) -> Format:
+def _format_of_input(node: YamlNode, given: Mapping[str, YamlNode]) -> Format:
     if "delta" in given or "jdbc" in given:
         return Format.PARQUET
-    found = _word(_needed(place, given, "format", "json, csv, avro, protobuf or raw"), Format)
+    found = _word(_needed(node, given, "format", "json, csv, avro, protobuf or raw"), Format)
     if found is Format.PARQUET and "files" not in given:
         given["format"].fail("must be json, csv, avro, protobuf or raw; parquet is of files")
     if found in (Format.RAW, Format.AVRO, Format.PROTOBUF) and "files" in given:
@@ -313,42 +313,42 @@ def _format_of_input(place: YamlNode, given: Mapping[str, YamlNode]) -> Format:
     return found
 
 
-def _check_schema(place: YamlNode, given: Mapping[str, YamlNode], flow: Flow) -> None:
+def _check_schema(node: YamlNode, given: Mapping[str, YamlNode], flow: Flow) -> None:
     if flow.format is Format.RAW and flow.schema is not None:
         given["schema"].fail("is not for raw: its columns are the record's own")
     if isinstance(flow.input, DeltaInput | JdbcInput):
         return
     inferred = flow.format is Format.JSON and isinstance(flow.input, TopicInput)
     if flow.schema is None and flow.coding is None and flow.format is not Format.RAW and not inferred:
-        place.fail("must have schema: the columns, such as 'id BIGINT, name STRING'")
+        node.fail("must have schema: the columns, such as 'id BIGINT, name STRING'")
 
 
-def _watermark(place: YamlNode) -> Watermark:
-    keys = place.mapping(("column", "delay"))
-    column = _needed(place, keys, "column", "a column of type timestamp").text()
-    return Watermark(column, _duration(_needed(place, keys, "delay", "how late an event may be")))
+def _watermark(node: YamlNode) -> Watermark:
+    keys = node.mapping(("column", "delay"))
+    column = _needed(node, keys, "column", "a column of type timestamp").text()
+    return Watermark(column, _duration(_needed(node, keys, "delay", "how late an event may be")))
 
 
-def _trigger(place: YamlNode) -> Trigger:
+def _trigger(node: YamlNode) -> Trigger:
     """`once`, `available_now`, or `interval: 10 seconds`."""
     kinds = "must be once, available_now, or interval: a duration"
-    if isinstance(place.node, yaml.ScalarNode):
-        if place.text() not in ("once", "available_now"):
-            place.fail(kinds)
-        return Trigger(TriggerKind(place.text()))
-    keys = place.mapping(("interval",))
-    return Trigger(TriggerKind.INTERVAL, _duration(_needed(place, keys, "interval", "how often it runs")))
+    if isinstance(node.node, yaml.ScalarNode):
+        if node.text() not in ("once", "available_now"):
+            node.fail(kinds)
+        return Trigger(TriggerKind(node.text()))
+    keys = node.mapping(("interval",))
+    return Trigger(TriggerKind.INTERVAL, _duration(_needed(node, keys, "interval", "how often it runs")))
 
 
-def _duration(place: YamlNode) -> str:
-    if not _DURATION.fullmatch(place.text()):
-        place.fail(_DURATION_EXPECTED)
-    return place.text()
+def _duration(node: YamlNode) -> str:
+    if not _DURATION.fullmatch(node.text()):
+        node.fail(_DURATION_EXPECTED)
+    return node.text()
 
 
-def _options(place: YamlNode) -> dict[str, str]:
-    return {key: each.text() for key, each in place.mapping().items()}
+def _options(node: YamlNode) -> dict[str, str]:
+    return {key: each.text() for key, each in node.mapping().items()}
 
 
-def _word(place: YamlNode, kind: type[_EnumT]) -> _EnumT:
-    return kind(place.word([each.value for each in kind]))
+def _word(node: YamlNode, kind: type[_EnumT]) -> _EnumT:
+    return kind(node.word([each.value for each in kind]))

@@ -73,9 +73,9 @@ def _offsets(pipeline: Pipeline, flow: Flow) -> tuple[tuple[str, int, int, int],
     )
     logs = open_logs(options)
     try:
-        places = logs.partitions(options.selection)
-        ends = nested(ending_offsets(logs, places, options))
-        first = nested(starting_offsets(logs, places, options))
+        positions = logs.partitions(options.selection)
+        ends = nested(ending_offsets(logs, positions, options))
+        first = nested(starting_offsets(logs, positions, options))
     finally:
         logs.close()
     if begun is None and flow.input.starting == "latest":

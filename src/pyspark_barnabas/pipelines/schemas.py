@@ -84,5 +84,5 @@ def _content(coding: Coding) -> bytes:
 
 
 def _where(coding: Coding) -> str:
-    text, place = coding.schema
-    return f"{place}: schema: {text}" if text.startswith("/") else f"{place}: schema"
+    text, position = coding.schema
+    return f"{position}: schema: {text}" if text.startswith("/") else f"{position}: schema"

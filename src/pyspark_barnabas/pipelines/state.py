@@ -82,18 +82,18 @@ class StateDirectory:
 
     def write_status(self, status: FlowStatus) -> None:
         """Readers see the old one or the new one."""
-        place = self.path / status.flow / "status.json"
-        place.parent.mkdir(parents=True, exist_ok=True)
-        fresh = place.with_suffix(".fresh")
+        path = self.path / status.flow / "status.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        fresh = path.with_suffix(".fresh")
         fresh.write_text(json.dumps(status_json(status)))
-        os.replace(fresh, place)
+        os.replace(fresh, path)
 
     def status(self, flow: str) -> FlowStatus:
         """What was last told of a flow, or that nothing was."""
-        place = self.path / flow / "status.json"
-        if not place.exists():
+        path = self.path / flow / "status.json"
+        if not path.exists():
             return FlowStatus(flow)
-        told = json.loads(place.read_text())
+        told = json.loads(path.read_text())
         return FlowStatus(**{**told, "state": FlowState(told["state"])})
 
 

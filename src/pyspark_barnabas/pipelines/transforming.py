@@ -99,14 +99,14 @@ def transformed(flow: Flow, rows: DataFrame, folder: Path) -> DataFrame:
     if flow.watermark is not None:
         column, delay = flow.watermark
         if column not in rows.columns or not isinstance(rows.schema[column].dataType, TimestampType):
-            raise FlowError(f"{flow.place}: watermark: {column} must be a column of type timestamp")
+            raise FlowError(f"{flow.position}: watermark: {column} must be a column of type timestamp")
         rows = rows.withWatermark(column, delay)
     if flow.sql is not None:
         rows.createOrReplaceTempView(INPUT)
         try:
             rows = rows.sparkSession.sql(flow.sql.text)
         except PySparkException as error:
-            raise FlowError(f"{flow.sql.place}: sql: {one_line_error(error)}") from error
+            raise FlowError(f"{flow.sql.position}: sql: {one_line_error(error)}") from error
     if flow.python is not None:
         rows = _called(flow.python, rows, folder)
     return rows.drop(*[name for name in rows.columns if name.startswith(RESERVED)])
@@ -120,10 +120,10 @@ def _called(stated: Stated, rows: DataFrame, folder: Path) -> DataFrame:
         function = getattr(importlib.import_module(module), name)
         result = function(rows)
     except Exception as error:  # it is somebody else's code
-        raise FlowError(f"{stated.place}: python: {stated.text}: {type(error).__name__}: {error}") from error
+        raise FlowError(f"{stated.position}: python: {stated.text}: {type(error).__name__}: {error}") from error
     if not isinstance(result, DataFrame):
         raise FlowError(
-            f"{stated.place}: python: {stated.text} gave {type(result).__name__}, not a DataFrame"
+            f"{stated.position}: python: {stated.text} gave {type(result).__name__}, not a DataFrame"
         )
     return result
 
@@ -163,11 +163,11 @@ def _broken(rows: DataFrame, expectation: Expectation) -> Column:
     try:
         [found] = rows.select(f.expr(condition.text)).schema.fields
     except PySparkException as error:
-        raise FlowError(f"{condition.place}: expectation {name}: {one_line_error(error)}") from error
+        raise FlowError(f"{condition.position}: expectation {name}: {one_line_error(error)}") from error
     if not isinstance(found.dataType, BooleanType):
         given = found.dataType.simpleString()
         raise FlowError(
-            f"{condition.place}: expectation {name}: {condition.text} is {given}; must be true or false"
+            f"{condition.position}: expectation {name}: {condition.text} is {given}; must be true or false"
         )
     reason = f"expectation {name}: {condition.text} is not true"
     return f.when(~f.coalesce(f.expr(condition.text), f.lit(False)), f.lit(reason))

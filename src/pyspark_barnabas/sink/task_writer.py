@@ -208,18 +208,18 @@ class _RowSender:
         order = np.argsort(partitions.astype(_SHORT if count <= _SHORT_MAX else np.int64), kind="stable")
         indexes, starts = np.unique(partitions[order], return_index=True)
         order = order if chosen is None else chosen[order]
-        places = [TopicPartition(topic, index) for index in indexes.tolist()]
-        self._take_in(places)
-        for place, start, end in zip(places, starts, [*starts[1:], len(order)], strict=True):
-            sequence = self._sequences[place]
+        topic_partitions = [TopicPartition(topic, index) for index in indexes.tolist()]
+        self._take_in(topic_partitions)
+        for tp, start, end in zip(topic_partitions, starts, [*starts[1:], len(order)], strict=True):
+            sequence = self._sequences[tp]
             for encoded, records in encoder.batches(order[start:end], sequence):
                 sequence = (sequence + records) % SEQUENCE_LIMIT
-                yield place, encoded
-            self._sequences[place] = sequence
+                yield tp, encoded
+            self._sequences[tp] = sequence
 
-    def _take_in(self, places: Iterable[TopicPartition]) -> None:
+    def _take_in(self, partitions: Iterable[TopicPartition]) -> None:
         """Partitions that are written to for the first time become part of the transaction."""
-        fresh = [place for place in places if place not in self._sequences]
+        fresh = [tp for tp in partitions if tp not in self._sequences]
         if fresh and self._transactional and self._identity is not None:
             self._session.run(self._committing.add_partitions(self._work.task, self._identity, fresh))
         self._sequences.update(dict.fromkeys(fresh, 0))

@@ -47,11 +47,11 @@ def plan_batch(options: SourceOptions) -> list[ReadTask]:
         ends = ending_offsets(logs, topic_ids, options)
         if isinstance(options.starting, SpecificOffsets):
             _check_starts(starts, ends, DataLossPolicy(fail=options.fail_on_data_loss))
-        ranges = [OffsetRange(place, starts[place], ends[place]) for place in topic_ids]
+        ranges = [OffsetRange(tp, starts[tp], ends[tp]) for tp in topic_ids]
         return Planner(logs, options).plan(ranges, topic_ids)
 
 
 def _check_starts(starts: Positions, ends: Positions, losses: DataLossPolicy) -> None:
-    for place, start in sorted(starts.items()):
-        if start > ends[place]:
-            losses.report(f"partition {place} ends at offset {ends[place]}, before the start at {start}")
+    for tp, start in sorted(starts.items()):
+        if start > ends[tp]:
+            losses.report(f"partition {tp} ends at offset {ends[tp]}, before the start at {start}")

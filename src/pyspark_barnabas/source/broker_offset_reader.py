@@ -10,7 +10,7 @@ import uvloop
 from barnabas.base.ids import TopicPartition
 from barnabas.client.admin import log_dirs
 from barnabas.client.admin.offsets import EARLIEST, LATEST, Isolation, OffsetSpec, find_offsets
-from barnabas.client.consumer.fetch_messages import FetchLimits, data_by_place, fetch_request, version_max
+from barnabas.client.consumer.fetch_messages import FetchLimits, data_by_partition, fetch_request, version_max
 from barnabas.client.core.cluster import ClusterClient
 from barnabas.client.core.errors import check
 from barnabas.client.core.frame_protocol import FrameMemory
@@ -78,20 +78,20 @@ class ClusterLogs:
             case Subscribe(topics):
                 found = await self._topics(topics)
             case Assign(partitions):
-                found = await self._topics({place.topic for place in partitions})
+                found = await self._topics({tp.topic for tp in partitions})
             case _:
                 await self._cluster.retrying(lambda: self._cluster.refresh(None))
                 everything = self._cluster.metadata.topics.values()
                 pattern = re.compile(selection.pattern)
                 found = [each for each in everything if not each.is_internal and pattern.fullmatch(each.name)]
-        places = {
+        topic_partitions = {
             TopicPartition(topic.name, each.partition_index): topic.topic_id
             for topic in found
             for each in topic.partitions
         }
         if isinstance(selection, Assign):
-            return {place: places[place] for place in sorted(selection.partitions & places.keys())}
-        return places
+            return {tp: topic_partitions[tp] for tp in sorted(selection.partitions & topic_partitions.keys())}
+        return topic_partitions
 
     async def _topics(self, names: Iterable[str]) -> list[TopicInfo]:
         """These topics, asked for anew: they may have grown, or been created just now."""
@@ -111,31 +111,31 @@ class ClusterLogs:
         raise failed[0]
 
     async def _record_bytes(self, ranges: Collection[OffsetRange]) -> dict[TopicPartition, float]:
-        places = [each.place for each in ranges]
-        if not places:
+        partitions = [each.tp for each in ranges]
+        if not partitions:
             return {}
         starts, ends, sizes = await asyncio.gather(
-            find_offsets(self._cluster, dict.fromkeys(places, EARLIEST)),
-            find_offsets(self._cluster, dict.fromkeys(places, LATEST)),
-            self._sizes(places),
+            find_offsets(self._cluster, dict.fromkeys(partitions, EARLIEST)),
+            find_offsets(self._cluster, dict.fromkeys(partitions, LATEST)),
+            self._sizes(partitions),
         )
         known = {
-            place: sizes[place] / (ends[place] - starts[place])
-            for place in places
-            if place in sizes and ends[place] > starts[place]
+            tp: sizes[tp] / (ends[tp] - starts[tp])
+            for tp in partitions
+            if tp in sizes and ends[tp] > starts[tp]
         }
-        unknown = {each.place: each.low for each in ranges if each.place not in known}
+        unknown = {each.tp: each.low for each in ranges if each.tp not in known}
         return known | await self._sampled(unknown)
 
-    async def _sizes(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+    async def _sizes(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """Bytes of each partition's log where its leader tells them."""
         sizes: dict[TopicPartition, int] = {}
-        for leader, led in (await self._by_leader(places)).items():
+        for leader, led in (await self._by_leader(partitions)).items():
             try:
                 answer = await self._cluster.send(log_dirs.describing(led), leader)
                 for directory in log_dirs.described(answer):
                     replicas = directory.replicas.items()
-                    sizes |= {place: each.size_bytes for place, each in replicas if not each.is_future}
+                    sizes |= {tp: each.size_bytes for tp, each in replicas if not each.is_future}
             except (KafkaError, ConnectionError):  # it may not, or cannot tell
                 continue
         return sizes
@@ -145,7 +145,7 @@ class ClusterLogs:
         found: dict[TopicPartition, float] = {}
         for leader, led in (await self._by_leader(positions)).items():
             try:
-                found |= await self._sampled_of(leader, {place: positions[place] for place in led})
+                found |= await self._sampled_of(leader, {tp: positions[tp] for tp in led})
             except (KafkaError, ConnectionError):  # a guess will do
                 continue
         return found
@@ -158,17 +158,17 @@ class ClusterLogs:
         response: FetchResponse = await self._cluster.send(request, leader, version_max=version_max(request))
         check(response.error_code, f"broker {leader} refused Fetch")
         found = {}
-        for place, data in data_by_place(response, metadata).items():
+        for tp, data in data_by_partition(response, metadata).items():
             headers = [header for _, header in iterate_headers(data.records or b"")]
             if headers:
                 offsets_count = headers[-1].next_offset - headers[0].base_offset
-                found[place] = sum(header.size_bytes for header in headers) / offsets_count
+                found[tp] = sum(header.size_bytes for header in headers) / offsets_count
         return found
 
-    async def _by_leader(self, places: Iterable[TopicPartition]) -> dict[int, list[TopicPartition]]:
+    async def _by_leader(self, partitions: Iterable[TopicPartition]) -> dict[int, list[TopicPartition]]:
         by_leader: defaultdict[int, list[TopicPartition]] = defaultdict(list)
-        for place in places:
-            by_leader[await self._cluster.leader(place)].append(place)
+        for tp in partitions:
+            by_leader[await self._cluster.leader(tp)].append(tp)
         return by_leader
 
 

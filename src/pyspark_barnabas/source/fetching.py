@@ -10,7 +10,7 @@ import uvloop
 from barnabas.base.buffers import Buffer
 from barnabas.base.ids import ZERO_UUID, TopicPartition
 from barnabas.client.admin.offsets import EARLIEST, LATEST, Isolation, find_offsets
-from barnabas.client.consumer.fetch_messages import FetchLimits, data_by_place, fetch_request, version_max
+from barnabas.client.consumer.fetch_messages import FetchLimits, data_by_partition, fetch_request, version_max
 from barnabas.client.core.errors import check
 from barnabas.client.core.frame_protocol import FrameMemory
 from barnabas.client.core.loop_thread import LoopThread
@@ -140,29 +140,29 @@ class FetchReader:
         try:
             return await self._cluster.retrying(attempt)
         except _Gone:
-            place, low, high = wanted
-            what = f"topic '{place.topic}' was deleted: offsets {low} to {high} of partition {place} are gone"
+            tp, low, high = wanted
+            what = f"topic '{tp.topic}' was deleted: offsets {low} to {high} of partition {tp} are gone"
             return _Fetched(None, high, what)
 
     async def _fetch(self, wanted: OffsetRange, topic_id: bytes, limits: FetchLimits) -> _Fetched:
-        place, position, high = wanted
-        leader = await self._cluster.leader(place)
+        tp, position, high = wanted
+        leader = await self._cluster.leader(tp)
         metadata = self._cluster.metadata
-        known_id = metadata.topic(place.topic).topic_id
+        known_id = metadata.topic(tp.topic).topic_id
         if ZERO_UUID not in (topic_id, known_id) and known_id != topic_id:
             raise _Gone
-        request = fetch_request({place: position}, metadata, limits, self._isolation)
+        request = fetch_request({tp: position}, metadata, limits, self._isolation)
         response: FetchResponse = await self._cluster.send(
             request, leader, lane=_LANE, version_max=version_max(request)
         )
         check(response.error_code, f"broker {leader} refused Fetch")
-        data = data_by_place(response, metadata)[place]
+        data = data_by_partition(response, metadata)[tp]
         if data.error_code != ErrorCode.OFFSET_OUT_OF_RANGE:
-            check(data.error_code, f"fetch from offset {position} of partition {place}")
+            check(data.error_code, f"fetch from offset {position} of partition {tp}")
             last = read_last_header(data.records or b"")
             if last is not None and last.next_offset > position:
                 return _Fetched(self._raw(data, position), last.next_offset)
-        return await self._without_batches(place, position, high)
+        return await self._without_batches(tp, position, high)
 
     def _raw(self, data: PartitionData, position: int) -> RawBatches:
         batches, aborted = data.records or b"", NONE_ABORTED
@@ -171,23 +171,23 @@ class FetchReader:
             aborted = AbortedRanges.fetched(batches, transactions)
         return RawBatches(batches, position, aborted)
 
-    async def _without_batches(self, place: TopicPartition, position: int, high: int) -> _Fetched:
+    async def _without_batches(self, tp: TopicPartition, position: int, high: int) -> _Fetched:
         """What is lost where a broker has nothing to give.
 
         :raises KafkaError: OFFSET_NOT_AVAILABLE when it should have, so that it is asked again.
         """
-        starts = await find_offsets(self._cluster, {place: EARLIEST}, self._isolation)
-        ends = await find_offsets(self._cluster, {place: LATEST}, self._isolation)
-        start, end = starts[place], ends[place]
+        starts = await find_offsets(self._cluster, {tp: EARLIEST}, self._isolation)
+        ends = await find_offsets(self._cluster, {tp: LATEST}, self._isolation)
+        start, end = starts[tp], ends[tp]
         if position < start:
             next_offset = min(start, high)
-            what = f"partition {place} begins at offset {start} now: offsets {position} to {next_offset} are gone"
+            what = f"partition {tp} begins at offset {start} now: offsets {position} to {next_offset} are gone"
             return _Fetched(None, next_offset, what)
         if end < high:
             first = max(position, end)
-            what = f"partition {place} ends at offset {end} now: offsets {first} to {high} are gone"
+            what = f"partition {tp} ends at offset {end} now: offsets {first} to {high} are gone"
             return _Fetched(None, high, what)
-        message = f"nothing came from offset {position} of partition {place}, which ends at {end}"
+        message = f"nothing came from offset {position} of partition {tp}, which ends at {end}"
         raise KafkaError(ErrorCode.OFFSET_NOT_AVAILABLE, message)
 
 

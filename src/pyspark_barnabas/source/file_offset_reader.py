@@ -55,13 +55,13 @@ def find_directories(log_dirs: Collection[str]) -> dict[TopicPartition, Path]:
             )
             raise OptionError(message)
         for entry in sorted(path.iterdir()):
-            place = parse_partition(entry.name)
-            if place is None or not entry.is_dir():
+            tp = parse_partition(entry.name)
+            if tp is None or not entry.is_dir():
                 continue
-            if place in found:
-                message = f"partition {place} lies in {found[place].parent} and in {path}: name one of them"
+            if tp in found:
+                message = f"partition {tp} lies in {found[tp].parent} and in {path}: name one of them"
                 raise OptionError(message)
-            found[place] = entry
+            found[tp] = entry
     return found
 
 
@@ -76,59 +76,59 @@ class FileLogs:
     def partitions(self, selection: Selection) -> dict[TopicPartition, bytes]:
         """See `Logs`."""
         self._directories = find_directories(self._log_dirs)
-        topics = {place.topic for place in self._directories}
+        topics = {tp.topic for tp in self._directories}
         match selection:
             case Subscribe(names):
                 _check_known(set(names), topics)
-                wanted = {place for place in self._directories if place.topic in names}
-            case Assign(places):
-                _check_known({place.topic for place in places}, topics)
-                wanted = set(places & self._directories.keys())
+                wanted = {tp for tp in self._directories if tp.topic in names}
+            case Assign(topic_partitions):
+                _check_known({tp.topic for tp in topic_partitions}, topics)
+                wanted = set(topic_partitions & self._directories.keys())
             case _:
                 pattern = re.compile(selection.pattern)
                 named = {each for each in topics if not each.startswith("__") and pattern.fullmatch(each)}
-                wanted = {place for place in self._directories if place.topic in named}
-        return {place: _topic_id(self._directories[place]) for place in sorted(wanted)}
+                wanted = {tp for tp in self._directories if tp.topic in named}
+        return {tp: _topic_id(self._directories[tp]) for tp in sorted(wanted)}
 
     def offsets(self, specs: Mapping[TopicPartition, OffsetSpec]) -> dict[TopicPartition, int]:
         """See `Logs`."""
-        return {place: self._offset(place, spec) for place, spec in specs.items()}
+        return {tp: self._offset(tp, spec) for tp, spec in specs.items()}
 
     def record_bytes(self, ranges: Collection[OffsetRange]) -> dict[TopicPartition, float]:
         """See `Logs`."""
         found = {}
-        for place in {each.place for each in ranges}:
-            offsets_count = self._high_watermark(place) - self._start(place)
+        for tp in {each.tp for each in ranges}:
+            offsets_count = self._high_watermark(tp) - self._start(tp)
             if offsets_count > 0:
-                found[place] = self._segments(place).size_bytes() / offsets_count
+                found[tp] = self._segments(tp).size_bytes() / offsets_count
         return found
 
     def close(self) -> None:
         """See `Logs`: nothing is open."""
 
-    def _offset(self, place: TopicPartition, spec: OffsetSpec) -> int:
-        start = self._start(place)
+    def _offset(self, tp: TopicPartition, spec: OffsetSpec) -> int:
+        start = self._start(tp)
         if spec == EARLIEST:
             return start
-        end = self._high_watermark(place)
+        end = self._high_watermark(tp)
         if self._isolation is Isolation.READ_COMMITTED:
-            end = max(start, last_stable_offset(self._segments(place), end))
+            end = max(start, last_stable_offset(self._segments(tp), end))
         if spec.timestamp_ms < 0:
             return end
-        return _offset_of_time(self._segments(place), start, end, spec.timestamp_ms)
+        return _offset_of_time(self._segments(tp), start, end, spec.timestamp_ms)
 
-    def _start(self, place: TopicPartition) -> int:
-        return log_start_offset(self._directories[place], place, self._segments(place))
+    def _start(self, tp: TopicPartition) -> int:
+        return log_start_offset(self._directories[tp], tp, self._segments(tp))
 
-    def _high_watermark(self, place: TopicPartition) -> int:
-        path = self._directories[place].parent / HIGH_WATERMARK_FILE
+    def _high_watermark(self, tp: TopicPartition) -> int:
+        path = self._directories[tp].parent / HIGH_WATERMARK_FILE
         if not path.exists():
             message = f"there is no {path}, which tells how far may be read; name kafka.bootstrap.servers to ask them"
             raise OptionError(message)
-        return max(checkpointed_offset(path, place), self._start(place))
+        return max(checkpointed_offset(path, tp), self._start(tp))
 
-    def _segments(self, place: TopicPartition) -> SegmentFiles:
-        return SegmentFiles(self._directories[place], time.sleep)
+    def _segments(self, tp: TopicPartition) -> SegmentFiles:
+        return SegmentFiles(self._directories[tp], time.sleep)
 
 
 class _Gone(Exception):
@@ -149,17 +149,17 @@ class FileReader:
         self, wanted: OffsetRange, topic_id: bytes, record_bytes: float = math.inf
     ) -> Iterator[RawBatches]:
         """See `RangeReader`; what it yields is valid until the next is asked for."""
-        place, low, high = wanted
+        tp, low, high = wanted
         try:
-            if place not in self._directories:
+            if tp not in self._directories:
                 raise _Gone
-            segments = SegmentFiles(self._directories[place], self._pause)
-            log = _Log(place, topic_id, segments, self._losses, self._pause)
+            segments = SegmentFiles(self._directories[tp], self._pause)
+            log = _Log(tp, topic_id, segments, self._losses, self._pause)
             yield from log.read(low, high, self._isolation)
         except _Gone:
             self._losses.report(
-                f"topic '{place.topic}' is not in the log directories: what was not read yet of offsets {low} "
-                f"to {high} of partition {place} is gone"
+                f"topic '{tp.topic}' is not in the log directories: what was not read yet of offsets {low} "
+                f"to {high} of partition {tp} is gone"
             )
 
     def close(self) -> None:
@@ -171,13 +171,13 @@ class _Log:
 
     def __init__(
         self,
-        place: TopicPartition,
+        tp: TopicPartition,
         topic_id: bytes,
         segments: SegmentFiles,
         losses: DataLossPolicy,
         pause: Callable[[float], object],
     ) -> None:
-        self._place = place
+        self._place = tp
         self._topic_id = topic_id
         self._segments = segments
         self._directory = segments.directory
@@ -255,22 +255,22 @@ class _Log:
             raise _Gone
 
 
-def log_start_offset(directory: Path, place: TopicPartition, segments: SegmentFiles) -> int:
+def log_start_offset(directory: Path, tp: TopicPartition, segments: SegmentFiles) -> int:
     """The first offset that may be read, from the checkpoint and the segments.
 
     :raises FileNotFoundError: When the directory is gone.
     """
-    checkpointed = checkpointed_offset(directory.parent / LOG_START_OFFSET_FILE, place)
+    checkpointed = checkpointed_offset(directory.parent / LOG_START_OFFSET_FILE, tp)
     return max([checkpointed, *segments.base_offsets()[:1]])
 
 
-def checkpointed_offset(path: Path, place: TopicPartition) -> int:
+def checkpointed_offset(path: Path, tp: TopicPartition) -> int:
     """The offset of a partition in a checkpoint; 0 without one, as while Kafka has made the file and not written it.
 
     :raises MalformedFile: When the file is damaged.
     """
     is_written = path.exists() and path.stat().st_size > 0
-    return read_offsets(path).get(place, 0) if is_written else 0
+    return read_offsets(path).get(tp, 0) if is_written else 0
 
 
 def last_stable_offset(segments: SegmentFiles, high_watermark: int) -> int:

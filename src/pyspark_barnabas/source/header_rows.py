@@ -91,14 +91,14 @@ def read_headers(
                     if wanted.low <= header.base_offset < wanted.high
                 ]
                 if found:
-                    yield _rows(batches, found, wanted.place, options, aborted, columns)
+                    yield _rows(batches, found, wanted.tp, options, aborted, columns)
     freeze_long_lived_objects()
 
 
 def _rows(
     batches: Buffer,
     found: Sequence[tuple[int, BatchHeader]],
-    place: TopicPartition,
+    tp: TopicPartition,
     options: SourceOptions,
     aborted: AbortedRanges,
     columns: Sequence[str],
@@ -106,9 +106,9 @@ def _rows(
     def values(column: str) -> list[object]:
         match column:
             case "topic":
-                return [place.topic] * len(found)
+                return [tp.topic] * len(found)
             case "partition":
-                return [place.partition] * len(found)
+                return [tp.partition] * len(found)
             case "isAborted":
                 if options.isolation is Isolation.READ_UNCOMMITTED:
                     return [None] * len(found)

@@ -88,15 +88,15 @@ class StreamPlanner:
         if gone:
             self._losses.report(f"partitions are gone: {', '.join(str(each) for each in gone)}")
         ranges = [
-            self._range(place, starts[place], ends[place]) for place in sorted(ends.keys() & starts.keys())
+            self._range(tp, starts[tp], ends[tp]) for tp in sorted(ends.keys() & starts.keys())
         ]
         return self._planner.plan(ranges, self._found)
 
-    def _range(self, place: TopicPartition, low: int, high: int) -> OffsetRange:
+    def _range(self, tp: TopicPartition, low: int, high: int) -> OffsetRange:
         if high < low:
-            self._losses.report(f"partition {place} ends at offset {high} now, and was read to {low} before")
-            low = self._earliest([place]).get(place, high)
-        return OffsetRange(place, low, high)
+            self._losses.report(f"partition {tp} ends at offset {high} now, and was read to {low} before")
+            low = self._earliest([tp]).get(tp, high)
+        return OffsetRange(tp, low, high)
 
     def _report_recreated(self, before: StreamOffset, now: Mapping[str, bytes]) -> set[str]:
         """Report each topic that has another id now than before, once; return all of them."""
@@ -113,7 +113,7 @@ class StreamPlanner:
         if minimum is None or self._pinned is not None or self._batch_began_ms is None:
             return False
         waited_ms = self._clock.monotonic_ms() - self._batch_began_ms
-        new_count = sum(end - starts.get(place, end) for place, end in ends.items())
+        new_count = sum(end - starts.get(tp, end) for tp, end in ends.items())
         return new_count < minimum and waited_ms < self._options.max_trigger_delay_ms
 
     def _partitions(self) -> dict[TopicPartition, bytes]:
@@ -126,22 +126,22 @@ class StreamPlanner:
             ends = self._logs.offsets(dict.fromkeys(self._partitions(), LATEST))
             found = StreamOffset.of(ends, self._found)
             read = start.without(start.recreated(found.topic_ids)).positions
-            if all(ends[place] >= read.get(place, 0) for place in ends):
+            if all(ends[tp] >= read.get(tp, 0) for tp in ends):
                 break
             if attempt < self._options.offset_attempts_count:
                 self._pause(self._options.offset_retry_ms / 1000)
         return found
 
-    def _earliest(self, places: "set[TopicPartition] | list[TopicPartition]") -> dict[TopicPartition, int]:
-        there = [place for place in places if place in self._found]
+    def _earliest(self, partitions: "set[TopicPartition] | list[TopicPartition]") -> dict[TopicPartition, int]:
+        there = [tp for tp in partitions if tp in self._found]
         return self._logs.offsets(dict.fromkeys(there, EARLIEST)) if there else {}
 
-    def _starts_of_new(self, places: set[TopicPartition]) -> dict[TopicPartition, int]:
-        starts = self._earliest(places)
-        missing = sorted(places - starts.keys())
+    def _starts_of_new(self, partitions: set[TopicPartition]) -> dict[TopicPartition, int]:
+        starts = self._earliest(partitions)
+        missing = sorted(partitions - starts.keys())
         if missing:
             self._losses.report(f"partitions are gone: {', '.join(str(each) for each in missing)}")
-        for place, offset in sorted(starts.items()):
+        for tp, offset in sorted(starts.items()):
             if offset != 0:
-                self._losses.report(f"the new partition {place} begins at offset {offset} and not at 0")
+                self._losses.report(f"the new partition {tp} begins at offset {offset} and not at 0")
         return starts

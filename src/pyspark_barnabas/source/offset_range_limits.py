@@ -53,14 +53,14 @@ class Logs(Protocol):
 
 
 def starting_offsets(
-    logs: Logs, places: Collection[TopicPartition], options: SourceOptions
+    logs: Logs, partitions: Collection[TopicPartition], options: SourceOptions
 ) -> dict[TopicPartition, int]:
     """Where to begin.
 
     :raises OptionError: When partitions are left out, or no record is as late as a starting time.
     """
-    offsets = _resolve(logs, places, options.starting, "starting")
-    late = sorted(place for place, offset in offsets.items() if offset == NO_OFFSET)
+    offsets = _resolve(logs, partitions, options.starting, "starting")
+    late = sorted(tp for tp, offset in offsets.items() if offset == NO_OFFSET)
     if late and not options.start_may_be_latest:
         message = (
             f"no record of partition {late[0]} is as late as its starting time, "
@@ -72,39 +72,39 @@ def starting_offsets(
 
 
 def ending_offsets(
-    logs: Logs, places: Collection[TopicPartition], options: SourceOptions
+    logs: Logs, partitions: Collection[TopicPartition], options: SourceOptions
 ) -> dict[TopicPartition, int]:
     """Where to end; a time later than all records is the end.
 
     :raises OptionError: When partitions are left out.
     """
-    offsets = _resolve(logs, places, options.ending, "ending")
-    late = [place for place, offset in offsets.items() if offset == NO_OFFSET]
+    offsets = _resolve(logs, partitions, options.ending, "ending")
+    late = [tp for tp, offset in offsets.items() if offset == NO_OFFSET]
     return offsets | logs.offsets(dict.fromkeys(late, LATEST))
 
 
 def _resolve(
-    logs: Logs, places: Collection[TopicPartition], bound: Bound, side: str
+    logs: Logs, partitions: Collection[TopicPartition], bound: Bound, side: str
 ) -> dict[TopicPartition, int]:
     match bound:
         case Edge():
-            return logs.offsets(dict.fromkeys(places, _EDGES[bound]))
+            return logs.offsets(dict.fromkeys(partitions, _EDGES[bound]))
         case Time(timestamp_ms):
-            return logs.offsets(dict.fromkeys(places, OffsetSpec.at(timestamp_ms)))
+            return logs.offsets(dict.fromkeys(partitions, OffsetSpec.at(timestamp_ms)))
         case Times(times_ms):
-            _check_complete(places, times_ms, f"{side}OffsetsByTimestamp")
-            return logs.offsets({place: OffsetSpec.at(time_ms) for place, time_ms in times_ms.items()})
+            _check_complete(partitions, times_ms, f"{side}OffsetsByTimestamp")
+            return logs.offsets({tp: OffsetSpec.at(time_ms) for tp, time_ms in times_ms.items()})
         case SpecificOffsets(offsets):
-            _check_complete(places, offsets, f"{side}Offsets")
-            specs = {place: _MARKERS[offset] for place, offset in offsets.items() if offset in _MARKERS}
+            _check_complete(partitions, offsets, f"{side}Offsets")
+            specs = {tp: _MARKERS[offset] for tp, offset in offsets.items() if offset in _MARKERS}
             return dict(offsets) | logs.offsets(specs)
 
 
 def _check_complete(
-    places: Collection[TopicPartition], given: Mapping[TopicPartition, int], option: str
+    partitions: Collection[TopicPartition], given: Mapping[TopicPartition, int], option: str
 ) -> None:
-    missing = set(places) - given.keys()
-    beyond = given.keys() - set(places)
+    missing = set(partitions) - given.keys()
+    beyond = given.keys() - set(partitions)
     if missing or beyond:
         message = f"option '{option}' must name every partition that is read and no other"
         if missing:
@@ -114,10 +114,10 @@ def _check_complete(
         raise OptionError(message)
 
 
-def _time_of(bound: Bound, place: TopicPartition) -> int | None:
+def _time_of(bound: Bound, tp: TopicPartition) -> int | None:
     match bound:
         case Time(timestamp_ms):
             return timestamp_ms
         case Times(times_ms):
-            return times_ms[place]
+            return times_ms[tp]
     return None

@@ -352,9 +352,9 @@ def _check_order(given: _Given, starting: Bound, ending: Bound) -> None:
         raise option_error(
             name, given[name], f"start and end must name the same partitions, unlike {one_sided}"
         )
-    for place, start in first.items():
-        if start >= 0 and 0 <= last[place] < start:
-            what = f"partition {place} would end at {last[place]}, before its start at {start}"
+    for tp, start in first.items():
+        if start >= 0 and 0 <= last[tp] < start:
+            what = f"partition {tp} would end at {last[tp]}, before its start at {start}"
             raise option_error(name, given[name], what)
 
 

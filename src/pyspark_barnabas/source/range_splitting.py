@@ -21,7 +21,7 @@ _SHARES_OF_TWO = 1.5
 class OffsetRange(NamedTuple):
     """The records of a partition with low <= offset < high."""
 
-    place: TopicPartition
+    tp: TopicPartition
     low: int
     high: int
 
@@ -55,13 +55,13 @@ def plan_tasks(
     `record_bytes` is what an offset of a partition takes of the log, on average.
     """
     wanted = sorted(each for each in ranges if each.offsets_count > 0)
-    weights = {each.place: _weight(record_bytes.get(each.place, RECORD_BYTES_DEFAULT)) for each in wanted}
-    total_bytes = sum(each.offsets_count * weights[each.place] for each in wanted)
+    weights = {each.tp: _weight(record_bytes.get(each.tp, RECORD_BYTES_DEFAULT)) for each in wanted}
+    total_bytes = sum(each.offsets_count * weights[each.tp] for each in wanted)
     offsets_count = sum(each.offsets_count for each in wanted)
     tasks_count = max(_count_of(total_bytes / limits.bytes_wanted), min(limits.tasks_min or 1, offsets_count))
     dealer = _Dealer(total_bytes / tasks_count, limits.records_max)
     for each in wanted:
-        dealer.deal(each, weights[each.place])
+        dealer.deal(each, weights[each.tp])
     return dealer.finish()
 
 
@@ -92,7 +92,7 @@ class _Dealer:
         while low < whole.high:
             fitting = max(1, math.ceil(self._room_bytes / record_bytes - 1e-6))
             count = int(min(whole.high - low, fitting, self._room_records))
-            self._task.append(OffsetRange(whole.place, low, low + count))
+            self._task.append(OffsetRange(whole.tp, low, low + count))
             low += count
             self._room_bytes -= count * record_bytes
             self._room_records -= count
@@ -120,13 +120,13 @@ def share_limit(
 
     No partition is left out while it has something new, so that small ones do not starve.
     """
-    sizes = {place: end - starts[place] for place, end in ends.items() if place in starts}
+    sizes = {tp: end - starts[tp] for tp, end in ends.items() if tp in starts}
     total = sum(size for size in sizes.values() if size > 0)
     if total <= limit:
         return dict(ends)
     shared = dict(ends)
-    for place, size in sizes.items():
+    for tp, size in sizes.items():
         if size > 0:
             share = limit * size / total
-            shared[place] = min(ends[place], starts[place] + max(1, math.floor(share)))
+            shared[tp] = min(ends[tp], starts[tp] + max(1, math.floor(share)))
     return shared

@@ -33,13 +33,13 @@ class Planner:
     ) -> list[ReadTask]:
         """Tasks for all ranges."""
         wanted = [each for each in ranges if each.offsets_count > 0]
-        unknown = [each for each in wanted if each.place not in self._record_bytes]
+        unknown = [each for each in wanted if each.tp not in self._record_bytes]
         if unknown:
             self._record_bytes |= self._logs.record_bytes(unknown)
 
         def piece(each: OffsetRange) -> PlannedRange:
-            record_bytes = self._record_bytes.get(each.place, RECORD_BYTES_DEFAULT)
-            return PlannedRange(each, topic_ids.get(each.place, ZERO_UUID), record_bytes)
+            record_bytes = self._record_bytes.get(each.tp, RECORD_BYTES_DEFAULT)
+            return PlannedRange(each, topic_ids.get(each.tp, ZERO_UUID), record_bytes)
 
         tasks = plan_tasks(wanted, self._record_bytes, self._limits)
         return [ReadTask(tuple(piece(each) for each in task)) for task in tasks]

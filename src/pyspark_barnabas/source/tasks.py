@@ -34,7 +34,7 @@ class ReadTask(InputPartition):
     pieces: tuple[PlannedRange, ...]
 
     def __repr__(self) -> str:
-        return ", ".join(f"{place} [{low}, {high})" for (place, low, high), *_ in self.pieces)
+        return ", ".join(f"{tp} [{low}, {high})" for (tp, low, high), *_ in self.pieces)
 
 
 def open_reader(options: SourceOptions) -> RangeReader:
@@ -53,7 +53,7 @@ def read_records(
             for batches, start, aborted in reader.read(wanted, topic_id, record_bytes):
                 yield from read_arrow(
                     batches,
-                    *wanted.place,
+                    *wanted.tp,
                     start,
                     wanted.high,
                     columns,

@@ -142,7 +142,7 @@ def test_offsets_are_reset_after_they_were_seen(admin: Watched, cluster: Kafka) 
     page.get_by_role("button", name="Commit these offsets").click()
     expect(page.locator("#notices")).to_contain_text("Offsets of group billing are reset.")
     committed = cluster.client.groups.offsets("billing")
-    assert [committed[place].offset for place in sorted(committed)] == [7, 12, 17, 22, 27, 32]
+    assert [committed[tp].offset for tp in sorted(committed)] == [7, 12, 17, 22, 27, 32]
 
 
 def test_a_plan_is_previewed(admin: Watched) -> None:

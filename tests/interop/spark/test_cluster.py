@@ -92,11 +92,11 @@ def send_along(home: Path) -> Path:
 def test_workers_import_the_packages_that_were_sent_to_them(cluster: Cluster, tmp_path: Path) -> None:
     application = tmp_path / "where.py"
     application.write_text(WHERE)
-    places = [json.loads(place) for place in json.loads(submit(cluster.url, application))]
-    assert len({directory for directory, *_ in places}) == 2
-    for _, *files in places:
+    partitions = [json.loads(tp) for tp in json.loads(submit(cluster.url, application))]
+    assert len({directory for directory, *_ in partitions}) == 2
+    for _, *files in partitions:
         assert all(".zip/" in file for file in files)
-    assert {directory for directory, *_ in places} <= runs(tmp_path)
+    assert {directory for directory, *_ in partitions} <= runs(tmp_path)
 
 
 def runs(home: Path) -> set[str]:

@@ -69,7 +69,7 @@ def fill_compacted(bootstrap: str) -> None:
         for outcome in (writer.commit_transaction, writer.abort_transaction, writer.commit_transaction):
             writer.begin_transaction()
             for number in range(1_000):
-                value = bytes((number * 7 + place * place) % 251 for place in range(600))
+                value = bytes((number * 7 + tp * tp) % 251 for tp in range(600))
                 writer.produce(COMPACTED.topic, value, b"key-%d" % (number % 900), partition=0)
                 writer.poll(0)
             outcome(WAIT_S)

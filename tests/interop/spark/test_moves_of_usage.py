@@ -45,9 +45,9 @@ def test_kafkas_tool_moves_replicas_between_directories_of_barnabas_as_planned(
         tool("kafka-reassign-partitions", *given, "--execute")
         until(lambda: homes(broker.bootstrap, TOPIC) == {**before, **plan.targets})
         verified = tool("kafka-reassign-partitions", *given, "--verify").stdout
-        for place, [home] in plan.targets.items():
-            assert f"Reassignment of partition {place} is completed." in verified
-            assert f"Reassignment of replica {place}-{home.broker} completed successfully." in verified
+        for tp, [home] in plan.targets.items():
+            assert f"Reassignment of partition {tp} is completed." in verified
+            assert f"Reassignment of replica {tp}-{home.broker} completed successfully." in verified
         assert consumed_rows(broker.bootstrap, TOPIC) == rows
 
 

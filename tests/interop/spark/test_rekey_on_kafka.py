@@ -58,8 +58,8 @@ def test_usage_is_counted_as_a_consumer_and_the_broker_count(spark: SparkSession
         replica.size_bytes
         for node in running.client.cluster.metadata.nodes
         for each in running.client.admin.describe_log_dirs(node)
-        for place, replica in each.replicas.items()
-        if place.topic == SOURCE
+        for tp, replica in each.replicas.items()
+        if tp.topic == SOURCE
     )
     keys = Counter((row.partition, row.key) for row in rows)
     assert len(found.keys) == 6

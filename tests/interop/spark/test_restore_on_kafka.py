@@ -92,10 +92,10 @@ def check_translated(
     connection = batch_options({"kafka.bootstrap.servers": kafka.bootstrap, "subscribe": TOPIC}).connection
     translate_groups(connection, connection, directory, [GROUP])
     committed = client.groups.offsets(GROUP)
-    for place, stop in stopped.items():
-        restored = committed[TopicPartition(AGAIN, place.partition)].offset  # type: ignore[union-attr]
-        left = [each for each in expected if each.partition == place.partition and each.offset >= stop]
-        found = [each for each in rows if each.partition == place.partition and each.offset >= restored]
+    for tp, stop in stopped.items():
+        restored = committed[TopicPartition(AGAIN, tp.partition)].offset  # type: ignore[union-attr]
+        left = [each for each in expected if each.partition == tp.partition and each.offset >= stop]
+        found = [each for each in rows if each.partition == tp.partition and each.offset >= restored]
         assert contents(found) == contents(left)
 
 

@@ -81,12 +81,12 @@ def test_whatever_befell_a_topic(
 
 def test_what_kafka_has_compacted(kafka: Broker, names: Iterator[str]) -> None:
     topic = Topic(kafka.bootstrap, kafka.data_dir, next(names), COMPACTED)
-    places = [TopicPartition(topic.name, index) for index in range(topic.partitions_count)]
+    partitions = [TopicPartition(topic.name, index) for index in range(topic.partitions_count)]
     for number, codec in enumerate(CODECS):
         fill_keys(topic, range(60), codec)
         transact_at(kafka.bootstrap, topic.name, f"{topic.name}-{number}", "cac", key=b"key-%d" % number)
     fill_keys(topic, range(5), "none")  # a segment is closed by what comes behind it
-    until(lambda: all(is_cleaned(kafka.data_dir, place) for place in places))
+    until(lambda: all(is_cleaned(kafka.data_dir, tp) for tp in partitions))
     leave_as_it_is(topic)
     topic.check(4)
     rows = topic.rows(committed=True)

@@ -63,17 +63,17 @@ def test_what_can_be_no_broker_is_not_found(admin: Visitor, name: str) -> None:
 
 
 def test_partitions_that_cannot_be_are_refused_before_they_are_sent(admin: Visitor) -> None:
-    place = {"topic": ORDERS, "partition": str(2**31)}
-    assert admin.submit("/reassignments/cancel", "/reassignments", **place).status_code == 400
+    tp = {"topic": ORDERS, "partition": str(2**31)}
+    assert admin.submit("/reassignments/cancel", "/reassignments", **tp).status_code == 400
     where = {"node": "0", "directory": "/x"}
-    assert admin.submit("/log-dirs/move", "/reassignments", **place, **where).status_code == 400
+    assert admin.submit("/log-dirs/move", "/reassignments", **tp, **where).status_code == 400
 
 
 def test_a_replica_is_brought_to_another_directory(admin: Visitor, cluster: EmbeddedBroker) -> None:
-    place = TopicPartition("web.images", 0)
+    tp = TopicPartition("web.images", 0)
 
     def where() -> list[str]:
-        return [each.path for each in cluster.client.admin.describe_log_dirs(1) if place in each.replicas]
+        return [each.path for each in cluster.client.admin.describe_log_dirs(1) if tp in each.replicas]
 
     [here] = where()
     [there] = [each.path for each in cluster.client.admin.describe_log_dirs(1) if each.path != here]

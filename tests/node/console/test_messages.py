@@ -105,11 +105,11 @@ def test_a_page_says_how_far_the_search_has_come_and_a_link_continues_it(
     kafka.create_topic("t", partitions=2)
     for index in range(60):
         kafka.produce("t", b"%d" % index, partition=index % 2, timestamp_ms=1_000_000 + index, key=b"k")
-    for place, order, rest in (
+    for tp, order, rest in (
         ("end", range(59, -1, -1), "newest first"),
         ("beginning", range(60), "oldest first"),
     ):
-        page = person.get(f"/topics/t/messages?from={place}&key=K&limit=25").text
+        page = person.get(f"/topics/t/messages?from={tp}&key=K&limit=25").text
         assert values(page) == [str(each) for each in order][:25]
         assert (
             f"Searched 25 of 60 offsets (41.7&nbsp;%) from where the search started, {rest}, ignoring case."

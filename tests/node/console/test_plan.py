@@ -65,8 +65,8 @@ def test_secrets_of_the_consoles_machine_are_not_looked_up(
     person: Visitor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HIDDEN_WORD", "do-not-tell")
-    for place in ("env: HIDDEN_WORD", "file: /etc/passwd"):
-        state = f"users: {{alice: {{SCRAM-SHA-256: {{password: {{{place}}}}}}}}}"
+    for tp in ("env: HIDDEN_WORD", "file: /etc/passwd"):
+        state = f"users: {{alice: {{SCRAM-SHA-256: {{password: {{{tp}}}}}}}}}"
         page = person.submit("/plan", text=state)
         assert "looks up no secrets" in page.text
         assert "do-not-tell" not in page.text

@@ -1,6 +1,6 @@
 import pytest
 
-from barnabas.base.arguments import places
+from barnabas.base.arguments import secret_positions
 
 
 @pytest.mark.parametrize(
@@ -18,6 +18,6 @@ def test_passwords_are_found_among_the_arguments_where_they_stand_as_values(
     arguments: bytes, shown: bytes
 ) -> None:
     concealed = bytearray(arguments)
-    for position, size_bytes in places(arguments, ["admin", "abc", "abcdef", ""]):
+    for position, size_bytes in secret_positions(arguments, ["admin", "abc", "abcdef", ""]):
         concealed[position : position + size_bytes] = b"*" * size_bytes
     assert concealed == shown

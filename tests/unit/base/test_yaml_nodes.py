@@ -8,8 +8,8 @@ LAUGHS = "a0: &a0 [x, x]\n" + "".join(
 )
 
 
-def keys(place: YamlNode) -> list[str]:
-    return list(place.mapping())
+def keys(tp: YamlNode) -> list[str]:
+    return list(tp.mapping())
 
 
 @pytest.mark.parametrize(

@@ -22,9 +22,9 @@ flows:
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    place = tmp_path / "pipelines.yml"
-    place.write_text(FILE)
-    return place
+    tp = tmp_path / "pipelines.yml"
+    tp.write_text(FILE)
+    return tp
 
 
 def test_the_status_of_flows_is_a_table_or_json(file: Path) -> None:

@@ -108,19 +108,19 @@ class FakeCoordinator:
         wanted = request.groups[0].topics if request.groups else request.topics
         names = self._wanted(wanted)
         old, new = [], []
-        for place, offset in names.items():
-            partition = OffsetFetchResponsePartition(place.partition, offset, 5, "m")
-            old.append(OffsetFetchResponseTopic(place.topic, [partition]))
-            partitions = [OffsetFetchResponsePartitions(place.partition, offset, 5, "m")]
-            new.append(OffsetFetchResponseTopics(place.topic, partitions=partitions))
+        for tp, offset in names.items():
+            partition = OffsetFetchResponsePartition(tp.partition, offset, 5, "m")
+            old.append(OffsetFetchResponseTopic(tp.topic, [partition]))
+            partitions = [OffsetFetchResponsePartitions(tp.partition, offset, 5, "m")]
+            new.append(OffsetFetchResponseTopics(tp.topic, partitions=partitions))
         groups = [OffsetFetchResponseGroup(GROUP, new)] if request.groups else []
         return OffsetFetchResponse(topics=old, groups=groups)
 
     def _wanted(self, topics: Any) -> dict[TopicPartition, int]:
         if topics is None:
             return self.offsets
-        places = (TopicPartition(each.name, index) for each in topics for index in each.partition_indexes)
-        return {place: self.offsets.get(place, -1) for place in places}
+        partitions = (TopicPartition(each.name, index) for each in topics for index in each.partition_indexes)
+        return {tp: self.offsets.get(tp, -1) for tp in partitions}
 
     def _commit(self, request: Any) -> Any:
         topics = []

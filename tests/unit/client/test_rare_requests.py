@@ -39,8 +39,8 @@ class FakeCluster:
         self.asked.append(request)
         return self.answers.pop(0)
 
-    async def leader(self, place: TopicPartition) -> int:
-        if place.topic == "gone":
+    async def leader(self, tp: TopicPartition) -> int:
+        if tp.topic == "gone":
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         return 1
 

@@ -37,17 +37,17 @@ class MemoryScanner(Scanner):
         self._throttles = throttles  #: every other answer is empty, as for a client above its quota
         self.is_throttled = False
 
-    async def _fetch(self, place: TopicPartition, position: int, limits: FetchLimits) -> PartitionData:
-        log = self._logs[place.partition]
+    async def _fetch(self, tp: TopicPartition, position: int, limits: FetchLimits) -> PartitionData:
+        log = self._logs[tp.partition]
         at = [each for each in log if each >= position][:2]
         self.is_throttled = not self.is_throttled and self._throttles
         if not at or self.is_throttled:
             end = max(log, default=-1) + 1
-            return PartitionData(partition_index=place.partition, high_watermark=end)
+            return PartitionData(partition_index=tp.partition, high_watermark=end)
         value = b"x" * self._value_bytes
-        records = [Record(each, each * 10 + place.partition, None, b"%d " % each + value) for each in at]
+        records = [Record(each, each * 10 + tp.partition, None, b"%d " % each + value) for each in at]
         data = bytes(encode_batch(records, base_offset=position, keep_offsets=True))
-        return PartitionData(partition_index=place.partition, records=data)
+        return PartitionData(partition_index=tp.partition, records=data)
 
 
 def reach_of(logs: Logs) -> dict[int, Reach]:

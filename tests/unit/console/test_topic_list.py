@@ -51,8 +51,8 @@ def test_replicas_of_all_brokers_and_directories_count_but_not_those_on_their_wa
     )
     sizes = asyncio.run(topic_sizes(brokers, [1, 2], [row("a", 2), row("b", 1)]))
     assert sizes == {"a": TopicSize(40, 3)}
-    places = {a0, a1, TopicPartition("b", 0)}
-    assert brokers.asked == [(1, places), (2, places)], "each is asked once, for what is shown"
+    partitions = {a0, a1, TopicPartition("b", 0)}
+    assert brokers.asked == [(1, partitions), (2, partitions)], "each is asked once, for what is shown"
 
 
 def test_a_broker_that_is_lost_tells_nothing_and_the_others_do() -> None:

@@ -79,10 +79,10 @@ def test_an_application_goes_on_wherever_the_broker_was_killed(
 
 @pytest.mark.parametrize("seed", range(100))
 def test_an_application_goes_on_however_often_the_broker_is_killed(seed: int) -> None:
-    dice = random.Random(seed)
-    kills = dice.sample(range(APPENDS_MAX), dice.randint(2, 12))
-    disk = Disk(kills, is_kept=dice.random() < 0.5)
-    application, level, asks_again = dice.choice(APPLICATIONS), dice.choice([0, 2]), dice.random() < 0.5
+    rng = random.Random(seed)
+    kills = rng.sample(range(APPENDS_MAX), rng.randint(2, 12))
+    disk = Disk(kills, is_kept=rng.random() < 0.5)
+    application, level, asks_again = rng.choice(APPLICATIONS), rng.choice([0, 2]), rng.random() < 0.5
     check_end(play(application, level, disk, asks_again=asks_again, kills_count=len(kills)))
 
 

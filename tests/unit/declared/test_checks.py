@@ -29,8 +29,8 @@ from barnabas.wire.scram import ScramMechanism
 
 @pytest.mark.parametrize(("before", "after"), [(1, 2), (12, 24), (12, 18), (3, 7), (10, 100), (6, 8)])
 def test_as_many_keys_move_as_the_partitioner_moves(before: int, after: int) -> None:
-    dice = random.Random(before * after)
-    keys = [dice.randbytes(9) for _ in range(4000)]
+    rng = random.Random(before * after)
+    keys = [rng.randbytes(9) for _ in range(4000)]
     moved = sum(partition_for_key(key, before) != partition_for_key(key, after) for key in keys)
     assert math.isclose(moved / len(keys), moved_share(before, after), abs_tol=0.03)
 

@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from barnabas.coordinator.shard import RecordPlace
+from barnabas.coordinator.shard import RecordPosition
 from barnabas.groups.context import GroupCoordinatorContext
 from barnabas.groups.shard import GroupShard
 from barnabas.metadata.image import MetadataImage
@@ -35,7 +35,7 @@ def loaded(*records: AnyRecord) -> GroupShard:
     config = GroupWorld().config
     shard = GroupShard(GroupCoordinatorContext(lambda: config, MetadataImage, Random(1)))
     for offset, record in enumerate(records):
-        shard.replay(record, RecordPlace(offset, 1_000))
+        shard.replay(record, RecordPosition(offset, 1_000))
     return shard
 
 

@@ -35,28 +35,28 @@ NAMES = st.sampled_from(["a", "b", "c.d", "c_d"])
 
 def _create(name: str, count: int) -> Command:
     topics = [new_topic(name, count, configs={"retention.ms": str(count)} if count % 2 else None)]
-    return lambda image, dice: decide_create(image, topics, RULES, dice, validate_only=False)
+    return lambda image, rng: decide_create(image, topics, RULES, rng, validate_only=False)
 
 
 def _grow(name: str, count: int) -> Command:
     more = [MorePartitions(name, count)]
-    return lambda image, dice: decide_create_partitions(image, more, dice, validate_only=False)
+    return lambda image, rng: decide_create_partitions(image, more, rng, validate_only=False)
 
 
 def _delete(name: str) -> Command:
-    return lambda image, dice: decide_delete(image, [TopicToDelete(name)])
+    return lambda image, rng: decide_delete(image, [TopicToDelete(name)])
 
 
-def _forget(image: MetadataImage, dice: random.Random) -> Decision[Any]:
+def _forget(image: MetadataImage, rng: random.Random) -> Decision[Any]:
     return decide_forget(image, [topic.topic_id for topic in image.deleted_topics.values()][:1])
 
 
 def _register(broker_id: int, fenced: bool) -> Command:
-    return lambda image, dice: decide_register(image.brokers, broker(broker_id, fenced=fenced))
+    return lambda image, rng: decide_register(image.brokers, broker(broker_id, fenced=fenced))
 
 
 def _lead(name: str, leader: int) -> Command:
-    def decide(image: MetadataImage, dice: random.Random) -> Decision[Any]:
+    def decide(image: MetadataImage, rng: random.Random) -> Decision[Any]:
         topic = image.topics.get(name)
         if topic is None:
             return Decision(None)
@@ -73,8 +73,8 @@ COMMANDS = st.one_of(
     st.just(_forget),
     st.builds(_register, st.integers(1, 3), st.booleans()),
     st.builds(_lead, NAMES, st.integers(-1, 3)),
-    st.just(lambda image, dice: decide_allocate_block(image.producer_ids)),
-    st.just(lambda image, dice: decide_form(image.cluster, bytes(16), None)),
+    st.just(lambda image, rng: decide_allocate_block(image.producer_ids)),
+    st.just(lambda image, rng: decide_form(image.cluster, bytes(16), None)),
 )
 
 
@@ -99,9 +99,9 @@ def check(image: MetadataImage) -> None:
 @settings(max_examples=150)
 @given(commands=st.lists(COMMANDS, max_size=25), seed=st.integers(0, 1000))
 def test_loading_the_store_equals_replaying_every_commit(commands: list[Command], seed: int) -> None:
-    dice, store, image = random.Random(seed), MemoryStore(), MetadataImage()
+    rng, store, image = random.Random(seed), MemoryStore(), MetadataImage()
     for command in commands:
-        decision = command(image, dice)
+        decision = command(image, rng)
         if decision.changes:
             store.write(decision.reads, decision.changes)
             image = image.replay(store.commits[-1])

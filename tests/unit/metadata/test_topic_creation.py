@@ -32,8 +32,8 @@ THREE = cluster(3)
 def create(
     image: MetadataImage, *topics: TopicToCreate, validate_only: bool = False, **rules: Any
 ) -> Decision[list[Created]]:
-    dice = random.Random(1)
-    return decide_create(image, topics, replace(RULES, **rules), dice, validate_only=validate_only)
+    rng = random.Random(1)
+    return decide_create(image, topics, replace(RULES, **rules), rng, validate_only=validate_only)
 
 
 def refusal(image: MetadataImage, topic: TopicToCreate, **rules: Any) -> KafkaError:

@@ -41,9 +41,9 @@ async def writers(store: MemoryStore, count: int = 1) -> AsyncIterator[list[Meta
 
 
 def creating(*names: str, seed: int = 0) -> Callable[[MetadataImage], Decision[list[Created]]]:
-    dice = random.Random(seed)
+    rng = random.Random(seed)
     return lambda image: decide_create(
-        image, [new_topic(name) for name in names], RULES, dice, validate_only=False
+        image, [new_topic(name) for name in names], RULES, rng, validate_only=False
     )
 
 

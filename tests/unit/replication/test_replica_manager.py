@@ -66,8 +66,8 @@ class Broker:
             pass
 
     def create(self, *topics: TopicToCreate) -> None:
-        dice = random.Random(self.image.revision)
-        self.commit(*decide_create(self.image, topics, RULES, dice, validate_only=False).changes)
+        rng = random.Random(self.image.revision)
+        self.commit(*decide_create(self.image, topics, RULES, rng, validate_only=False).changes)
 
     def delete(self, *names: str) -> None:
         self.commit(*decide_delete(self.image, [TopicToDelete(name) for name in names]).changes)
@@ -400,9 +400,9 @@ def test_commits_on_other_nouns_change_nothing_here(broker: Broker) -> None:
 def test_others_are_served_while_many_replicas_are_opened(broker: Broker) -> None:
     broker.start(cluster(1))
     before = broker.image
-    dice = random.Random(0)
+    rng = random.Random(0)
     wide = new_topic("wide", 3 * OPENED_PER_YIELD_COUNT)
-    changes = decide_create(before, [wide], RULES, dice, validate_only=False).changes
+    changes = decide_create(before, [wide], RULES, rng, validate_only=False).changes
     after = before.replay(Commit(before.revision + 1, changes))
     opened = [len(broker.held) for _ in broker.replicas.apply(before, after, changes).__await__()]
     assert opened == [OPENED_PER_YIELD_COUNT, 2 * OPENED_PER_YIELD_COUNT, 3 * OPENED_PER_YIELD_COUNT]

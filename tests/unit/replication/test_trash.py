@@ -72,9 +72,9 @@ class Broker:
         self.image = replayed(self.image, decide_forget(self.image, topic_ids))
 
     def create(self, name: str) -> None:
-        dice = random.Random(self.image.revision)
+        rng = random.Random(self.image.revision)
         new = [new_topic(name, PARTITIONS)]
-        self.commit(decide_create(self.image, new, RULES, dice, validate_only=False))
+        self.commit(decide_create(self.image, new, RULES, rng, validate_only=False))
         for index in range(PARTITIONS):
             for value in (b"a", b"b", b"c"):
                 self.append(name, index, value)

@@ -23,14 +23,14 @@ CLEAN = ".kafka_cleanshutdown"
 
 
 def broker_on(directory: Path, **config: str) -> BrokerServer:
-    return BrokerServer(config_of(directory, **config), clock=ManualClock(), dice=random.Random(1))
+    return BrokerServer(config_of(directory, **config), clock=ManualClock(), rng=random.Random(1))
 
 
 async def create(server: BrokerServer, name: str) -> None:
     node = server.node
     topics = [new_topic(name)]
     await node.metadata.write(
-        lambda image: decide_create(image, topics, RULES, node.dice, validate_only=False)
+        lambda image: decide_create(image, topics, RULES, node.rng, validate_only=False)
     )
 
 

@@ -11,8 +11,8 @@ from unit.stores.store_contract import StoreContract
 
 class TestMemoryStore(StoreContract):
     def setup_method(self) -> None:
-        self.places: dict[Path, MemoryStore] = {}
+        self.partitions: dict[Path, MemoryStore] = {}
 
     @asynccontextmanager
-    async def opened(self, place: Path) -> AsyncIterator[Store]:
-        yield self.places.setdefault(place, MemoryStore())
+    async def opened(self, tp: Path) -> AsyncIterator[Store]:
+        yield self.partitions.setdefault(tp, MemoryStore())

@@ -26,42 +26,42 @@ class History:
     """Random events, and after each the invariants."""
 
     def __init__(self, seed: int) -> None:
-        self.dice = random.Random(seed)
-        self.world = TransactionWorld(level=self.dice.choice([0, 1, 2]))
+        self.rng = random.Random(seed)
+        self.world = TransactionWorld(level=self.rng.choice([0, 1, 2]))
         self.given: list[tuple[int, int]] = [(-1, -1)]  #: every producer id and epoch that anybody ever got
         self.taken: set[tuple[int, int]] = set()  #: by a producer that started anew
         self.seen: dict[str, TransactionMetadata] = {}
 
     def producer(self) -> tuple[int, int]:
         """Somebody who was given an id, mostly lately."""
-        return self.dice.choice(self.given[-4:] if self.dice.random() < 0.9 else self.given)
+        return self.rng.choice(self.given[-4:] if self.rng.random() < 0.9 else self.given)
 
     def event(self) -> None:
-        kind = self.dice.choices(
+        kind = self.rng.choices(
             ["init", "come back", "add", "end", "markers", "wait", "restart", "refuse", "far epoch", "ids"],
             [4, 4, 30, 30, 30, 4, 4, 3, 2, 2],
         )[0]
         getattr(self, f"_{kind.replace(' ', '_')}")()
 
     def _init(self) -> None:
-        given = self.world.init(self.dice.choice(NAMES))
+        given = self.world.init(self.rng.choice(NAMES))
         who = (given.producer_id, given.producer_epoch)
         assert who not in self.taken, "two producers that start anew never get the same"
         self.taken.add(who)
         self.given.append(who)
 
     def _come_back(self) -> None:
-        given = self.world.init(self.dice.choice(NAMES), expected=self.producer())
+        given = self.world.init(self.rng.choice(NAMES), expected=self.producer())
         self.given.append((given.producer_id, given.producer_epoch))
 
     def _add(self) -> None:
-        name, who = self.dice.choice(NAMES), self.producer()
-        self.world.add(name, *who, self.dice.choice(PARTITIONS), version=self.dice.choice([0, 2]))
+        name, who = self.rng.choice(NAMES), self.producer()
+        self.world.add(name, *who, self.rng.choice(PARTITIONS), version=self.rng.choice([0, 2]))
         self._was_current(name, who)
 
     def _end(self) -> None:
-        name, who = self.dice.choice(NAMES), self.producer()
-        version, commit = self.dice.choice([0, 2]), self.dice.random() < 0.5
+        name, who = self.rng.choice(NAMES), self.producer()
+        version, commit = self.rng.choice([0, 2]), self.rng.random() < 0.5
         ended = self.world.end(name, *who, commit=commit, version=version)
         self.given.append((ended.producer_id, ended.producer_epoch))
         outcome = TransactionState.COMPLETE_COMMIT if commit else TransactionState.COMPLETE_ABORT
@@ -75,7 +75,7 @@ class History:
         self.world.write_markers()
 
     def _wait(self) -> None:
-        self.world.wait(self.dice.choice([1, 1000, 40_000]))
+        self.world.wait(self.rng.choice([1, 1000, 40_000]))
 
     def _restart(self) -> None:
         before = {name: self._stored(each) for name, each in self._transactions().items()}

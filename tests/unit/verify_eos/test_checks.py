@@ -32,20 +32,20 @@ class Run:
         self.outputs: list[Output] = []
         self.logs: dict[TopicPartition, ReadLog] = {}
         for partition in range(partitions_count):
-            place = TopicPartition(IN, partition)
-            self.inputs[place] = [Number(partition, sequence) for sequence in range(inputs_count)]
+            tp = TopicPartition(IN, partition)
+            self.inputs[tp] = [Number(partition, sequence) for sequence in range(inputs_count)]
             self._write(TopicPartition(OUT, partition), partition, inputs_count)
 
-    def _write(self, place: TopicPartition, partition: int, inputs_count: int) -> None:
+    def _write(self, tp: TopicPartition, partition: int, inputs_count: int) -> None:
         """Offsets go up by two: behind each output there is another one that was aborted."""
         fates: dict[int, TransactionOutcome] = {}
         for sequence in range(inputs_count):
             offset, transaction = 2 * sequence, b"%d.%d" % (partition, sequence // TRANSACTION_SIZE)
             self.outputs.append(
-                Output(place, offset, Number(partition, sequence), transaction, TRANSACTION_SIZE)
+                Output(tp, offset, Number(partition, sequence), transaction, TRANSACTION_SIZE)
             )
             fates |= {offset: TransactionOutcome.COMMITTED, offset + 1: TransactionOutcome.ABORTED}
-        self.logs[place] = ReadLog(fates, 2 * inputs_count)
+        self.logs[tp] = ReadLog(fates, 2 * inputs_count)
 
     def judged(self) -> Findings:
         return check_exactly_once(self.inputs, self.outputs, self.logs)
@@ -61,9 +61,9 @@ class Run:
     def forget(self, output: Output) -> None:
         """As if it had never been written."""
         self.outputs.remove(output)
-        fates = dict(self.logs[output.place].fates)
+        fates = dict(self.logs[output.tp].fates)
         del fates[output.offset]
-        self.logs[output.place] = self.logs[output.place]._replace(fates=fates)
+        self.logs[output.tp] = self.logs[output.tp]._replace(fates=fates)
 
 
 def test_a_perfect_run_has_no_faults() -> None:
@@ -88,7 +88,7 @@ def test_a_duplicated_output_is_found_and_is_no_matter_of_order() -> None:
 
 def test_a_duplicate_in_another_partition_is_found() -> None:
     run = Run().without_transactions()
-    run.outputs.append(run.outputs[3]._replace(place=TopicPartition(OUT, 1), offset=38))
+    run.outputs.append(run.outputs[3]._replace(tp=TopicPartition(OUT, 1), offset=38))
     assert run.faults() == {"duplicated": ["0-3 (out-1 offset 38)"]}
 
 
@@ -117,10 +117,10 @@ def test_a_transaction_that_was_written_twice_is_torn() -> None:
 )
 def test_an_output_that_nobody_committed_is_found(fate: TransactionOutcome | None, text: str) -> None:
     run = Run()
-    place = TopicPartition(OUT, 0)
-    fates = dict(run.logs[place].fates)
+    tp = TopicPartition(OUT, 0)
+    fates = dict(run.logs[tp].fates)
     del fates[6]
-    run.logs[place] = ReadLog(fates | ({6: fate} if fate else {}), 40)
+    run.logs[tp] = ReadLog(fates | ({6: fate} if fate else {}), 40)
     assert run.faults() == {"aborted": [f"0-3 (out-0 offset 6): {text}"]}
 
 
@@ -128,8 +128,8 @@ def test_a_committed_output_that_is_not_read_is_found_where_reading_came_so_far(
     run = Run().without_transactions()
     run.outputs.remove(run.outputs[3])
     assert run.faults() == {"lost": ["0-3"], "hidden": ["out-0 offset 6"]}
-    place = TopicPartition(OUT, 0)
-    run.logs[place] = run.logs[place]._replace(read_up_to=6)
+    tp = TopicPartition(OUT, 0)
+    run.logs[tp] = run.logs[tp]._replace(read_up_to=6)
     assert set(run.faults()) == {"lost"}
 
 
@@ -172,17 +172,17 @@ def test_inputs_that_retention_has_deleted_are_not_missed() -> None:
     st.integers(1, 4), st.integers(1, 30), st.integers(0, 2**32), st.sampled_from(["lose", "double", "turn"])
 )
 def test_whatever_goes_wrong_once_is_found(partitions: int, inputs: int, seed: int, what: str) -> None:
-    run, dice = Run(partitions, inputs).without_transactions(), random.Random(seed)
+    run, rng = Run(partitions, inputs).without_transactions(), random.Random(seed)
     assert run.judged().is_exactly_once
-    index = dice.randrange(len(run.outputs))
+    index = rng.randrange(len(run.outputs))
     output = run.outputs[index]
     if what == "lose":
         run.outputs.pop(index)
         assert {"lost", "hidden"} == set(run.faults())
     elif what == "double":
-        run.outputs.insert(dice.randint(index, len(run.outputs)), output)
+        run.outputs.insert(rng.randint(index, len(run.outputs)), output)
         assert {"duplicated"} == set(run.faults())
-    elif index and run.outputs[index - 1].place == output.place:
+    elif index and run.outputs[index - 1].tp == output.tp:
         before = run.outputs[index - 1]
         run.outputs[index - 1 : index + 1] = [
             before._replace(number=output.number),
@@ -210,9 +210,9 @@ def test_whatever_goes_wrong_once_is_found(partitions: int, inputs: int, seed: i
 def test_what_a_value_says(
     value: bytes | None, number: Number | None, transaction: bytes | None, size: int
 ) -> None:
-    place = TopicPartition(OUT, 0)
+    tp = TopicPartition(OUT, 0)
     assert read_number(value) == number
-    assert read_output(place, 5, value) == Output(place, 5, number, transaction, size)
+    assert read_output(tp, 5, value) == Output(tp, 5, number, transaction, size)
 
 
 def test_every_kind_of_fault_is_explained() -> None:

@@ -64,20 +64,20 @@ def test_markers_without_a_transaction_are_passed_over() -> None:
 
 
 def test_any_history_is_followed_across_the_pieces_in_which_it_comes() -> None:
-    dice = random.Random(98)
+    rng = random.Random(98)
     for _ in range(50):
         log, fates = Log(), Fates()
         expected: dict[int, TransactionOutcome] = {}
         open_offsets: dict[int, list[int]] = {}
         for _ in range(40):
-            producer_id, log.data = dice.randrange(4), bytearray()
-            if dice.random() < 0.3:
-                commit = dice.random() < 0.5
+            producer_id, log.data = rng.randrange(4), bytearray()
+            if rng.random() < 0.3:
+                commit = rng.random() < 0.5
                 log.end(producer_id, commit=commit)
                 fate = TransactionOutcome.COMMITTED if commit else TransactionOutcome.ABORTED
                 expected.update(dict.fromkeys(open_offsets.pop(producer_id, []), fate))
             else:
-                offsets = log.write(dice.randint(1, 3), producer_id, transactional=True)
+                offsets = log.write(rng.randint(1, 3), producer_id, transactional=True)
                 open_offsets.setdefault(producer_id, []).extend(offsets)
                 expected.update(dict.fromkeys(offsets, TransactionOutcome.OPEN))
             fates.take(bytes(log.data))

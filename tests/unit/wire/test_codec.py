@@ -29,10 +29,10 @@ def messages() -> list[type[Message]]:
 
 @pytest.mark.parametrize("message", messages(), ids=lambda message: message.__name__)
 def test_bytes_of_every_version_are_read_and_written_alike_by_kio(message):
-    dice = random.Random(message.__name__)
+    rng = random.Random(message.__name__)
     for version in range(message.VERSIONS.first, message.VERSIONS.last + 1):
         for _ in range(12):
-            original = random_struct(message, version, dice)
+            original = random_struct(message, version, rng)
             encoded = bytes(encode(original, version))
             assert decode(message, version, encoded) == original
             assert decode(message, version, memoryview(encoded)) == original
@@ -43,20 +43,20 @@ def test_bytes_of_every_version_are_read_and_written_alike_by_kio(message):
 
 @pytest.mark.parametrize("message", messages(), ids=lambda message: message.__name__)
 def test_bytes_cut_short_anywhere_are_malformed_and_nothing_else(message):
-    dice = random.Random(message.__name__)
+    rng = random.Random(message.__name__)
     for version in {message.VERSIONS.first, message.VERSIONS.last}:
-        encoded = bytes(encode(random_struct(message, version, dice), version))
+        encoded = bytes(encode(random_struct(message, version, rng), version))
         for size in range(len(encoded)):
             with suppress(DecodeError):  # a cut within tagged fields at the end may leave a whole message
                 decode(message, version, encoded[:size])
 
 
 def test_random_bytes_are_read_or_malformed_and_never_take_memory_they_do_not_hold():
-    dice = random.Random(0)
+    rng = random.Random(0)
     for _ in range(5_000):
-        message = dice.choice((MetadataRequest, CreateTopicsRequest, ProduceRequest))
-        version = dice.randint(message.VERSIONS.first, message.VERSIONS.last)
-        garbage = dice.randbytes(dice.randrange(60))
+        message = rng.choice((MetadataRequest, CreateTopicsRequest, ProduceRequest))
+        version = rng.randint(message.VERSIONS.first, message.VERSIONS.last)
+        garbage = rng.randbytes(rng.randrange(60))
         try:
             decode(message, version, garbage)
         except DecodeError:

@@ -73,8 +73,8 @@ def _note(
     for topic in answer.topics:
         for each in topic.partitions:
             if each.error_code == ErrorCode.NONE:
-                place = TopicPartition(topic.name, each.partition_index)
-                context.record_change(f"group/{group_id}", offset_key(place), before.get(place), None)
+                tp = TopicPartition(topic.name, each.partition_index)
+                context.record_change(f"group/{group_id}", offset_key(tp), before.get(tp), None)
 
 
 def _refused(refused: RejectedPartitions) -> OffsetDeleteResponseTopic:

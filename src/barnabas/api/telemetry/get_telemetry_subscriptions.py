@@ -30,7 +30,7 @@ async def handle(
     """Tell the client what the subscriptions that match it want; who has no id yet gets one."""
     instance_id = request.client_instance_id
     if instance_id == ZERO_UUID:
-        instance_id = context.node.dice.randbytes(16)
+        instance_id = context.node.rng.randbytes(16)
     instances = context.node.client_telemetry.instances
     instance = instances.ask(instance_id, attributes_of(context, instance_id))
     return GetTelemetrySubscriptionsResponse(

@@ -47,7 +47,7 @@ async def handle(context: RequestContext, request: CreatePartitionsRequest) -> C
             lambda image: decide_create_partitions(
                 image,
                 requested,
-                node.dice,
+                node.rng,
                 validate_only=request.validate_only,
                 check=context.policies.check_create_partitions,
                 admit=quota.admit(),

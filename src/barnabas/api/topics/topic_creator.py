@@ -51,12 +51,12 @@ async def create_topics(
     if node.policies.guards_creation:
         # Policies take their time, and what they are told depends on the request alone: so they are asked once, for
         # what would pass as things stand, and not again when the commit meets a conflict.
-        judged = decide_create(node.image, requested, rules, node.dice, validate_only=True).response
+        judged = decide_create(node.image, requested, rules, node.rng, validate_only=True).response
         refused = await _refused(context.policies, requested, judged)
         requested = [new for new in requested if new.name not in refused]
     outcomes = await context.write(
         lambda image: decide_create(
-            image, requested, rules, node.dice, validate_only=validate_only, admit=quota.admit()
+            image, requested, rules, node.rng, validate_only=validate_only, admit=quota.admit()
         ),
         timeout_ms,
     )
@@ -76,13 +76,13 @@ async def create_wanted_topics(
     created = await create_topics(context, others, validate_only=False, quota=quota) if others else []
     own = [name for name in names if name in BROKER_TOPICS]
     if own:
-        rules, config, dice = creation_rules(node), node.config, node.dice
+        rules, config, rng = creation_rules(node), node.config, node.rng
         coordinators = await context.write(
             lambda image: decide_create(
                 image,
                 [internal_topic(name, config, len(open_brokers(image))) for name in own],
                 rules,
-                dice,
+                rng,
                 validate_only=False,
                 admit=quota.admit(),
             )

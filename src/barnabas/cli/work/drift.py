@@ -112,7 +112,7 @@ class _Comparisons:
 
 def _report(drift: DriftEvent, left: set[object]) -> None:
     print(json.dumps(drift.as_json(), ensure_ascii=False), flush=True)
-    (left.add if drift.has_come else left.discard)(drift.change.place)
+    (left.add if drift.has_come else left.discard)(drift.change.resource_key)
 
 
 async def _finder(admin: Admin, comparison: Comparison, stack: contextlib.AsyncExitStack) -> Find:

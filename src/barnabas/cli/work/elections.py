@@ -6,7 +6,7 @@ from barnabas.base.ids import TopicPartition
 from barnabas.cli.output import notice
 from barnabas.cli.partitions import PartitionArg
 from barnabas.cli.work.calls import with_admin
-from barnabas.cli.work.places import expand_partitions, print_results
+from barnabas.cli.work.partitions import expand_partitions, print_results
 from barnabas.client.admin.admin import Admin
 from barnabas.client.admin.cluster_control import ElectionType
 from barnabas.wire.errors import KafkaError

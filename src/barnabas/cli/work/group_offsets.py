@@ -8,7 +8,7 @@ from barnabas.cli.failures import NOT_FOUND, CommandError, wrong_use
 from barnabas.cli.output import notice, print_json, print_table
 from barnabas.cli.partitions import PartitionArg
 from barnabas.cli.work.calls import with_cluster
-from barnabas.cli.work.places import expand_partitions, print_results
+from barnabas.cli.work.partitions import expand_partitions, print_results
 from barnabas.cli.work.times import parse_time_ms
 from barnabas.client.admin.admin import Admin, raise_errors
 from barnabas.client.admin.group_messages import OffsetAndMetadata

@@ -18,7 +18,7 @@ def rekey_request(
     was: Sequence[int] | None,
     partitions: int | None,
     groups: Sequence[str] | None,
-    any_place: bool,
+    any_partition: bool,
     step_records: int,
 ) -> "RekeyRequest":
     check_spark_installed()
@@ -30,7 +30,7 @@ def rekey_request(
         was=tuple(was or ()),
         partitions=partitions,
         groups=tuple(groups or ()),
-        any_place=any_place,
+        any_partition=any_partition,
         step_records=step_records,
     )
 

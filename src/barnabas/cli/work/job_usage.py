@@ -74,7 +74,7 @@ def _show(measured: "Usage") -> None:
     if measured.balance is not None and measured.balance.moves:
         moves = [
             (
-                move.place,
+                move.tp,
                 *(f"{home.broker} {home.directory}" for home in (move.source, move.target)),
                 move.size_bytes,
             )

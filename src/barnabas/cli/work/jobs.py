@@ -51,7 +51,7 @@ def scrub_logs(
     logs = plan_scrub(scrub_options(options), allow_gaps=allow_gaps)
     if dry_run or not logs:
         _show_plan(
-            [(*log.place, str(log.directory or ""), log.end, log.size_bytes) for log in logs],
+            [(*log.tp, str(log.directory or ""), log.end, log.size_bytes) for log in logs],
             report,
             as_json=as_json,
         )

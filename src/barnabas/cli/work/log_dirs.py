@@ -7,7 +7,7 @@ from barnabas.cli.failures import wrong_use
 from barnabas.cli.output import print_json, print_table
 from barnabas.cli.partitions import PartitionArg
 from barnabas.cli.work.calls import with_admin
-from barnabas.cli.work.places import expand_partitions, print_results
+from barnabas.cli.work.partitions import expand_partitions, print_results
 from barnabas.cli.work.waiting import until_done
 from barnabas.client.admin.admin import Admin
 from barnabas.client.admin.log_dirs import LogDirDescription

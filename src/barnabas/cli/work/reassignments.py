@@ -6,7 +6,7 @@ from barnabas.base.ids import TopicPartition
 from barnabas.cli.output import notice, print_json, print_table
 from barnabas.cli.partitions import PartitionArg
 from barnabas.cli.work.calls import with_admin
-from barnabas.cli.work.places import expand_partitions, print_results
+from barnabas.cli.work.partitions import expand_partitions, print_results
 from barnabas.cli.work.waiting import until_done
 from barnabas.client.admin.admin import Admin
 from barnabas.wire.errors import KafkaError

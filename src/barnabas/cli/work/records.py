@@ -10,7 +10,7 @@ from barnabas.cli.output import print_json, print_table
 from barnabas.cli.partitions import PartitionArg
 from barnabas.cli.work.calls import with_admin
 from barnabas.cli.work.outcomes import raise_all
-from barnabas.cli.work.places import expand_partitions
+from barnabas.cli.work.partitions import expand_partitions
 from barnabas.cli.work.times import format_timestamp, parse_time_ms
 from barnabas.client.admin.admin import Admin
 from barnabas.client.admin.leader_epochs import EpochEnd, list_epoch_ends

@@ -133,9 +133,9 @@ class Admin:
         validate_only: bool = False,
     ) -> dict[str, KafkaError | None]:
         """Grow each topic to its count of partitions; `assignments` are node ids of the new ones in order."""
-        places = assignments or {}
+        partitions = assignments or {}
         request = CreatePartitionsRequest(
-            topics=[growing(name, count, places.get(name)) for name, count in counts.items()],
+            topics=[growing(name, count, partitions.get(name)) for name, count in counts.items()],
             timeout_ms=self.timeout_ms,
             validate_only=validate_only,
         )
@@ -228,13 +228,13 @@ class Admin:
         """Delete what lies before each offset (HIGH_WATERMARK: everything); gives the new first offsets."""
         outcomes: dict[TopicPartition, int | KafkaError] = {}
         by_leader: defaultdict[int, list[TopicPartition]] = defaultdict(list)
-        for place in offsets:
+        for tp in offsets:
             try:
-                by_leader[await self.cluster.leader(place)].append(place)
+                by_leader[await self.cluster.leader(tp)].append(tp)
             except KafkaError as error:
-                outcomes[place] = error
-        for leader, places in by_leader.items():
-            request = deletion({place: offsets[place] for place in places}, self.timeout_ms)
+                outcomes[tp] = error
+        for leader, partitions in by_leader.items():
+            request = deletion({tp: offsets[tp] for tp in partitions}, self.timeout_ms)
             outcomes.update(low_watermarks(await self.cluster.send(request, leader)))
         return outcomes
 

@@ -206,6 +206,6 @@ def quorum_in(response: DescribeQuorumResponse) -> QuorumDescription:
 
 def _by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
     indexes: defaultdict[str, list[int]] = defaultdict(list)
-    for place in partitions:
-        indexes[place.topic].append(place.partition)
+    for tp in partitions:
+        indexes[tp.topic].append(tp.partition)
     return indexes

@@ -121,18 +121,18 @@ def described_classic(group: classic.DescribedGroup, coordinator: int) -> GroupD
 
 def _classic_member(member: classic.DescribedGroupMember, is_consumers: bool) -> MemberDescription:
     topics: Sequence[str] = ()
-    places: Sequence[TopicPartition] = ()
+    partitions: Sequence[TopicPartition] = ()
     if is_consumers:
         try:  # what members tell each other is theirs; it is empty while they rebalance
             topics = sorted(read_subscription(member.member_metadata).topics)
-            places = _places(
+            partitions = _places(
                 (each.topic, each.partitions)
                 for each in read_assignment(member.member_assignment).assigned_partitions
             )
         except DecodeError:
             pass
     return MemberDescription(
-        member.member_id, member.group_instance_id, member.client_id, member.client_host, topics, places
+        member.member_id, member.group_instance_id, member.client_id, member.client_host, topics, partitions
     )
 
 
@@ -170,14 +170,14 @@ def _places(topics: Iterable[tuple[str, Sequence[int]]]) -> list[TopicPartition]
 
 
 def fetching(
-    name: str, places: Iterable[TopicPartition] | None, *, stable: bool = False
+    name: str, partitions: Iterable[TopicPartition] | None, *, stable: bool = False
 ) -> OffsetFetchRequest:
     """The question what a group has committed: of these partitions, or of all; in the form of every version."""
-    if places is None:
+    if partitions is None:
         return OffsetFetchRequest(
             name, None, [OffsetFetchRequestGroup(name, topics=None)], require_stable=stable
         )
-    topics = _by_topic(places)
+    topics = _by_topic(partitions)
     return OffsetFetchRequest(
         name,
         [OffsetFetchRequestTopic(topic, indexes) for topic, indexes in topics.items()],
@@ -204,12 +204,12 @@ def fetched(response: OffsetFetchResponse) -> dict[TopicPartition, OffsetAndMeta
     found: dict[TopicPartition, OffsetAndMetadata | KafkaError] = {}
     for topic in answer.topics:
         for each in topic.partitions:
-            place = TopicPartition(topic.name, each.partition_index)
-            error = error_for(each.error_code, f"the committed offset of {place}")
+            tp = TopicPartition(topic.name, each.partition_index)
+            error = error_for(each.error_code, f"the committed offset of {tp}")
             if error is not None:
-                found[place] = error
+                found[tp] = error
             elif each.committed_offset != _NO_OFFSET:
-                found[place] = OffsetAndMetadata(
+                found[tp] = OffsetAndMetadata(
                     each.committed_offset, each.committed_leader_epoch, each.metadata or ""
                 )
     return found
@@ -218,12 +218,12 @@ def fetched(response: OffsetFetchResponse) -> dict[TopicPartition, OffsetAndMeta
 def committing(name: str, offsets: Mapping[TopicPartition, int | OffsetAndMetadata]) -> OffsetCommitRequest:
     """The order to commit from outside a group."""
     topics: defaultdict[str, list[OffsetCommitRequestPartition]] = defaultdict(list)
-    for place, given in offsets.items():
+    for tp, given in offsets.items():
         offset, epoch, metadata = (
             given if isinstance(given, OffsetAndMetadata) else OffsetAndMetadata(given, -1, "")
         )
-        topics[place.topic].append(
-            OffsetCommitRequestPartition(place.partition, offset, epoch, committed_metadata=metadata)
+        topics[tp.topic].append(
+            OffsetCommitRequestPartition(tp.partition, offset, epoch, committed_metadata=metadata)
         )
     return OffsetCommitRequest(
         name,
@@ -252,13 +252,13 @@ def left(response: LeaveGroupResponse) -> dict[LeavingMember, KafkaError | None]
     return outcomes
 
 
-def deleting(name: str, places: Iterable[TopicPartition]) -> OffsetDeleteRequest:
+def deleting(name: str, partitions: Iterable[TopicPartition]) -> OffsetDeleteRequest:
     """The order to forget commits."""
     return OffsetDeleteRequest(
         name,
         [
             OffsetDeleteRequestTopic(topic, [OffsetDeleteRequestPartition(index) for index in indexes])
-            for topic, indexes in _by_topic(places).items()
+            for topic, indexes in _by_topic(partitions).items()
         ],
     )
 
@@ -273,8 +273,8 @@ def outcomes(
     found: dict[TopicPartition, KafkaError | None] = {}
     for topic in response.topics:
         for each in topic.partitions:
-            place = TopicPartition(topic.name, each.partition_index)
-            error = found[place] = error_for(each.error_code, f"the committed offset of {place}")
+            tp = TopicPartition(topic.name, each.partition_index)
+            error = found[tp] = error_for(each.error_code, f"the committed offset of {tp}")
             if error is not None and error.code in _OF_THE_COORDINATOR:
                 raise error
     return found
@@ -289,8 +289,8 @@ _OF_THE_COORDINATOR = frozenset(
 )
 
 
-def _by_topic(places: Iterable[TopicPartition]) -> dict[str, list[int]]:
+def _by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
     topics: defaultdict[str, list[int]] = defaultdict(list)
-    for place in places:
-        topics[place.topic].append(place.partition)
+    for tp in partitions:
+        topics[tp.topic].append(tp.partition)
     return dict(topics)

@@ -136,15 +136,15 @@ class Groups:
         return await self._ask(name, ask)
 
     async def offsets(
-        self, name: str, places: Iterable[TopicPartition] | None = None, *, stable: bool = False
+        self, name: str, partitions: Iterable[TopicPartition] | None = None, *, stable: bool = False
     ) -> dict[TopicPartition, OffsetAndMetadata | KafkaError]:
-        """What the group has committed, of all partitions or of `places`; those without a commit are left out.
+        """What the group has committed, of all partitions or of `partitions`; those without a commit are left out.
 
         With `stable` a partition has UNSTABLE_OFFSET_COMMIT while a transaction is open that commits for it (KIP-447).
 
         :raises KafkaError: GROUP_AUTHORIZATION_FAILED, and whatever else is wrong with the group.
         """
-        request = fetching(name, places, stable=stable)
+        request = fetching(name, partitions, stable=stable)
 
         async def ask(node: int) -> dict[TopicPartition, OffsetAndMetadata | KafkaError]:
             return fetched(await self.cluster.send(request, node, version_max=_VERSION_BY_NAME_MAX))
@@ -166,13 +166,13 @@ class Groups:
         return await self._ask(name, ask)
 
     async def delete_offsets(
-        self, name: str, places: Iterable[TopicPartition]
+        self, name: str, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, KafkaError | None]:
         """Forget what was committed for partitions of topics that no member subscribes to; None stands for success.
 
         :raises KafkaError: GROUP_ID_NOT_FOUND, and whatever else is wrong with the group.
         """
-        request = deleting(name, places)
+        request = deleting(name, partitions)
 
         async def ask(node: int) -> dict[TopicPartition, KafkaError | None]:
             response: OffsetDeleteResponse = await self.cluster.send(request, node)

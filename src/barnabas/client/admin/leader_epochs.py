@@ -36,13 +36,13 @@ async def list_epoch_ends(
     """
     found: dict[TopicPartition, EpochEnd | KafkaError] = {}
     by_leader: defaultdict[int, list[TopicPartition]] = defaultdict(list)
-    for place in epochs:
+    for tp in epochs:
         try:
-            by_leader[await cluster.leader(place)].append(place)
+            by_leader[await cluster.leader(tp)].append(tp)
         except KafkaError as error:
-            found[place] = error
-    for leader, places in by_leader.items():
-        request = _request({place: epochs[place] for place in places})
+            found[tp] = error
+    for leader, partitions in by_leader.items():
+        request = _request({tp: epochs[tp] for tp in partitions})
         response: OffsetForLeaderEpochResponse = await cluster.send(request, leader)
         for topic in response.topics:
             for each in topic.partitions:
@@ -52,9 +52,9 @@ async def list_epoch_ends(
 
 def _request(epochs: Mapping[TopicPartition, int]) -> OffsetForLeaderEpochRequest:
     topics: dict[str, OffsetForLeaderTopic] = {}
-    for place, epoch in epochs.items():
-        topic = topics.setdefault(place.topic, OffsetForLeaderTopic(place.topic))
-        topic.partitions.append(OffsetForLeaderPartition(place.partition, leader_epoch=epoch))
+    for tp, epoch in epochs.items():
+        topic = topics.setdefault(tp.topic, OffsetForLeaderTopic(tp.topic))
+        topic.partitions.append(OffsetForLeaderPartition(tp.partition, leader_epoch=epoch))
     return OffsetForLeaderEpochRequest(_CONSUMER_REPLICA_ID, list(topics.values()))
 
 

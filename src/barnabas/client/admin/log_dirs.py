@@ -73,14 +73,14 @@ def _described(result: DescribeLogDirsResult) -> LogDirDescription:
 def moving(targets: Mapping[TopicPartition, str]) -> AlterReplicaLogDirsRequest:
     """The order to bring replicas of a broker to other directories of it."""
     by_path: dict[str, list[TopicPartition]] = {}
-    for place, path in targets.items():
-        by_path.setdefault(path, []).append(place)
+    for tp, path in targets.items():
+        by_path.setdefault(path, []).append(tp)
     return AlterReplicaLogDirsRequest(
         [
             AlterReplicaLogDir(
-                path, [AlterReplicaLogDirTopic(name, indexes) for name, indexes in _by_topic(places).items()]
+                path, [AlterReplicaLogDirTopic(name, indexes) for name, indexes in _by_topic(partitions).items()]
             )
-            for path, places in by_path.items()
+            for path, partitions in by_path.items()
         ]
     )
 
@@ -96,6 +96,6 @@ def moved(response: AlterReplicaLogDirsResponse) -> dict[TopicPartition, KafkaEr
 
 def _by_topic(partitions: Collection[TopicPartition]) -> dict[str, list[int]]:
     topics: dict[str, list[int]] = {}
-    for place in partitions:
-        topics.setdefault(place.topic, []).append(place.partition)
+    for tp in partitions:
+        topics.setdefault(tp.topic, []).append(tp.partition)
     return topics

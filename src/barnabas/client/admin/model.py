@@ -131,10 +131,10 @@ def created(result: CreatableTopicResult) -> CreatedTopic | KafkaError:
 
 def growing(name: str, count: int, assignments: Sequence[Sequence[int]] | None) -> CreatePartitionsTopic:
     """One topic of CreatePartitions; without assignments the broker places the new partitions."""
-    places = None
+    partitions = None
     if assignments is not None:
-        places = [CreatePartitionsAssignment(broker_ids=list(nodes)) for nodes in assignments]
-    return CreatePartitionsTopic(name=name, count=count, assignments=places)
+        partitions = [CreatePartitionsAssignment(broker_ids=list(nodes)) for nodes in assignments]
+    return CreatePartitionsTopic(name=name, count=count, assignments=partitions)
 
 
 def responsible_node(resource: Resource) -> int | None:
@@ -201,9 +201,9 @@ def replaced(resource: Resource, values: Mapping[str, str]) -> alter_configs.Alt
 def deletion(offsets: Mapping[TopicPartition, int], timeout_ms: int) -> DeleteRecordsRequest:
     """DeleteRecords for partitions of one leader."""
     topics: dict[str, DeleteRecordsTopic] = {}
-    for place, offset in offsets.items():
-        topic = topics.setdefault(place.topic, DeleteRecordsTopic(name=place.topic))
-        topic.partitions.append(DeleteRecordsPartition(partition_index=place.partition, offset=offset))
+    for tp, offset in offsets.items():
+        topic = topics.setdefault(tp.topic, DeleteRecordsTopic(name=tp.topic))
+        topic.partitions.append(DeleteRecordsPartition(partition_index=tp.partition, offset=offset))
     return DeleteRecordsRequest(topics=list(topics.values()), timeout_ms=timeout_ms)
 
 
@@ -212,9 +212,9 @@ def low_watermarks(response: DeleteRecordsResponse) -> dict[TopicPartition, int 
     outcomes: dict[TopicPartition, int | KafkaError] = {}
     for topic in response.topics:
         for partition in topic.partitions:
-            place = TopicPartition(topic.name, partition.partition_index)
-            error = error_for(partition.error_code, f"records of partition {place}")
-            outcomes[place] = error or partition.low_watermark
+            tp = TopicPartition(topic.name, partition.partition_index)
+            error = error_for(partition.error_code, f"records of partition {tp}")
+            outcomes[tp] = error or partition.low_watermark
     return outcomes
 
 

@@ -33,9 +33,9 @@ async def reset_offsets(
     last = await find_offsets(cluster, dict.fromkeys(committed, LATEST))
     if isinstance(target, OffsetSpec):
         found = await find_offsets(cluster, dict.fromkeys(committed, target))
-        return {place: last[place] if found[place] < 0 else found[place] for place in committed}
-    wanted = {place: _wanted(target, offset, first[place]) for place, offset in committed.items()}
-    return {place: min(max(offset, first[place]), last[place]) for place, offset in wanted.items()}
+        return {tp: last[tp] if found[tp] < 0 else found[tp] for tp in committed}
+    wanted = {tp: _wanted(target, offset, first[tp]) for tp, offset in committed.items()}
+    return {tp: min(max(offset, first[tp]), last[tp]) for tp, offset in wanted.items()}
 
 
 def _wanted(target: int | Shift, committed: int | None, first: int) -> int:

@@ -69,10 +69,10 @@ async def list_offsets(
     found: dict[TopicPartition, ListedOffset | KafkaError] = {}
 
     async def attempt() -> None:
-        missing = {place: specs[place] for place in specs if not isinstance(found.get(place), ListedOffset)}
+        missing = {tp: specs[tp] for tp in specs if not isinstance(found.get(tp), ListedOffset)}
         found.update(await _ask_leaders(cluster, missing, isolation))
-        for place in missing:
-            outcome = found[place]
+        for tp in missing:
+            outcome = found[tp]
             if isinstance(outcome, KafkaError) and _worth_retrying(outcome):
                 raise outcome
 
@@ -97,10 +97,10 @@ async def find_offsets(
     if not specs:
         return {}
     offsets = {}
-    for place, outcome in (await list_offsets(cluster, specs, isolation)).items():
+    for tp, outcome in (await list_offsets(cluster, specs, isolation)).items():
         if isinstance(outcome, KafkaError):
             raise outcome
-        offsets[place] = outcome.offset
+        offsets[tp] = outcome.offset
     return offsets
 
 
@@ -114,13 +114,13 @@ async def _ask_leaders(
 ) -> dict[TopicPartition, ListedOffset | KafkaError]:
     found: dict[TopicPartition, ListedOffset | KafkaError] = {}
     by_leader: defaultdict[int, list[TopicPartition]] = defaultdict(list)
-    for place in specs:
+    for tp in specs:
         try:
-            by_leader[await cluster.leader(place)].append(place)
+            by_leader[await cluster.leader(tp)].append(tp)
         except KafkaError as error:
-            found[place] = error
-    for leader, places in by_leader.items():
-        request = _request({place: specs[place] for place in places}, isolation)
+            found[tp] = error
+    for leader, partitions in by_leader.items():
+        request = _request({tp: specs[tp] for tp in partitions}, isolation)
         response: ListOffsetsResponse = await cluster.send(request, leader)
         found.update(_results(response))
     return found
@@ -128,10 +128,10 @@ async def _ask_leaders(
 
 def _request(specs: Mapping[TopicPartition, OffsetSpec], isolation: Isolation) -> ListOffsetsRequest:
     topics: dict[str, ListOffsetsTopic] = {}
-    for place, spec in specs.items():
-        topic = topics.setdefault(place.topic, ListOffsetsTopic(name=place.topic))
+    for tp, spec in specs.items():
+        topic = topics.setdefault(tp.topic, ListOffsetsTopic(name=tp.topic))
         topic.partitions.append(
-            ListOffsetsPartition(partition_index=place.partition, timestamp=spec.timestamp_ms)
+            ListOffsetsPartition(partition_index=tp.partition, timestamp=spec.timestamp_ms)
         )
     return ListOffsetsRequest(
         replica_id=_CONSUMER_REPLICA_ID,

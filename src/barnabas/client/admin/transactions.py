@@ -136,18 +136,18 @@ class Transactions:
         await ask_coordinator(self.cluster, KeyType.TRANSACTION, transactional_id, ask)
         return before
 
-    async def producers(self, place: TopicPartition) -> Sequence[ProducerDescription]:
+    async def producers(self, tp: TopicPartition) -> Sequence[ProducerDescription]:
         """The producers that the leader of a partition remembers.
 
         :raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION, TOPIC_AUTHORIZATION_FAILED.
         """
 
         async def attempt() -> Sequence[ProducerDescription]:
-            request = DescribeProducersRequest([TopicRequest(place.topic, [place.partition])])
-            leader = await self.cluster.leader(place)
+            request = DescribeProducersRequest([TopicRequest(tp.topic, [tp.partition])])
+            leader = await self.cluster.leader(tp)
             response: DescribeProducersResponse = await self.cluster.send(request, leader)
             found = response.topics[0].partitions[0]
-            check(found.error_code, found.error_message or f"producers of {place}")
+            check(found.error_code, found.error_message or f"producers of {tp}")
             return [
                 ProducerDescription(
                     each.producer_id,
@@ -160,39 +160,39 @@ class Transactions:
                 for each in found.active_producers
             ]
 
-        await self.cluster.topic(place.topic)
-        self.cluster.metadata.partition(place)  # what is not there now is not waited for
+        await self.cluster.topic(tp.topic)
+        self.cluster.metadata.partition(tp)  # what is not there now is not waited for
         return await self.cluster.retrying(attempt)
 
-    async def abort(self, place: TopicPartition, start_offset: int) -> ProducerDescription:
+    async def abort(self, tp: TopicPartition, start_offset: int) -> ProducerDescription:
         """End the transaction that began at an offset of a partition, in that partition alone; gives its producer.
 
         For what its coordinator has forgotten: an open transaction is its producer's to end.
 
         :raises KafkaError: INVALID_TXN_STATE when no transaction began there; CLUSTER_AUTHORIZATION_FAILED.
         """
-        for producer in await self.producers(place):
+        for producer in await self.producers(tp):
             if producer.transaction_start_offset == start_offset:
-                await self._write_abort(place, producer)
+                await self._write_abort(tp, producer)
                 return producer
-        message = f"no transaction that is open began at offset {start_offset} of {place}"
+        message = f"no transaction that is open began at offset {start_offset} of {tp}"
         raise KafkaError(ErrorCode.INVALID_TXN_STATE, message)
 
-    async def _write_abort(self, place: TopicPartition, producer: ProducerDescription) -> None:
+    async def _write_abort(self, tp: TopicPartition, producer: ProducerDescription) -> None:
         marker = WritableTxnMarker(
             producer.producer_id,
             producer.producer_epoch,
             transaction_result=False,
-            topics=[WritableTxnMarkerTopic(place.topic, [place.partition])],
+            topics=[WritableTxnMarkerTopic(tp.topic, [tp.partition])],
             coordinator_epoch=max(0, producer.coordinator_epoch),
         )
 
         async def attempt() -> None:
-            leader = await self.cluster.leader(place)
+            leader = await self.cluster.leader(tp)
             response: WriteTxnMarkersResponse = await self.cluster.send(
                 WriteTxnMarkersRequest([marker]), leader
             )
             [topic] = response.markers[0].topics
-            check(topic.partitions[0].error_code, f"the transaction in {place} is not aborted")
+            check(topic.partitions[0].error_code, f"the transaction in {tp} is not aborted")
 
         await self.cluster.retrying(attempt)

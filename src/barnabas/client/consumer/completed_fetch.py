@@ -32,7 +32,7 @@ class Fetched(NamedTuple):
 
 
 def read_fetched(
-    place: TopicPartition,
+    tp: TopicPartition,
     data: PartitionData,
     position: int,
     isolation: Isolation = Isolation.READ_UNCOMMITTED,
@@ -48,18 +48,18 @@ def read_fetched(
         if header.next_offset <= position:
             continue
         if not crc_matches(buffer, start, header):
-            message = f"batch at offset {header.base_offset} of partition {place} fails its checksum"
+            message = f"batch at offset {header.base_offset} of partition {tp} fails its checksum"
             raise KafkaError(ErrorCode.CORRUPT_MESSAGE, message)
         if aborted.admits(buffer, start, header):
-            records += _records(place, buffer, start, header, position)
+            records += _records(tp, buffer, start, header, position)
         position = header.next_offset
     return Fetched(records, position)
 
 
 def _records(
-    place: TopicPartition, buffer: Buffer, start: int, header: BatchHeader, position: int
+    tp: TopicPartition, buffer: Buffer, start: int, header: BatchHeader, position: int
 ) -> list[ConsumedRecord]:
-    topic, partition = place
+    topic, partition = tp
     return [
         ConsumedRecord(topic, partition, offset, timestamp_ms, key, value, headers)
         for offset, timestamp_ms, key, value, headers in decode_batch(buffer, start, header)

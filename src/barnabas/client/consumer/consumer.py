@@ -10,7 +10,7 @@ from typing import NamedTuple, Self
 from barnabas.base.ids import TopicPartition
 from barnabas.client.admin.offsets import EARLIEST, LATEST, Isolation, OffsetSpec, find_offsets
 from barnabas.client.consumer.completed_fetch import ConsumedRecord, read_fetched
-from barnabas.client.consumer.fetch_messages import FetchLimits, data_by_place, fetch_request, version_max
+from barnabas.client.consumer.fetch_messages import FetchLimits, data_by_partition, fetch_request, version_max
 from barnabas.client.core.cluster import ClusterClient
 from barnabas.client.core.errors import check, is_retriable
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -26,7 +26,7 @@ Start = int | OffsetSpec
 class FetchPosition:
     """How far a partition was read; `end` is the offset to stop before, if any."""
 
-    place: TopicPartition
+    tp: TopicPartition
     offset: int
     end: int | None = None
     high_watermark: int = -1  #: as last told by the leader
@@ -48,7 +48,7 @@ class _OutOfRange(KafkaError):
     """A position lies outside its log."""
 
     def __init__(self, position: FetchPosition) -> None:
-        super().__init__(ErrorCode.OFFSET_OUT_OF_RANGE, f"offset {position.offset} of {position.place}")
+        super().__init__(ErrorCode.OFFSET_OUT_OF_RANGE, f"offset {position.offset} of {position.tp}")
         self.position = position
 
 
@@ -103,16 +103,16 @@ class Consumer:
         :raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION and others, for the first partition that fails.
         """
         await self._stop_fetches()
-        specs = {place: start for place, start in starts.items() if isinstance(start, OffsetSpec)}
-        offsets = {place: start for place, start in starts.items() if isinstance(start, int)}
+        specs = {tp: start for tp, start in starts.items() if isinstance(start, OffsetSpec)}
+        offsets = {tp: start for tp, start in starts.items() if isinstance(start, int)}
         offsets |= await self._offsets(specs)
-        beyond = [place for place, offset in offsets.items() if offset < 0]
+        beyond = [tp for tp, offset in offsets.items() if offset < 0]
         ends = await self._offsets(dict.fromkeys(starts if stop_at_end else beyond, LATEST))
-        for place in beyond:
-            offsets[place] = ends[place]
+        for tp in beyond:
+            offsets[tp] = ends[tp]
         self.positions = {
-            place: FetchPosition(place, offsets[place], ends[place] if stop_at_end else None)
-            for place in starts
+            tp: FetchPosition(tp, offsets[tp], ends[tp] if stop_at_end else None)
+            for tp in starts
         }
 
     async def poll(self, timeout_ms: int | None = None) -> list[ConsumedRecord]:
@@ -156,11 +156,11 @@ class Consumer:
         for position in self.positions.values():
             if not position.finished:
                 try:
-                    leader = await self.cluster.leader(position.place)
+                    leader = await self.cluster.leader(position.tp)
                 except KafkaError as error:
                     failure = error
                 else:
-                    by_leader[leader][position.place] = position.offset
+                    by_leader[leader][position.tp] = position.offset
         for leader, positions in by_leader.items():
             if leader not in self._fetches:
                 self._fetches[leader] = asyncio.ensure_future(self._fetch(leader, positions))
@@ -183,7 +183,7 @@ class Consumer:
             timeout_ms=self._limits.max_wait_ms + self.cluster.request_timeout_ms,
         )
         check(response.error_code, f"broker {leader} refused Fetch")
-        return _Answer(positions, data_by_place(response, metadata))
+        return _Answer(positions, data_by_partition(response, metadata))
 
     def _take(self, answers: Iterable[asyncio.Task[_Answer]]) -> tuple[list[ConsumedRecord], list[Exception]]:
         """Records, and what failed; moves on behind the records, so nothing may be lost after this."""
@@ -195,9 +195,9 @@ class Consumer:
             except (KafkaError, ConnectionError) as error:
                 failures.append(error)
                 continue
-            for place, answered in data.items():
-                position = self.positions.get(place)
-                if position is None or position.offset != asked.get(place):
+            for tp, answered in data.items():
+                position = self.positions.get(tp)
+                if position is None or position.offset != asked.get(tp):
                     continue  # no longer wanted
                 try:
                     records += self._advance(position, answered)
@@ -209,22 +209,22 @@ class Consumer:
         code = data.error_code
         if code == ErrorCode.OFFSET_OUT_OF_RANGE:
             raise _OutOfRange(position)
-        check(code, f"fetch from offset {position.offset} of partition {position.place}")
+        check(code, f"fetch from offset {position.offset} of partition {position.tp}")
         position.high_watermark = data.high_watermark
-        records, position.offset = read_fetched(position.place, data, position.offset, self._isolation)
+        records, position.offset = read_fetched(position.tp, data, position.offset, self._isolation)
         return records if position.end is None else [each for each in records if each.offset < position.end]
 
     async def _raise(self, failure: Exception) -> None:
         """Raise the failure, unless it is an offset out of range that the consumer can mend."""
         if not isinstance(failure, _OutOfRange):
             raise failure
-        position, place = failure.position, failure.position.place
+        position, tp = failure.position, failure.position.tp
         if self._out_of_range is not None:
-            position.offset = (await self._offsets({place: self._out_of_range}))[place]
+            position.offset = (await self._offsets({tp: self._out_of_range}))[tp]
             return
-        first, last = [(await self._offsets({place: spec}))[place] for spec in (EARLIEST, LATEST)]
+        first, last = [(await self._offsets({tp: spec}))[tp] for spec in (EARLIEST, LATEST)]
         message = (
-            f"offset {position.offset} is outside partition {place}, which has offsets {first} to {last}"
+            f"offset {position.offset} is outside partition {tp}, which has offsets {first} to {last}"
         )
         raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, message)
 

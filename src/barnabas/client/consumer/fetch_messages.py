@@ -33,17 +33,17 @@ def fetch_request(
 ) -> FetchRequest:
     """A fetch outside any session, topics by name and by id, fenced by the leader epochs known."""
     topics: dict[str, FetchTopic] = {}
-    for place, position in positions.items():
-        if place.topic not in topics:
-            topic_id = metadata.topic(place.topic).topic_id
-            topics[place.topic] = FetchTopic(topic=place.topic, topic_id=topic_id)
+    for tp, position in positions.items():
+        if tp.topic not in topics:
+            topic_id = metadata.topic(tp.topic).topic_id
+            topics[tp.topic] = FetchTopic(topic=tp.topic, topic_id=topic_id)
         partition = FetchPartition(
-            partition=place.partition,
-            current_leader_epoch=metadata.partition(place).leader_epoch,
+            partition=tp.partition,
+            current_leader_epoch=metadata.partition(tp).leader_epoch,
             fetch_offset=position,
             partition_max_bytes=limits.partition_max_bytes,
         )
-        topics[place.topic].partitions.append(partition)
+        topics[tp.topic].partitions.append(partition)
     return FetchRequest(
         max_wait_ms=limits.max_wait_ms,
         min_bytes=limits.min_bytes,
@@ -59,7 +59,7 @@ def version_max(request: FetchRequest) -> int | None:
     return _VERSION_BY_NAME_MAX if unknown else None
 
 
-def data_by_place(response: FetchResponse, metadata: Metadata) -> dict[TopicPartition, PartitionData]:
+def data_by_partition(response: FetchResponse, metadata: Metadata) -> dict[TopicPartition, PartitionData]:
     """What was answered for each partition."""
     return {
         TopicPartition(

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from barnabas.base.buffers import Buffer
 from barnabas.base.ids import TopicPartition
 from barnabas.client.admin.offsets import EARLIEST, LATEST, Isolation, find_offsets
-from barnabas.client.consumer.fetch_messages import FetchLimits, data_by_place, fetch_request, version_max
+from barnabas.client.consumer.fetch_messages import FetchLimits, data_by_partition, fetch_request, version_max
 from barnabas.client.core.cluster import ClusterClient
 from barnabas.client.core.errors import check
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -15,32 +15,32 @@ from barnabas.wire.records.batch import iterate_headers
 _LIMITS = FetchLimits()
 
 
-async def read_log(cluster: ClusterClient, place: TopicPartition) -> AsyncIterator[Buffer]:
+async def read_log(cluster: ClusterClient, tp: TopicPartition) -> AsyncIterator[Buffer]:
     """All batches from the first offset to where the partition ends when this begins.
 
     :raises KafkaError: What a broker answered for good.
     :raises BrokerConnectionError: When a leader was not reached for as long as the cluster retries.
     """
-    position, end = [(await find_offsets(cluster, {place: spec}))[place] for spec in (EARLIEST, LATEST)]
+    position, end = [(await find_offsets(cluster, {tp: spec}))[tp] for spec in (EARLIEST, LATEST)]
     while position < end:
-        batches, position = await _read(cluster, place, position)
+        batches, position = await _read(cluster, tp, position)
         yield batches
 
 
-async def _read(cluster: ClusterClient, place: TopicPartition, position: int) -> tuple[Buffer, int]:
+async def _read(cluster: ClusterClient, tp: TopicPartition, position: int) -> tuple[Buffer, int]:
     """The batches at `position`, at least one, and the offset behind them."""
 
     async def attempt() -> tuple[Buffer, int]:
-        leader = await cluster.leader(place)
-        request = fetch_request({place: position}, cluster.metadata, _LIMITS, Isolation.READ_UNCOMMITTED)
+        leader = await cluster.leader(tp)
+        request = fetch_request({tp: position}, cluster.metadata, _LIMITS, Isolation.READ_UNCOMMITTED)
         response: FetchResponse = await cluster.send(request, leader, version_max=version_max(request))
         check(response.error_code, f"broker {leader} refused Fetch")
-        data = data_by_place(response, cluster.metadata)[place]
-        check(data.error_code, f"fetch from offset {position} of partition {place}")
+        data = data_by_partition(response, cluster.metadata)[tp]
+        check(data.error_code, f"fetch from offset {position} of partition {tp}")
         batches = data.records or b""
         behind = [header.next_offset for _, header in iterate_headers(batches)]
         if not behind:
-            message = f"nothing at offset {position} of partition {place}, which ended behind it before"
+            message = f"nothing at offset {position} of partition {tp}, which ended behind it before"
             raise KafkaError(ErrorCode.OFFSET_NOT_AVAILABLE, message)
         return batches, behind[-1]
 

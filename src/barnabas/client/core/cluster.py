@@ -171,17 +171,17 @@ class ClusterClient:
         age_ms = self.retry.clock.monotonic_ms() - self._refreshed_ms
         return self._stale or age_ms > self._metadata_max_age_ms
 
-    async def leader(self, place: TopicPartition) -> int:
+    async def leader(self, tp: TopicPartition) -> int:
         """Node id of a partition's leader, asked for when it is not known.
 
         :raises KafkaError: LEADER_NOT_AVAILABLE, UNKNOWN_TOPIC_OR_PARTITION.
         """
-        await self.topic(place.topic)
+        await self.topic(tp.topic)
         try:
-            return self.metadata.leader(place)
+            return self.metadata.leader(tp)
         except KafkaError:
-            await self.refresh([place.topic])
-            return self.metadata.leader(place)
+            await self.refresh([tp.topic])
+            return self.metadata.leader(tp)
 
     async def retrying(
         self, attempt: Callable[[], Awaitable[ResultT]], timeout_ms: int | None = None

@@ -93,21 +93,21 @@ class Metadata:
             raise topic.error
         return topic
 
-    def partition(self, place: TopicPartition) -> PartitionInfo:
+    def partition(self, tp: TopicPartition) -> PartitionInfo:
         """That partition, whether it has a leader or not.
 
         :raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION, or the topic's own error.
         """
-        return self.topic(place.topic).partition(place.partition)
+        return self.topic(tp.topic).partition(tp.partition)
 
-    def leader(self, place: TopicPartition) -> int:
+    def leader(self, tp: TopicPartition) -> int:
         """Node id of the partition's leader.
 
         :raises KafkaError: LEADER_NOT_AVAILABLE while there is none; UNKNOWN_TOPIC_OR_PARTITION.
         """
-        leader = self.partition(place).leader
+        leader = self.partition(tp).leader
         if leader == NO_LEADER:
-            raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"partition {place} has no leader at present")
+            raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"partition {tp} has no leader at present")
         return leader
 
     def topic_name(self, topic_id: bytes) -> str | None:

@@ -19,7 +19,7 @@ _RECORD_HEADER_OVERHEAD_BYTES = 10
 class RecordMetadata(NamedTuple):
     """Where a record was stored; `offset` is -1 when the broker was not asked (acks=0) or cannot tell."""
 
-    place: TopicPartition
+    tp: TopicPartition
     offset: int
     timestamp_ms: int
 
@@ -38,7 +38,7 @@ Waiter = Future[RecordMetadata]
 class Batch:
     """Records for one partition. Its sequence, once given, stays through every attempt to send it."""
 
-    place: TopicPartition
+    tp: TopicPartition
     created_ms: int
     records: list[Record] = field(default_factory=list)
     waiters: list[Waiter] = field(default_factory=list)
@@ -77,7 +77,7 @@ class Batch:
         """Split the batch in two; sequences are assigned when the halves are sent."""
         assert len(self.records) > 1
         middle = len(self.records) // 2
-        first, second = Batch(self.place, self.created_ms), Batch(self.place, self.created_ms)
+        first, second = Batch(self.tp, self.created_ms), Batch(self.tp, self.created_ms)
         for index, (record, waiter) in enumerate(zip(self.records, self.waiters, strict=True)):
             (first if index < middle else second).add(record, waiter)
         second.refused = self.refused  # so they fail last
@@ -85,7 +85,7 @@ class Batch:
 
     def without(self, errors: Mapping[int, Exception]) -> "Batch":
         """Return a batch of the same records, but for those that were refused (by index), as yet without sequence."""
-        rest = Batch(self.place, self.created_ms, refused=self.refused[:])
+        rest = Batch(self.tp, self.created_ms, refused=self.refused[:])
         for index, (record, waiter) in enumerate(zip(self.records, self.waiters, strict=True)):
             if index in errors:
                 rest.refused.append((waiter, errors[index]))
@@ -111,13 +111,13 @@ class Accumulator:
         self._queues: dict[TopicPartition, deque[Batch]] = {}
         self.size_bytes = 0  #: of all batches that are not settled
 
-    def append(self, place: TopicPartition, record: Record, waiter: Waiter, now_ms: int) -> bool:
+    def append(self, tp: TopicPartition, record: Record, waiter: Waiter, now_ms: int) -> bool:
         """Add a record behind all others of its partition; True when the sender should look at it."""
-        queue = self._queues.setdefault(place, deque())
+        queue = self._queues.setdefault(tp, deque())
         size_bytes = record_size_bytes(record)
         fresh = not queue or not self._fits(queue[-1], size_bytes)
         if fresh:
-            queue.append(Batch(place, now_ms))
+            queue.append(Batch(tp, now_ms))
             self.size_bytes += BATCH_HEADER_BYTES
         queue[-1].add(record, waiter)
         self.size_bytes += size_bytes
@@ -136,23 +136,23 @@ class Accumulator:
 
     def settle(self, batch: Batch) -> None:
         """Forget a batch that was delivered, or given up."""
-        queue = self._queues[batch.place]
+        queue = self._queues[batch.tp]
         assert queue[0] is batch
         queue.popleft()
         self.size_bytes -= batch.size_bytes
         if not queue:
-            del self._queues[batch.place]
+            del self._queues[batch.tp]
 
     def retry(self, batch: Batch, at_ms: int) -> None:
         """Let a batch, which stays the first of its partition, be sent again at `at_ms`."""
-        assert self._queues[batch.place][0] is batch
+        assert self._queues[batch.tp][0] is batch
         batch.in_flight = False
         batch.retry_at_ms = at_ms
 
     def replace(self, batch: Batch, parts: Sequence[Batch]) -> None:
         """Put smaller batches at the head of the queue, in place of one that the broker refused."""
         self.settle(batch)
-        queue = self._queues.setdefault(batch.place, deque())
+        queue = self._queues.setdefault(batch.tp, deque())
         for part in reversed(parts):
             part.closed = True
             queue.appendleft(part)
@@ -178,7 +178,7 @@ class Accumulator:
         return not batch.closed and batch.size_bytes + size_bytes <= self._batch_size_bytes
 
     def _due_ms(self, batch: Batch, flushing: bool) -> int:
-        full = len(self._queues[batch.place]) > 1 or batch.size_bytes >= self._batch_size_bytes
+        full = len(self._queues[batch.tp]) > 1 or batch.size_bytes >= self._batch_size_bytes
         if flushing or full or batch.closed:
             return batch.retry_at_ms
         return max(batch.retry_at_ms, batch.created_ms + self._linger_ms)

@@ -42,7 +42,7 @@ _TOO_LARGE = frozenset({ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_L
 class _InFlightBatch:
     """A batch on its way."""
 
-    place: TopicPartition
+    tp: TopicPartition
     data: Encoded
     due_ms: int  #: it is not sent before
     give_up_ms: int
@@ -98,11 +98,11 @@ class BatchSender:
         :raises KafkaError: Why an earlier batch was not stored.
         :raises BrokerConnectionError: When no broker was reached for as long as the delivery timeout.
         """
-        for place, data in batches:
+        for tp, data in batches:
             await self._wait_until(lambda: self._size_bytes < self._buffer_size_bytes)
             now_ms = self._now_ms()
-            sending = _InFlightBatch(place, data, now_ms, now_ms + self._delivery_timeout_ms)
-            self._queues.setdefault(place, deque()).append(sending)
+            sending = _InFlightBatch(tp, data, now_ms, now_ms + self._delivery_timeout_ms)
+            self._queues.setdefault(tp, deque()).append(sending)
             self._size_bytes += len(data)
             self._work.set()
 
@@ -131,7 +131,7 @@ class BatchSender:
             self._work.clear()
             await self._dispatch()
             later_ms = [
-                queue[0].due_ms for place, queue in self._queues.items() if place not in self._in_flight
+                queue[0].due_ms for tp, queue in self._queues.items() if tp not in self._in_flight
             ]
             timeout_s = max(0, min(later_ms) - self._now_ms()) / 1000 if later_ms else None
             try:
@@ -145,17 +145,17 @@ class BatchSender:
         by_leader: defaultdict[int, list[_InFlightBatch]] = defaultdict(list)
         due = [
             queue[0]
-            for place, queue in self._queues.items()
-            if place not in self._in_flight and queue[0].due_ms <= now_ms
+            for tp, queue in self._queues.items()
+            if tp not in self._in_flight and queue[0].due_ms <= now_ms
         ]
         for sending in due:
             try:
-                by_leader[await self.cluster.leader(sending.place)].append(sending)
+                by_leader[await self.cluster.leader(sending.tp)].append(sending)
             except (KafkaError, ConnectionError) as error:
                 self._failed(sending, error)
         for leader, sendings in by_leader.items():
             for request in self._requests(sendings):
-                self._in_flight.update(sending.place for sending in request)
+                self._in_flight.update(sending.tp for sending in request)
                 self._spawn(self._deliver(leader, request))
 
     def _requests(self, sendings: list[_InFlightBatch]) -> Iterable[list[_InFlightBatch]]:
@@ -178,11 +178,11 @@ class BatchSender:
         except (KafkaError, ConnectionError) as error:
             failure = error
         for sending in sendings:
-            self._in_flight.discard(sending.place)
+            self._in_flight.discard(sending.tp)
             if failure is not None:
                 self._failed(sending, failure)
             else:
-                self._settle(sending, outcomes.get(sending.place))
+                self._settle(sending, outcomes.get(sending.tp))
         self._work.set()
 
     async def _exchange(
@@ -190,7 +190,7 @@ class BatchSender:
     ) -> dict[TopicPartition, PartitionProduceResponse]:
         topics: dict[str, TopicProduceData] = {}
         for sending in sendings:
-            name, index = sending.place
+            name, index = sending.tp
             data = topics.setdefault(name, TopicProduceData(name=name, topic_id=ZERO_UUID)).partition_data
             data.append(PartitionProduceData(index=index, records=sending.data))
         request = ProduceRequest(
@@ -202,7 +202,7 @@ class BatchSender:
         connection = await self.cluster.connection(leader, _LANE)
         if self._acks == 0:
             await connection.send_unanswered(request, version_max=_VERSION_MAX)
-            return {sending.place: PartitionProduceResponse() for sending in sendings}
+            return {sending.tp: PartitionProduceResponse() for sending in sendings}
         response: ProduceResponse = await connection.send(request, version_max=_VERSION_MAX)
         return {
             TopicPartition(topic.name, each.index): each
@@ -211,38 +211,38 @@ class BatchSender:
         }
 
     def _settle(self, sending: _InFlightBatch, outcome: PartitionProduceResponse | None) -> None:
-        place = sending.place
+        tp = sending.tp
         if outcome is None:
-            missing = f"the answer to Produce says nothing of partition {place}"
+            missing = f"the answer to Produce says nothing of partition {tp}"
             return self._failed(sending, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, missing))
         reasons = [each.batch_index_error_message for each in outcome.record_errors]
         about = next(filter(None, [*reasons, outcome.error_message]), f"{_count(sending.data)} records")
-        error = error_for(outcome.error_code, f"partition {place}: {about}")
+        error = error_for(outcome.error_code, f"partition {tp}: {about}")
         if error is None or error.code is ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
             return self._stored(sending)
         if error.code in _TOO_LARGE and _count(sending.data) > 1:
             return self._split(sending)
         if error.code in _TOO_LARGE:
-            size = f"partition {place}: a record of {len(sending.data)} bytes is larger than max.message.bytes there"
+            size = f"partition {tp}: a record of {len(sending.data)} bytes is larger than max.message.bytes there"
             error = KafkaError(error.code, size)
         return self._failed(sending, error)
 
     def _stored(self, sending: _InFlightBatch) -> None:
-        queue = self._queues[sending.place]
+        queue = self._queues[sending.tp]
         assert queue[0] is sending
         queue.popleft()
         if not queue:
-            del self._queues[sending.place]
+            del self._queues[sending.tp]
         self._size_bytes -= len(sending.data)
         self._progress.set()
 
     def _split(self, sending: _InFlightBatch) -> None:
         """Two batches in place of one that was not stored; their records keep their sequences."""
-        queue = self._queues[sending.place]
+        queue = self._queues[sending.tp]
         queue.popleft()
         halves = split_batch(sending.data)
         queue.extendleft(
-            _InFlightBatch(sending.place, data, sending.due_ms, sending.give_up_ms)
+            _InFlightBatch(sending.tp, data, sending.due_ms, sending.give_up_ms)
             for data in reversed(halves)
         )
         self._size_bytes += sum(map(len, halves)) - len(sending.data)

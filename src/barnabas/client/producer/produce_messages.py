@@ -23,7 +23,7 @@ def produce_request(
     """One request with one batch per partition, topics by name and by id."""
     topics: dict[str, TopicProduceData] = {}
     for batch in batches:
-        name, index = batch.place
+        name, index = batch.tp
         if name not in topics:
             topics[name] = TopicProduceData(name=name, topic_id=metadata.topic(name).topic_id)
         topics[name].partition_data.append(PartitionProduceData(index=index, records=batch.encoded))
@@ -36,7 +36,7 @@ def version_max(request: ProduceRequest) -> int | None:
     return _VERSION_BY_NAME_MAX if unknown else None
 
 
-def outcomes_by_place(
+def outcomes_by_partition(
     response: ProduceResponse, metadata: Metadata
 ) -> dict[TopicPartition, PartitionProduceResponse | Exception]:
     """What was answered for each partition."""

@@ -19,7 +19,7 @@ from barnabas.client.producer.accumulator import (
     record_size_bytes,
 )
 from barnabas.client.producer.partitioner import Sticky, partition_for_key
-from barnabas.client.producer.produce_messages import outcomes_by_place, produce_request, version_max
+from barnabas.client.producer.produce_messages import outcomes_by_partition, produce_request, version_max
 from barnabas.client.producer.transaction_requests import idempotent_identity
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.produce import PartitionProduceResponse
@@ -112,12 +112,12 @@ class Producer:
         described = await self._topic(topic)
         created_ms = self._clock.wall_ms() if timestamp_ms is None else timestamp_ms
         record = Record(0, created_ms, key, value, headers)
-        place = TopicPartition(topic, self._choose(described, record, partition))
+        tp = TopicPartition(topic, self._choose(described, record, partition))
         while self._accumulator.size_bytes >= self._buffer_size_bytes:
             self._room.clear()
             await self._room.wait()
         delivery: asyncio.Future[RecordMetadata] = asyncio.get_running_loop().create_future()
-        if self._accumulator.append(place, record, delivery, self._clock.monotonic_ms()):
+        if self._accumulator.append(tp, record, delivery, self._clock.monotonic_ms()):
             self._wake()
             await asyncio.sleep(0)  # once per batch, so that sending begins while more is put in
         return delivery
@@ -226,7 +226,7 @@ class Producer:
         by_leader: defaultdict[int, list[Batch]] = defaultdict(list)
         for batch in batches:
             try:
-                by_leader[await self.cluster.leader(batch.place)].append(batch)
+                by_leader[await self.cluster.leader(batch.tp)].append(batch)
             except (KafkaError, ConnectionError) as error:
                 self._failed(batch, error)
         for leader, theirs in by_leader.items():
@@ -244,8 +244,8 @@ class Producer:
     def _stamp(self, batch: Batch) -> None:
         if batch.identity is None and self._identity is not None:
             batch.identity = self._identity
-            batch.base_sequence = self._sequences[batch.place]
-            self._sequences[batch.place] = (batch.base_sequence + len(batch.records)) % SEQUENCE_LIMIT
+            batch.base_sequence = self._sequences[batch.tp]
+            self._sequences[batch.tp] = (batch.base_sequence + len(batch.records)) % SEQUENCE_LIMIT
         batch.encode(self._compression)
         batch.attempts += 1
 
@@ -255,9 +255,9 @@ class Producer:
         try:
             outcomes: _Outcomes = await self._exchange(leader, batches)
         except (KafkaError, ConnectionError) as error:
-            outcomes = {batch.place: error for batch in batches}
+            outcomes = {batch.tp: error for batch in batches}
         for batch in batches:
-            self._settle(batch, outcomes.get(batch.place))
+            self._settle(batch, outcomes.get(batch.tp))
 
     async def _exchange(self, leader: int, batches: list[Batch]) -> _Outcomes:
         metadata = self.cluster.metadata
@@ -266,16 +266,16 @@ class Producer:
         newest = version_max(request)
         if self._acks == 0:
             await connection.send_unanswered(request, version_max=newest)
-            return {batch.place: PartitionProduceResponse(base_offset=-1) for batch in batches}
-        return outcomes_by_place(await connection.send(request, version_max=newest), metadata)
+            return {batch.tp: PartitionProduceResponse(base_offset=-1) for batch in batches}
+        return outcomes_by_partition(await connection.send(request, version_max=newest), metadata)
 
     def _settle(self, batch: Batch, outcome: PartitionProduceResponse | Exception | None) -> None:
         if outcome is None:
-            missing = f"the answer to Produce says nothing of partition {batch.place}"
+            missing = f"the answer to Produce says nothing of partition {batch.tp}"
             outcome = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, missing)
         if isinstance(outcome, Exception):
             return self._failed(batch, outcome)
-        error = error_for(outcome.error_code, outcome.error_message or f"records for partition {batch.place}")
+        error = error_for(outcome.error_code, outcome.error_message or f"records for partition {batch.tp}")
         if error is None:
             return self._delivered(batch, outcome.base_offset, outcome.log_append_time_ms)
         if error.code is ErrorCode.DUPLICATE_SEQUENCE_NUMBER:  # stored by an earlier attempt, long ago
@@ -299,7 +299,7 @@ class Producer:
         def deliver(index: int, waiter: "asyncio.Future[RecordMetadata]") -> None:
             offset = base_offset + index if base_offset >= 0 else -1
             timestamp_ms = batch.records[index].timestamp_ms if append_time_ms < 0 else append_time_ms
-            waiter.set_result(RecordMetadata(batch.place, offset, timestamp_ms))
+            waiter.set_result(RecordMetadata(batch.tp, offset, timestamp_ms))
 
         self._finish(batch, deliver)
 
@@ -332,7 +332,7 @@ class Producer:
         if batch.identity is None or batch.identity != self._identity:
             return
         if batch.attempts == 1:
-            self._sequences[batch.place] = batch.base_sequence
+            self._sequences[batch.tp] = batch.base_sequence
         else:
             self._identity = None
 

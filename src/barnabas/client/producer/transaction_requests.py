@@ -59,14 +59,14 @@ class TransactionalId:
 
         return await self._ask(ask)
 
-    async def add_partitions(self, identity: Identity, places: Iterable[TopicPartition]) -> None:
+    async def add_partitions(self, identity: Identity, partitions: Iterable[TopicPartition]) -> None:
         """Take partitions into the transaction, which begins with the first; before anything is produced there.
 
         :raises KafkaError: PRODUCER_FENCED, INVALID_TXN_STATE, TOPIC_AUTHORIZATION_FAILED and others.
         """
         topics: dict[str, list[int]] = {}
-        for place in places:
-            topics.setdefault(place.topic, []).append(place.partition)
+        for tp in partitions:
+            topics.setdefault(tp.topic, []).append(tp.partition)
         request = AddPartitionsToTxnRequest(
             v3_and_below_transactional_id=self.name,
             v3_and_below_producer_id=identity.producer_id,
@@ -80,8 +80,8 @@ class TransactionalId:
             )
             for topic in response.results_by_topic_v3_and_below:
                 for each in topic.results_by_partition:
-                    place = TopicPartition(topic.name, each.partition_index)
-                    check(each.partition_error_code, self._about(f"partition {place} is not taken in"))
+                    tp = TopicPartition(topic.name, each.partition_index)
+                    check(each.partition_error_code, self._about(f"partition {tp} is not taken in"))
 
         await self._ask(ask)
 
@@ -109,8 +109,8 @@ class TransactionalId:
             )
             for topic in response.topics:
                 for each in topic.partitions:
-                    place = TopicPartition(topic.name, each.partition_index)
-                    check(each.error_code, self._about(f"group '{group}', the offset of {place}"))
+                    tp = TopicPartition(topic.name, each.partition_index)
+                    check(each.error_code, self._about(f"group '{group}', the offset of {tp}"))
 
         await self._ask(add)
         await ask_coordinator(self.cluster, KeyType.GROUP, group, commit)
@@ -140,9 +140,9 @@ def _committing(
     name: str, identity: Identity, group: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]
 ) -> TxnOffsetCommitRequest:
     topics: dict[str, list[TxnOffsetCommitRequestPartition]] = {}
-    for place, committed in offsets.items():
-        topics.setdefault(place.topic, []).append(
-            TxnOffsetCommitRequestPartition(place.partition, *committed)
+    for tp, committed in offsets.items():
+        topics.setdefault(tp.topic, []).append(
+            TxnOffsetCommitRequestPartition(tp.partition, *committed)
         )
     return TxnOffsetCommitRequest(
         transactional_id=name,

@@ -68,7 +68,7 @@ async def _context(view: View, name: str, group: GroupDescription) -> dict[str, 
     rows: Sequence[PartitionLag] = [] if isinstance(lags, KafkaError) else lags
     return {
         "group": group,
-        "owners": {place: member for member in group.members for place in member.assignment},
+        "owners": {tp: member for member in group.members for tp in member.assignment},
         "lags": rows,
         "lag": total_lag(rows) if rows else None,
         "lags_error": sentence(lags) if isinstance(lags, KafkaError) else "",
@@ -106,7 +106,7 @@ async def reset(view: View) -> Response:
     return await view.page(
         "group_reset.html",
         group=group,
-        rows=[(place, committed[place], offsets[place]) for place in sorted(offsets)],
+        rows=[(tp, committed[tp], offsets[tp]) for tp in sorted(offsets)],
         way=WAYS[form.text("way")],
         offsets=written(offsets),
     )
@@ -136,7 +136,7 @@ def target_of(form: Form, now_ms: int) -> Target | None:
 
 def written(offsets: Mapping[TopicPartition, int]) -> str:
     """Offsets as a form carries them."""
-    return json.dumps([[*place, offset] for place, offset in sorted(offsets.items())])
+    return json.dumps([[*tp, offset] for tp, offset in sorted(offsets.items())])
 
 
 def offsets_in(text: str) -> dict[TopicPartition, int]:
@@ -166,10 +166,10 @@ async def forget(view: View) -> Response:
     """Delete the committed offsets of one topic."""
     name, topic = view.path("group"), (await view.form()).text("topic")
     groups = Groups(view.cluster)
-    places = [place for place in await groups.offsets(name) if place.topic == topic]
-    if not places:
+    partitions = [tp for tp in await groups.offsets(name) if tp.topic == topic]
+    if not partitions:
         raise wrong_form(f"The group has no committed offsets for topic '{topic}'.")
-    raise_errors((await groups.delete_offsets(name, places)).values())
+    raise_errors((await groups.delete_offsets(name, partitions)).values())
     return view.redirect_with_notice(
         _address(name), f"Offsets of group {name} for topic {topic} are deleted."
     )

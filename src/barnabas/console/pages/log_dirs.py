@@ -75,9 +75,9 @@ async def show(view: View) -> Response:
 def directory_of(node: int, told: LogDirDescription) -> Directory:
     """What the page shows of a directory."""
     sizes: Counter[str] = Counter()
-    for place, replica in told.replicas.items():
-        sizes[place.topic] += replica.size_bytes
-    moving = sorted(place for place, replica in told.replicas.items() if replica.is_future)
+    for tp, replica in told.replicas.items():
+        sizes[tp.topic] += replica.size_bytes
+    moving = sorted(tp for tp, replica in told.replicas.items() if replica.is_future)
     return Directory(node, told, sizes.total(), treemap(largest(sizes)), len(told.replicas), moving)
 
 
@@ -93,10 +93,10 @@ def replicas_of(
 ) -> list[tuple[Directory, TopicPartition, int, bool]]:
     """The replicas of a topic, wherever they lie: directory, partition, bytes, whether on its way there."""
     found = [
-        (directory, place, replica.size_bytes, replica.is_future)
+        (directory, tp, replica.size_bytes, replica.is_future)
         for directory in directories
-        for place, replica in directory.told.replicas.items()
-        if place.topic == topic
+        for tp, replica in directory.told.replicas.items()
+        if tp.topic == topic
     ]
     return sorted(found, key=lambda each: (each[1], each[0].node))[:_REPLICAS_MAX]
 
@@ -108,9 +108,9 @@ async def move(view: View) -> Response:
     node, directory = form.whole("node", maximum=NODE_ID_MAX), form.needed("directory")
     if form.errors or partition is None or node is None:
         raise wrong_form("Say which replica is to be brought where.")
-    place = TopicPartition(topic, partition)
-    raise_errors((await view.admin.alter_replica_log_dirs(node, {place: directory})).values())
-    return view.redirect_with_notice("/log-dirs", f"{place} of broker {node} is on its way to {directory}.")
+    tp = TopicPartition(topic, partition)
+    raise_errors((await view.admin.alter_replica_log_dirs(node, {tp: directory})).values())
+    return view.redirect_with_notice("/log-dirs", f"{tp} of broker {node} is on its way to {directory}.")
 
 
 MENU = MenuEntry("Cluster", "Log directories", "/log-dirs", "DESCRIBE")

@@ -29,7 +29,7 @@ from barnabas.console.scan import Scanner
 from barnabas.console.topic_view import Reach, TopicView, reaches
 from barnabas.console.view import View
 
-PLACES = ("end", "beginning", "offset", "time", "forward", "backward")
+START_CHOICES = ("end", "beginning", "offset", "time", "forward", "backward")
 _BACKWARD = ("end", "backward")
 LIMITS = ("25", "50", "100", "250")
 _PARTS = ("key", "value")
@@ -43,7 +43,7 @@ class Question(NamedTuple):
     """Which records an address asks for."""
 
     partition: str  #: an index, or empty for all
-    place: str  #: one of PLACES
+    start: str  #: one of START_CHOICES
     offset: int
     time_text: str
     cursor: str
@@ -55,16 +55,16 @@ class Question(NamedTuple):
     @property
     def is_backward(self) -> bool:
         """Whether the newest records come first."""
-        return self.place in _BACKWARD
+        return self.start in _BACKWARD
 
-    def link(self, path: str, place: str, at: Mapping[int, int], began: Mapping[int, int]) -> str:
+    def link(self, path: str, start: str, at: Mapping[int, int], began: Mapping[int, int]) -> str:
         """The address of what comes before or after; none where there is nothing."""
         if not at:
             return ""
-        goes_on = self.wanted and self.is_backward == (place in _BACKWARD)
+        goes_on = self.wanted and self.is_backward == (start in _BACKWARD)
         parts = {
             "partition": self.partition,
-            "from": place,
+            "from": start,
             "at": cursor(at),
             "began": cursor(began) if goes_on else "",
             "limit": self.limit,
@@ -105,7 +105,7 @@ def question_of(form: Form, partitions_count: int) -> Question:
     partition = form.whole("partition", maximum=max(0, partitions_count - 1))
     return Question(
         partition="" if partition is None else str(partition),
-        place=form.one_of("from", PLACES),
+        start=form.one_of("from", START_CHOICES),
         offset=form.whole("offset", default=0) or 0,
         time_text=form.text("time"),
         cursor=form.text("at"),
@@ -127,7 +127,7 @@ async def show(view: View) -> Response:
     topic = await topic_of(view)
     form = Form({name: [value] for name, value in view.query.items()})
     question = question_of(form, len(topic.partitions))
-    asked = [place for place in topic.led if question.partition in ("", str(place.partition))]
+    asked = [tp for tp in topic.led if question.partition in ("", str(tp.partition))]
     if len(asked) > _PARTITIONS_MAX:
         form.refuse("partition", f"The topic has {len(asked)} partitions: choose one of them.")
         asked = []
@@ -162,8 +162,8 @@ async def download(view: View) -> Response:
     part = view.path("part")
     if partition is None or offset is None or part not in _PARTS:
         raise not_found()
-    place = TopicPartition(topic.name, partition)
-    reach = (await reaches(view.admin, [place] if place in topic.led else [])).get(place)
+    tp = TopicPartition(topic.name, partition)
+    reach = (await reaches(view.admin, [tp] if tp in topic.led else [])).get(tp)
     record = None
     if reach is not None and reach.first <= offset < reach.end:
         record = await _browser(view, topic.name, Isolation.READ_UNCOMMITTED).one(partition, offset)
@@ -185,7 +185,7 @@ async def _look(
 ) -> Looked:
     isolation = Isolation.READ_COMMITTED if question.committed else Isolation.READ_UNCOMMITTED
     found_reach = await reaches(view.admin, asked, isolation)
-    reach = {place.partition: each for place, each in found_reach.items()}
+    reach = {tp.partition: each for tp, each in found_reach.items()}
     browser = _browser(view, topic.name, isolation)
     at = parse_cursor(question.cursor, reach)
     if question.is_backward:
@@ -211,23 +211,23 @@ async def _starts(
     at: Mapping[int, int],
     time_ms: int,
 ) -> dict[int, int]:
-    if question.place == "offset":
+    if question.start == "offset":
         return dict.fromkeys(reach, question.offset)
-    if question.place == "forward":
+    if question.start == "forward":
         return {index: at.get(index, each.first) for index, each in reach.items()}
-    if question.place == "beginning":
+    if question.start == "beginning":
         return {index: each.first for index, each in reach.items()}
     specs = {TopicPartition(topic, index): OffsetSpec.at(time_ms) for index in reach}
     starts = {index: each.end for index, each in reach.items()}  # where all is older
-    for place, listed in (await view.admin.list_offsets(specs)).items():
+    for tp, listed in (await view.admin.list_offsets(specs)).items():
         if isinstance(listed, ListedOffset) and listed.offset >= 0:
-            starts[place.partition] = listed.offset
+            starts[tp.partition] = listed.offset
     return starts
 
 
 def _time_ms(form: Form, question: Question) -> int:
     """Milliseconds since the epoch; a time without a zone is in UTC, as times are shown."""
-    if question.place != "time":
+    if question.start != "time":
         return 0
     text = question.time_text
     if text.isascii() and text.isdigit() and len(text) < 19:

@@ -91,10 +91,10 @@ def new_topic(form: Form) -> NewTopic:
 
 def _place(form: Form, error: KafkaError) -> None:
     """Tell a refusal beside the field that it is about, else at the top."""
-    place = _PLACES.get(error.code, "")
-    if place == "configs":
-        place = next((key for key in CONFIGS if form.text(key) and key in error.message), place)
-    form.refuse(place, sentence(error))
+    tp = _PLACES.get(error.code, "")
+    if tp == "configs":
+        tp = next((key for key in CONFIGS if form.text(key) and key in error.message), tp)
+    form.refuse(tp, sentence(error))
 
 
 ROUTES = (Route("/new-topic", ask), Route("/new-topic", create, "POST"))

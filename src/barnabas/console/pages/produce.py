@@ -48,8 +48,8 @@ async def produce(view: View) -> Response:
             form.refuse("", sentence(error))
         else:
             path = topic_path(topic)
-            notice = f"Written to partition {delivery.place.partition} at offset {delivery.offset}."
-            return view.redirect_with_notice(f"{path}/messages?partition={delivery.place.partition}", notice)
+            notice = f"Written to partition {delivery.tp.partition} at offset {delivery.offset}."
+            return view.redirect_with_notice(f"{path}/messages?partition={delivery.tp.partition}", notice)
     names = ("partition", "key", "value", "headers", "key_form", "value_form", "no_key", "no_value")
     return await _form(view, topic, {name: form.raw(name) for name in names}, form.errors)
 

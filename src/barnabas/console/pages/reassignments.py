@@ -62,17 +62,17 @@ async def start(view: View) -> Response:
         return await _page(view, values, form.errors)
     targets = spread(topic, brokers, factor)
     changed = {
-        place: target
-        for place, target in targets.items()
-        if tuple(target) != topic.partition(place.partition).replicas
+        tp: target
+        for tp, target in targets.items()
+        if tuple(target) != topic.partition(tp.partition).replicas
     }
     if not changed:
         form.refuse("brokers", f"The partitions of {name} lie there already.")
         return await _page(view, values, form.errors)
     if not form.flag("confirmed"):
         rows = [
-            (str(place), topic.partition(place.partition).replicas, target)
-            for place, target in changed.items()
+            (str(tp), topic.partition(tp.partition).replicas, target)
+            for tp, target in changed.items()
         ]
         return await _page(view, values, {}, preview=rows)
     raise_errors((await view.admin.alter_partition_reassignments(changed)).values())
@@ -123,15 +123,15 @@ def spread(
 
 async def cancel(view: View) -> Response:
     """Call a move off."""
-    place = place_of(await view.form())
-    outcome = (await view.admin.alter_partition_reassignments({place: None}))[place]
+    tp = partition_of(await view.form())
+    outcome = (await view.admin.alter_partition_reassignments({tp: None}))[tp]
     if outcome is not None and outcome.code is ErrorCode.NO_REASSIGNMENT_IN_PROGRESS:
-        return view.redirect_with_notice("/reassignments", f"{place} is not moving any more.", "bad")
+        return view.redirect_with_notice("/reassignments", f"{tp} is not moving any more.", "bad")
     raise_errors([outcome])
-    return view.redirect_with_notice("/reassignments", f"{place} stays where it is.")
+    return view.redirect_with_notice("/reassignments", f"{tp} stays where it is.")
 
 
-def place_of(form: Form) -> TopicPartition:
+def partition_of(form: Form) -> TopicPartition:
     """The partition that a form names.
 
     :raises Problem: When it names none.
@@ -146,13 +146,13 @@ async def elect(view: View) -> Response:
     """Elect leaders of a topic's partitions, or of all."""
     form = await view.form()
     name, election = form.text("topic"), _ELECTIONS[form.one_of("election", tuple(_ELECTIONS))]
-    places: list[TopicPartition] | None = None
+    partitions: list[TopicPartition] | None = None
     if name:
         topic = await _topic(view, form, name)
         if topic is None:
             return await _page(view, {"elected": name}, {"elected": form.errors["topic"]})
-        places = [TopicPartition(name, each.partition_index) for each in topic.partitions]
-    outcomes = await view.admin.elect_leaders(places, election)
+        partitions = [TopicPartition(name, each.partition_index) for each in topic.partitions]
+    outcomes = await view.admin.elect_leaders(partitions, election)
     unneeded = ErrorCode.ELECTION_NOT_NEEDED
     raise_errors(error for error in outcomes.values() if error and error.code is not unneeded)
     count = sum(error is None for error in outcomes.values())

@@ -66,9 +66,9 @@ async def show(view: View) -> Response:
         topic.partitions, wish, {"partition": lambda each: each.partition}, lambda each, text: True
     )
     shown = {each.partition for each in partitions.rows}
-    places = [place for place in topic.led if place.partition in shown]
-    found, bytes_of = await asyncio.gather(reaches(view.admin, places), sizes(view.admin, topic))
-    reach = {place.partition: each for place, each in found.items()}
+    topic_partitions = [tp for tp in topic.led if tp.partition in shown]
+    found, bytes_of = await asyncio.gather(reaches(view.admin, topic_partitions), sizes(view.admin, topic))
+    reach = {tp.partition: each for tp, each in found.items()}
     return await view.page(
         "topic.html", **head, partitions=partitions, reach=reach, sizes=bytes_of, here=head["topic_path"]
     )

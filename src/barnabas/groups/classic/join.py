@@ -66,9 +66,9 @@ class Join(NamedTuple):
 class Joining:
     """Takes members in."""
 
-    def __init__(self, config: Callable[[], BrokerConfig], dice: Random, rebalances: Rebalances) -> None:
+    def __init__(self, config: Callable[[], BrokerConfig], rng: Random, rebalances: Rebalances) -> None:
         self._config = config
-        self._dice = dice
+        self._rng = rng
         self._rebalances = rebalances
         #: (group id, member id) of pending members, the oldest first; some may have been given up since
         self._pending: dict[tuple[str, str], ClassicGroup] = {}
@@ -126,7 +126,7 @@ class Joining:
     def _join_anew(self, step: CoordinatorResult, group: ClassicGroup, join: Join) -> None:
         instance_id = join.request.group_instance_id
         prefix = join.client.client_id if instance_id is None else instance_id
-        member_id = f"{prefix[:_PREFIX_LENGTH_MAX]}-{UUID(int=self._dice.getrandbits(128), version=4)}"
+        member_id = f"{prefix[:_PREFIX_LENGTH_MAX]}-{UUID(int=self._rng.getrandbits(128), version=4)}"
         if instance_id is None and join.client.version >= FIRST_VERSION_WITH_KNOWN_MEMBER_ID:
             self._give_out(step, group, member_id, join.request.session_timeout_ms)
             step.answer(join.pending, not_joined(ErrorCode.MEMBER_ID_REQUIRED, member_id))

@@ -3,7 +3,7 @@
 from collections import Counter
 
 from barnabas.coordinator.result import CoordinatorResult, Pending, TimerKey
-from barnabas.coordinator.shard import RecordPlace
+from barnabas.coordinator.shard import RecordPosition
 from barnabas.groups.classic.group import ClassicGroup
 from barnabas.groups.classic.heartbeat import Heartbeat, heartbeat
 from barnabas.groups.classic.join import Join, Joining
@@ -29,12 +29,12 @@ class ClassicGroups:
     `groups` are all groups of the shard, those of other protocols too.
     """
 
-    def __init__(self, groups: dict[str, Group], surroundings: GroupCoordinatorContext) -> None:
+    def __init__(self, groups: dict[str, Group], context: GroupCoordinatorContext) -> None:
         self._groups = groups
-        self._config = surroundings.config
-        self._counts = surroundings.counts
-        self.rebalances = Rebalances(surroundings.config)
-        self._joining = Joining(surroundings.config, surroundings.dice, self.rebalances)
+        self._config = context.config
+        self._counts = context.counts
+        self.rebalances = Rebalances(context.config)
+        self._joining = Joining(context.config, context.rng, self.rebalances)
         self._made: dict[str, ClassicGroup] = {}  #: groups whose first record is being stored
         self._is_loaded = False  #: until then, records tell all that there is to know of a group
         self.replays: dict[type[Message], Replay] = {GroupMetadataKey: self._replay}
@@ -128,9 +128,9 @@ class ClassicGroups:
 
     # The log
 
-    def _replay(self, key: GroupMetadataKey, value: GroupMetadataValue | None, place: RecordPlace) -> None:
+    def _replay(self, key: GroupMetadataKey, value: GroupMetadataValue | None, position: RecordPosition) -> None:
         if value is None:
-            self._forget(key.group, place)
+            self._forget(key.group, position)
             return
         made = self._made.pop(key.group, None)
         group = self.find(key.group)
@@ -138,13 +138,13 @@ class ClassicGroups:
             self._groups[key.group] = made
         elif group is None or not self._is_loaded:
             self._groups[key.group] = group_of(key.group, value)
-        elif take_over_assignment(group, value, place.timestamp_ms):
+        elif take_over_assignment(group, value, position.timestamp_ms):
             self._counts.classic_rebalances_count += 1
 
-    def _forget(self, group_id: str, place: RecordPlace) -> None:
+    def _forget(self, group_id: str, position: RecordPosition) -> None:
         group = self.find(group_id)
         if group is not None:
-            group.transition(ClassicState.DEAD, "its record was taken back", place.timestamp_ms)
+            group.transition(ClassicState.DEAD, "its record was taken back", position.timestamp_ms)
             del self._groups[group_id]
 
     def loaded(self, step: CoordinatorResult) -> None:

@@ -63,7 +63,7 @@ class ClassicMembers:
             FENCED_INSTANCE_ID.
         """
         request = join.request
-        member_id = request.member_id or new_member_id(self._settings.surroundings.dice)
+        member_id = request.member_id or new_member_id(self._settings.context.rng)
         self._check(group, join)
         check_size(group, member_id, self._settings.size_max())
         is_dynamic = request.group_instance_id is None
@@ -173,7 +173,7 @@ class ClassicMembers:
         set_session_timer(step, group, member, 0)
         assert member.classic is not None
         told = bytes(member.classic.supported_protocols[0].metadata)
-        image = self._settings.surroundings.image()
+        image = self._settings.context.image()
         assignment = encode_assignment(without_epochs(member.assigned), told, image)
         response = SyncGroupResponse(
             protocol_type=request.protocol_type, protocol_name=request.protocol_name, assignment=assignment

@@ -45,7 +45,7 @@ class Progress:
         self.settings = settings
         self.before = before
         self.member = member
-        self.image: MetadataImage = settings.surroundings.image()
+        self.image: MetadataImage = settings.context.image()
         self.regexes = dict(group.regexes)
         self.epoch = group.epoch
         self.assignment_epoch = group.assignment_epoch
@@ -122,7 +122,7 @@ class Progress:
         if is_due or new_hash != self.group.metadata_hash:
             self.epoch += 1
             append_group_epoch(self.step, self.group.group_id, self.epoch, new_hash)
-            self.settings.surroundings.counts.consumer_rebalances_count += 1
+            self.settings.context.counts.consumer_rebalances_count += 1
         self.group.metadata_fresh = (self.step.now_ms + _METADATA_FRESH_MS, self.epoch)
         if self.group.has_partition_metadata:
             append_no_partition_metadata(self.step, self.group.group_id)

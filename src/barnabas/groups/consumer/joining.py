@@ -18,9 +18,9 @@ from barnabas.groups.consumer.timers import cancel_timers
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 
-def new_member_id(dice: Random) -> str:
+def new_member_id(rng: Random) -> str:
     """An id for a member that has none, in the form of Kafka's; it never begins like an option of a tool."""
-    while (text := uuid_to_text(dice.randbytes(16))).startswith("-"):
+    while (text := uuid_to_text(rng.randbytes(16))).startswith("-"):
         pass
     return text
 

@@ -49,10 +49,10 @@ HeartbeatPending = Pending[ConsumerGroupHeartbeatResponse]
 class ConsumerGroups:
     """Decides for the consumer groups among a shard's groups."""
 
-    def __init__(self, groups: MutableMapping[str, Group], surroundings: GroupCoordinatorContext) -> None:
+    def __init__(self, groups: MutableMapping[str, Group], context: GroupCoordinatorContext) -> None:
         self._groups = groups
-        self._surroundings = surroundings
-        self.settings = Settings(surroundings)
+        self._context = context
+        self.settings = Settings(context)
         self.replays = ConsumerReplay(groups).by_record()
         self.expiries: Mapping[object, Callable[[CoordinatorResult, TimerKey], None]] = {
             timers.SESSION: self._session_expired,
@@ -103,7 +103,7 @@ class ConsumerGroups:
         group = self._find_or_create(step, request.group_id) if joins else self.find(request.group_id)
         check_size(group, request.member_id, self.settings.size_max())
         owned = owned_partitions(request.topic_partitions)
-        member_id = request.member_id or new_member_id(self._surroundings.dice)
+        member_id = request.member_id or new_member_id(self._context.rng)
         if request.instance_id is None:
             member = dynamic_member(group, member_id, creates=joins)
         elif joins:
@@ -168,7 +168,7 @@ class ConsumerGroups:
         self, step: CoordinatorResult, group: ConsumerGroup, members: list[ConsumerGroupMember]
     ) -> None:
         """Put members out; when all who stay speak the classic protocol, the group does so, too."""
-        image = self._surroundings.image()
+        image = self._context.image()
         if not may_downgrade(group, members, self.settings):
             remove_members(step, group, members, image)
             return
@@ -227,7 +227,7 @@ class ConsumerGroups:
         """
         if group_id not in self._groups:  # words that kafka-consumer-groups prints
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
-        return described(self.find(group_id), self.settings, self._surroundings.image())
+        return described(self.find(group_id), self.settings, self._context.image())
 
     # Time
 
@@ -253,7 +253,7 @@ class ConsumerGroups:
 
     def loaded(self, step: CoordinatorResult) -> None:
         """Every member gets the time that it would have had."""
-        self._topics_revision = self._surroundings.image().revision
+        self._topics_revision = self._context.image().revision
         for group in self._groups.values():
             if isinstance(group, ConsumerGroup):
                 for member in group.members.values():

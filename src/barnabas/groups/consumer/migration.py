@@ -5,7 +5,7 @@ protocol joins, down when the last one has gone.
 from collections.abc import Collection, Sequence
 
 from barnabas.coordinator.result import CoordinatorResult
-from barnabas.coordinator.shard import RecordPlace
+from barnabas.coordinator.shard import RecordPosition
 from barnabas.groups.classic.group import ClassicGroup
 from barnabas.groups.classic.member import ClassicGroupMember
 from barnabas.groups.classic.records import group_record
@@ -64,7 +64,7 @@ def upgrade(step: CoordinatorResult, group: ClassicGroup, settings: Settings) ->
 
     :raises KafkaError: GROUP_ID_NOT_FOUND.
     """
-    image = settings.surroundings.image()
+    image = settings.context.image()
     try:
         members = [_upgraded_member(group, member, image) for member in group.members.values()]
     except DecodeError:
@@ -138,7 +138,7 @@ def _replayed(group_id: str, records: Collection[object]) -> ConsumerGroup:
     replays = ConsumerReplay(groups).by_record()
     for record in records:
         assert isinstance(record, CoordinatorRecord), record
-        replays[type(record.key)](record.key, record.value, RecordPlace(0, 0))
+        replays[type(record.key)](record.key, record.value, RecordPosition(0, 0))
     group = groups.get(group_id)
     assert isinstance(group, ConsumerGroup), group
     return group
@@ -166,7 +166,7 @@ def may_downgrade(
     """Whether all members that stay speak the classic protocol, as those do that join, and the group may, too."""
     ids = {member.member_id for member in gone}
     staying = [member for member_id, member in group.members.items() if member_id not in ids]
-    size_max = settings.surroundings.config().integer("group.max.size")
+    size_max = settings.context.config().integer("group.max.size")
     return (
         settings.migration_policy().allows_downgrade
         and 0 < len(staying) + joining_count <= size_max

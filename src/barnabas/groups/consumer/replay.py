@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import replace
 from typing import Any
 
-from barnabas.coordinator.shard import RecordPlace
+from barnabas.coordinator.shard import RecordPosition
 from barnabas.groups.consumer.group import ConsumerGroup
 from barnabas.groups.consumer.member import LEAVE_EPOCH, ConsumerGroupMember, MemberState
 from barnabas.groups.consumer.records import read_assigned, read_state, read_target
@@ -27,7 +27,7 @@ class ConsumerReplay:
         """`groups` is the shard's: groups of the classic protocol are there, too."""
         self._groups = groups
 
-    def by_record(self) -> Mapping[type[Message], Callable[[Any, Any, RecordPlace], None]]:
+    def by_record(self) -> Mapping[type[Message], Callable[[Any, Any, RecordPosition], None]]:
         """Who takes over which record, by the type of its key."""
         return {
             metadata.ConsumerGroupMemberMetadataKey: self._member,
@@ -54,7 +54,7 @@ class ConsumerReplay:
         self,
         key: metadata.ConsumerGroupMemberMetadataKey,
         value: metadata.ConsumerGroupMemberMetadataValue | None,
-        place: RecordPlace,
+        position: RecordPosition,
     ) -> None:
         if value is None:
             group = self._find(key.group_id)
@@ -82,7 +82,7 @@ class ConsumerReplay:
         self,
         key: epoch.ConsumerGroupMetadataKey,
         value: epoch.ConsumerGroupMetadataValue | None,
-        place: RecordPlace,
+        position: RecordPosition,
     ) -> None:
         if value is None:
             if self._find(key.group_id) is not None:
@@ -93,7 +93,7 @@ class ConsumerReplay:
         group.metadata_hash = value.metadata_hash
 
     def _partition_metadata(
-        self, key: partitions.ConsumerGroupPartitionMetadataKey, value: object, place: RecordPlace
+        self, key: partitions.ConsumerGroupPartitionMetadataKey, value: object, position: RecordPosition
     ) -> None:
         group = self._find(key.group_id)
         if group is not None:
@@ -103,7 +103,7 @@ class ConsumerReplay:
         self,
         key: target.ConsumerGroupTargetAssignmentMemberKey,
         value: target.ConsumerGroupTargetAssignmentMemberValue | None,
-        place: RecordPlace,
+        position: RecordPosition,
     ) -> None:
         if value is not None:
             self._find_or_create(key.group_id).target[key.member_id] = read_target(value)
@@ -114,7 +114,7 @@ class ConsumerReplay:
         self,
         key: assignment.ConsumerGroupTargetAssignmentMetadataKey,
         value: assignment.ConsumerGroupTargetAssignmentMetadataValue | None,
-        place: RecordPlace,
+        position: RecordPosition,
     ) -> None:
         group = self._find(key.group_id)
         if value is not None:
@@ -126,7 +126,7 @@ class ConsumerReplay:
         self,
         key: current.ConsumerGroupCurrentMemberAssignmentKey,
         value: current.ConsumerGroupCurrentMemberAssignmentValue | None,
-        place: RecordPlace,
+        position: RecordPosition,
     ) -> None:
         group = self._find(key.group_id)
         if value is not None:
@@ -158,7 +158,7 @@ class ConsumerReplay:
         self,
         key: regex.ConsumerGroupRegularExpressionKey,
         value: regex.ConsumerGroupRegularExpressionValue | None,
-        place: RecordPlace,
+        position: RecordPosition,
     ) -> None:
         if value is not None:
             resolved = ResolvedRegex(frozenset(value.topics), value.version, value.timestamp)

@@ -33,7 +33,7 @@ class MigrationPolicy(StrEnum):
 class Settings:
     """Reads what holds at the moment."""
 
-    surroundings: GroupCoordinatorContext
+    context: GroupCoordinatorContext
 
     def session_timeout_ms(self, group_id: str) -> int:
         """How long a member may be silent."""
@@ -49,24 +49,24 @@ class Settings:
 
     def regex_refresh_interval_ms(self) -> int:
         """How often expressions are matched anew though no topic has come."""
-        return self.surroundings.config().integer("group.consumer.regex.refresh.interval.ms")
+        return self.context.config().integer("group.consumer.regex.refresh.interval.ms")
 
     def size_max(self) -> int:
         """Members of a group at most."""
-        return self.surroundings.config().integer("group.consumer.max.size")
+        return self.context.config().integer("group.consumer.max.size")
 
     def migration_policy(self) -> MigrationPolicy:
         """Which conversions happen."""
-        return MigrationPolicy(self.surroundings.config().text("group.consumer.migration.policy").lower())
+        return MigrationPolicy(self.context.config().text("group.consumer.migration.policy").lower())
 
     def assignors(self) -> dict[str, Assignor]:
         """What groups may use, by name; the first is the default."""
-        names = self.surroundings.config().items("group.consumer.assignors")
+        names = self.context.config().items("group.consumer.assignors")
         resolved = (resolve_class("group.consumer.assignors", name) for name in names)
         return {name: ASSIGNORS[name] for name in resolved}
 
     def _of_group(self, group_id: str, key: str) -> int:
-        overrides = self.surroundings.image().group_configs.get(group_id, {})
-        value = group_value(self.surroundings.config(), overrides, key)
+        overrides = self.context.image().group_configs.get(group_id, {})
+        value = group_value(self.context.config(), overrides, key)
         assert isinstance(value, int), (key, value)
         return value

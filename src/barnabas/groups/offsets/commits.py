@@ -66,10 +66,10 @@ class Commits:
     def __init__(
         self,
         groups: Mapping[str, Group],
-        surroundings: GroupCoordinatorContext,
+        context: GroupCoordinatorContext,
     ) -> None:
         self._groups = groups
-        self._surroundings = surroundings
+        self._context = context
 
     def commit(
         self,
@@ -132,7 +132,7 @@ class Commits:
         codes = [committer.commit_topic(str(name), partitions, expire_ms) for name, partitions in topics]
         if group is not None:
             group.committed_by(step, member_id)
-        self._surroundings.counts.offset_commits_count += len(step.records)
+        self._context.counts.offset_commits_count += len(step.records)
         return codes
 
     def _check(
@@ -182,7 +182,7 @@ class Commits:
                 code = committer.commit(topic.name, asked.partition_index, committed)
                 partitions.append(TxnOffsetCommitResponsePartition(asked.partition_index, code))
             topics.append(TxnOffsetCommitResponseTopic(topic.name, partitions))
-        self._surroundings.counts.offset_commits_count += len(step.records)
+        self._context.counts.offset_commits_count += len(step.records)
         step.answer(pending, TxnOffsetCommitResponse(topics=topics))
 
     def _check_in_transaction(self, request: TxnOffsetCommitRequest, version: int) -> CommitCheck | None:
@@ -205,8 +205,8 @@ class Commits:
             raise KafkaError(ErrorCode.ILLEGAL_GENERATION, error.message) from error  # what this API has
 
     def _committer(self, step: CoordinatorResult, group_id: str, check: CommitCheck | None) -> "_Committer":
-        metadata_max = self._surroundings.config().integer(METADATA_MAX)
-        return _Committer(step, encode_group(group_id), check, metadata_max, self._surroundings.image())
+        metadata_max = self._context.config().integer(METADATA_MAX)
+        return _Committer(step, encode_group(group_id), check, metadata_max, self._context.image())
 
 
 class _Committer(NamedTuple):

@@ -5,7 +5,7 @@ from itertools import islice
 
 from barnabas.base.ids import TopicPartition
 from barnabas.coordinator.result import CoordinatorResult, Pending, TimerKey
-from barnabas.coordinator.shard import RecordPlace
+from barnabas.coordinator.shard import RecordPosition
 from barnabas.groups.context import GroupCoordinatorContext
 from barnabas.groups.group import Group
 from barnabas.groups.offsets.commits import Commits
@@ -48,26 +48,26 @@ class OffsetManager:
     def __init__(
         self,
         groups: Mapping[str, Group],
-        surroundings: GroupCoordinatorContext,
+        context: GroupCoordinatorContext,
         make_simple_group: Callable[[str], None],
     ) -> None:
         """`make_simple_group` makes the group without members that somebody has committed offsets for."""
         self._groups = groups
-        self._config = surroundings.config
-        self._counts = surroundings.counts
+        self._config = context.config
+        self._counts = context.counts
         self._make_simple_group = make_simple_group
         self._to_look_at: Iterator[str] = iter(())  #: groups that this round of expiry has still to come to
         self.table = OffsetTable()
-        self._commits = Commits(groups, surroundings)
+        self._commits = Commits(groups, context)
         self.commit = self._commits.commit
         self.commit_offsets = self._commits.commit_offsets
         self.commit_in_transaction = self._commits.commit_in_transaction
 
     # Records
 
-    def replay(self, record: EncodedRecord, place: RecordPlace) -> None:
+    def replay(self, record: EncodedRecord, position: RecordPosition) -> None:
         """Take over an offset, or that there is none any more."""
-        group_id = self.table.replay(record.key, record.value, place)
+        group_id = self.table.replay(record.key, record.value, position)
         if record.value is not None and group_id not in self._groups:
             self._make_simple_group(group_id)
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
-from barnabas.coordinator.shard import RecordPlace
+from barnabas.coordinator.shard import RecordPosition
 from barnabas.groups.statistics import OffsetStatistics
 from barnabas.wire.coordinator_records.committed_offset import split_key
 from barnabas.wire.records.batch import NO_PRODUCER_ID
@@ -29,17 +29,17 @@ class OffsetTable:
 
     # Records
 
-    def replay(self, key: bytes, value: bytes | None, place: RecordPlace) -> str:
+    def replay(self, key: bytes, value: bytes | None, position: RecordPosition) -> str:
         """Take over one record; gives its group."""
         group_id, partition = split_key(key)
         if value is None:
             self._remove(group_id, partition)
-        elif place.producer_id == NO_PRODUCER_ID:
-            self._commit(group_id, partition, (place.offset, value))
+        elif position.producer_id == NO_PRODUCER_ID:
+            self._commit(group_id, partition, (position.offset, value))
         else:
-            pending = self._pending.setdefault(place.producer_id, {})
-            pending[group_id, partition] = (place.offset, value)
-            self._open.setdefault(group_id, {}).setdefault(partition, set()).add(place.producer_id)
+            pending = self._pending.setdefault(position.producer_id, {})
+            pending[group_id, partition] = (position.offset, value)
+            self._open.setdefault(group_id, {}).setdefault(partition, set()).add(position.producer_id)
         return group_id
 
     def end_transaction(self, producer_id: int, *, commit: bool) -> None:

@@ -27,12 +27,12 @@ class ScramServer:
         mechanism: ScramMechanism,
         credential_of: CredentialOf,
         stand_in_for: Callable[[str], ScramCredential],
-        dice: random.Random,
+        rng: random.Random,
     ) -> None:
         self._mechanism = mechanism
         self._credential_of = credential_of
         self._stand_in_for = stand_in_for
-        self._dice = dice
+        self._rng = rng
         self._first: tuple[ClientFirst, ServerFirst] | None = None
         self.user: str | None = None
         self.claimed_user: str | None = None
@@ -54,7 +54,7 @@ class ScramServer:
         stand_in = self._stand_in_for(client.name)  # derived for real users too: it takes time
         self._credential = found or stand_in
         self._is_known = found is not None
-        nonce = client.nonce + self._dice.randbytes(_NONCE_BYTES).hex()
+        nonce = client.nonce + self._rng.randbytes(_NONCE_BYTES).hex()
         server = ServerFirst(nonce, self._credential.salt, self._credential.iterations)
         self._first = client, server
         return str(server).encode()

@@ -26,7 +26,7 @@ class SaslServer:
         settings: SaslSettings,
         credential_of: Credentials,
         clock: Clock,
-        dice: random.Random,
+        rng: random.Random,
         *,
         stand_ins: StandIns,
         failure_delay_ms: int,
@@ -45,7 +45,7 @@ class SaslServer:
         self._now_ms = clock.monotonic_ms
         self._observe = observe
         self._listener = listener
-        self._dice = dice
+        self._rng = rng
         self._stand_ins = stand_ins
         self._users_file = UsersFile(settings.users_file) if settings.users_file else None
         self._mechanisms: Mechanisms = {title: self._mechanism(title) for title in settings.mechanisms}
@@ -70,7 +70,7 @@ class SaslServer:
             return self._credential_of(user, mechanism)
 
         stand_in_for = partial(self._stand_ins.of, mechanism)
-        return partial(ScramServer, mechanism, credential_of, stand_in_for, self._dice)
+        return partial(ScramServer, mechanism, credential_of, stand_in_for, self._rng)
 
     def _password_of(self, user: str) -> str | None:
         password = self._settings.plain_users.get(user)

@@ -47,7 +47,7 @@ class RekeyRequest:
     groups: tuple[
         str, ...
     ] = ()  #: groups to cut over; empty for all that have committed offsets of the source
-    any_place: bool = False  #: also copy records that are in no home of their key
+    any_partition: bool = False  #: also copy records that are in no home of their key
     step_records: int = STEP_RECORDS
 
 
@@ -191,7 +191,7 @@ class _Job:
             self._source.topic_id.hex(),
             request.target,
             Homes.of(request.was, self._count, request.partitions or self._count),
-            request.any_place,
+            request.any_partition,
             {key: own.get(key) for key in COPYING_SETTINGS},
             starts,
             dict(starts),
@@ -213,7 +213,7 @@ class _Job:
                 f"{_joined(homes.counts)} to {homes.target_count} were requested: start a new copy in another directory"
             )
             raise RekeyError(message)
-        state.any_place |= request.any_place
+        state.any_partition |= request.any_partition
 
     def _positions(self) -> dict[str, dict[int, int]]:
         return self._topics.positions(self._state.source, self._request.groups)
@@ -236,7 +236,7 @@ class _Job:
         if not new:
             return
         with progress(spark, "checking keys"):
-            if not state.any_place:
+            if not state.any_partition:
                 self._check_fit(records, new)
             cuts = cuts_of(positions, state.ends, ends)
             if cuts and len(state.homes.counts) > 1:

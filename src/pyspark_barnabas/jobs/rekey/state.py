@@ -25,7 +25,7 @@ class Copying:
     source_id: str  #: 32 hex digits
     target: str
     homes: Homes
-    any_place: bool  #: whether records in no home of their key may be copied
+    any_partition: bool  #: whether records in no home of their key may be copied
     settings: dict[
         str, str | None
     ]  #: configs of the target after the cut-over; None for the broker's default
@@ -45,7 +45,7 @@ class Copying:
             "target": self.target,
             "partitions": list(self.homes.counts),
             "targetPartitions": self.homes.target_count,
-            "anyPlace": self.any_place,
+            "anyPlace": self.any_partition,
             "settings": self.settings,
             "starts": self.starts,
             "ends": self.ends,

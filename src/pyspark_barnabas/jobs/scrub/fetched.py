@@ -37,7 +37,7 @@ def scrub_fetched(
 
 
 def _scrub(reader: RangeReader, requested: OffsetRange, topic_id: bytes, *, allow_gaps: bool) -> Scrubbed:
-    checks = BatchChecks(requested.place)
+    checks = BatchChecks(requested.tp)
     checks.begin_at(requested.low)
     checks.cleaned = requested.high if allow_gaps else 0
     if requested.low < requested.high:

@@ -71,7 +71,7 @@ _ROWS_DDL = (
 class ScrubPart(NamedTuple):
     """A partition to check: all batches before `end`, and in files also complete batches after it."""
 
-    place: TopicPartition
+    tp: TopicPartition
     directory: Path | None  #: None if it is read from the brokers
     end: int
     size_bytes: int  #: an estimate if it is read over the wire
@@ -213,7 +213,7 @@ def _scrub_tasks(
 
 def scrub_part(part: ScrubPart, options: SourceOptions, *, allow_gaps: bool = False) -> Scrubbed:
     """Check one partition, in its directory or over the wire."""
-    tp = part.place
+    tp = part.tp
     if part.directory is not None:
         return scrub_partition(tp, part.directory, part.end, allow_gaps=allow_gaps, pause=time.sleep)
     with closing(open_logs(options)) as logs, closing(open_reader(options)) as reader:

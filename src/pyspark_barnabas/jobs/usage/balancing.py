@@ -21,7 +21,7 @@ class Home(NamedTuple):
 class Move(NamedTuple):
     """A replica to move."""
 
-    place: TopicPartition
+    tp: TopicPartition
     source: Home
     target: Home
     size_bytes: int
@@ -39,7 +39,7 @@ class Balance(NamedTuple):
         """Return the file for `kafka-reassign-partitions --reassignment-json-file`."""
         homes = {*self.before, *self.after}
         has_several_directories = len({home.broker for home in homes}) < len(homes)
-        targets = {(move.place, move.target) for move in self.moves}
+        targets = {(move.tp, move.target) for move in self.moves}
         partitions = [
             {
                 "topic": tp.topic,
@@ -95,7 +95,7 @@ def balanced(
         load[target] += loads[tp]
         moved.add(tp)
         moves.append(Move(tp, source, target, sizes.get(tp, 0)))
-    after = {move.place: tuple(current[move.place]) for move in moves}
+    after = {move.tp: tuple(current[move.tp]) for move in moves}
     return Balance(tuple(moves), before, _shares(load), after)
 
 

@@ -109,7 +109,7 @@ class Usage:
             "keys": [row._asdict() for row in self.keys],
             "moves": [
                 {
-                    **move.place._asdict(),
+                    **move.tp._asdict(),
                     "from": move.source._asdict(),
                     "to": move.target._asdict(),
                     "size_bytes": move.size_bytes,

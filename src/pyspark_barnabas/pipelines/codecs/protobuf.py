@@ -306,11 +306,11 @@ def _repeated_field(name: str, value: _Value) -> _Field:
     def write(message: Any, found: list[Any]) -> None:
         items = getattr(message, name)
         for index, each in enumerate(found):
-            with_place = f"[{index}]"
+            item_path = f"[{index}]"
             if value.fill is None:
-                items.append(_item(value, each, with_place))
+                items.append(_item(value, each, item_path))
             else:
-                _fill_item(value.fill, items.add, each, with_place)
+                _fill_item(value.fill, items.add, each, item_path)
 
     return _Field(name, ArrayType(value.type, False), False, read, write)
 
@@ -328,11 +328,11 @@ def _map_field(name: str, key: _Value, value: _Value) -> _Field:
     def write(message: Any, found: list[tuple[Any, Any]]) -> None:
         items = getattr(message, name)
         for each, inner in found:
-            place, with_place = _item(key, each, "a key"), f"[{each}]"
+            position, item_path = _item(key, each, "a key"), f"[{each}]"
             if value.fill is None:
-                items[place] = _item(value, inner, with_place)
+                items[position] = _item(value, inner, item_path)
             else:
-                _fill_item(value.fill, partial(items.__getitem__, place), inner, with_place)
+                _fill_item(value.fill, partial(items.__getitem__, position), inner, item_path)
 
     return _Field(name, MapType(key.type, value.type, False), False, read, write)
 

@@ -32,21 +32,21 @@ class DeltaOffset(NamedTuple):
     files: int
 
 
-def end_of(table: Path, place: DeltaOffset, files_max: int | None, changes: Changes) -> DeltaOffset:
+def end_of(table: Path, offset: DeltaOffset, files_max: int | None, changes: Changes) -> DeltaOffset:
     """The place behind the next files, at most `files_max`; the same place when there are none.
 
     :raises FlowError: As `added`.
     """
     left = files_max
     while True:
-        found = added(table, place.snapshot, place.version, changes)
+        found = added(table, offset.snapshot, offset.version, changes)
         assert found is not None, "a place is in a version that was there"
-        wanted = len(found) - place.files if left is None else min(left, len(found) - place.files)
-        place = place._replace(files=place.files + wanted)
+        wanted = len(found) - offset.files if left is None else min(left, len(found) - offset.files)
+        offset = offset._replace(files=offset.files + wanted)
         left = None if left is None else left - wanted
-        if left == 0 or added(table, place.snapshot, place.version + 1, changes) is None:
-            return place
-        place = DeltaOffset(place.snapshot, place.version + 1, 0)
+        if left == 0 or added(table, offset.snapshot, offset.version + 1, changes) is None:
+            return offset
+        offset = DeltaOffset(offset.snapshot, offset.version + 1, 0)
 
 
 def between(table: Path, start: DeltaOffset, end: DeltaOffset, changes: Changes) -> list[AddedFile]:
@@ -73,9 +73,9 @@ def added(table: Path, snapshot: int, version: int, changes: Changes) -> Sequenc
     """
     if version == snapshot:
         return _snapshot(table, version)
-    place = table / "_delta_log" / f"{version:020}.json"
+    offset = table / "_delta_log" / f"{version:020}.json"
     try:
-        text = place.read_text(encoding="utf-8")
+        text = offset.read_text(encoding="utf-8")
     except FileNotFoundError:
         if DeltaTable(table).version() >= version:
             raise FlowError(_gone(table, version)) from None

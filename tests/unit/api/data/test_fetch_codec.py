@@ -109,9 +109,9 @@ def test_damaged_requests_are_read_as_the_message_class_reads_them(damaged: tupl
     assert (None if try_in_place is None else try_in_place[0]) == decoded
 
 
-def random_partition(version: int, dice: random.Random) -> PartitionData:
+def random_partition(version: int, rng: random.Random) -> PartitionData:
     """What a partition may answer, without the fields that we never set."""
-    made = random_struct(PartitionData, version, dice)
+    made = random_struct(PartitionData, version, rng)
     known = PartitionData(
         partition_index=made.partition_index,
         error_code=made.error_code,
@@ -119,10 +119,10 @@ def random_partition(version: int, dice: random.Random) -> PartitionData:
         last_stable_offset=made.last_stable_offset,
         log_start_offset=made.log_start_offset,
         aborted_transactions=made.aborted_transactions,
-        records=dice.randbytes(dice.choice([0, 1, 130, 5000, COPIED_BYTES_MAX + 1])),
+        records=rng.randbytes(rng.choice([0, 1, 130, 5000, COPIED_BYTES_MAX + 1])),
     )
-    if version >= 12 and dice.random() < 0.3:
-        known.diverging_epoch = EpochEndOffset(dice.randrange(2**31), dice.randrange(2**63))
+    if version >= 12 and rng.random() < 0.3:
+        known.diverging_epoch = EpochEndOffset(rng.randrange(2**31), rng.randrange(2**63))
     return known
 
 
@@ -148,13 +148,13 @@ def _aborted(each: AbortedTransactionMessage) -> AbortedTransaction:
 
 @given(st.integers(*VERSIONS), seeds)
 def test_responses_are_written_as_kio_writes_them(version: int, seed: int) -> None:
-    dice = random.Random(seed)
+    rng = random.Random(seed)
     response = FetchResponse()
     if version >= 7:
-        response.error_code, response.session_id = dice.randrange(100), dice.randrange(2**31)
-    for _ in range(dice.choice([0, 1, 1, 3])):
-        topic = random_struct(FetchableTopicResponse, version, dice)
-        topic.partitions = [random_partition(version, dice) for _ in range(dice.choice([0, 1, 3, 130]))]
+        response.error_code, response.session_id = rng.randrange(100), rng.randrange(2**31)
+    for _ in range(rng.choice([0, 1, 1, 3])):
+        topic = random_struct(FetchableTopicResponse, version, rng)
+        topic.partitions = [random_partition(version, rng) for _ in range(rng.choice([0, 1, 3, 130]))]
         response.responses.append(topic)
     by_id = version >= FIRST_VERSION_WITH_TOPIC_IDS
     topics = [

@@ -13,7 +13,7 @@ from barnabas.wire.messages.alter_replica_log_dirs import (
 from barnabas.wire.messages.describe_log_dirs import DescribeLogDirsRequest
 from support.batches import batch
 from support.images import new_topic
-from support.log_dirs import codes, move, places, replicas
+from support.log_dirs import codes, move, partitions, replicas
 from support.loop import on_loop, turns
 from support.nodes import RunningNode, running_node
 
@@ -91,7 +91,7 @@ async def test_what_cannot_be_moved_is_refused_and_its_neighbour_moves(
         request.dirs += move(tmp_path / "b", "t", 2).dirs
         assert codes(await node.ask(request)) == {(topic, partition): code, ("t", 2): "NONE"}
         await moved(node)
-        found = places(await node.ask(EVERYTHING))
+        found = partitions(await node.ask(EVERYTHING))
         assert found == {("t", 0): ["a"], ("t", 1): ["b"], ("t", 2): ["b"]}
 
 
@@ -104,7 +104,7 @@ async def test_of_a_partition_named_twice_the_last_wish_counts(tmp_path: Path) -
             for directory in ("b", "nowhere", "a")
         ]
         assert codes(await node.ask(AlterReplicaLogDirsRequest(wishes))) == {("t", 0): "NONE"}
-        assert places(await node.ask(EVERYTHING)) == {("t", 0): ["a"]}
+        assert partitions(await node.ask(EVERYTHING)) == {("t", 0): ["a"]}
 
 
 @on_loop
@@ -113,7 +113,7 @@ async def test_a_partition_that_is_not_there_yet_is_made_where_it_is_wished(tmp_
         answer = codes(await node.ask(move(tmp_path / "b", "new", 0, 1)))
         assert set(answer.values()) == {"UNKNOWN_TOPIC_OR_PARTITION"}
         await node.create(new_topic("new", 3))
-        found = places(await node.ask(EVERYTHING))
+        found = partitions(await node.ask(EVERYTHING))
         assert found == {("new", 0): ["b"], ("new", 1): ["b"], ("new", 2): ["a"]}
 
 
@@ -141,7 +141,7 @@ async def test_nothing_moves_to_from_or_beside_a_directory_that_is_offline(tmp_p
             ["NONE"],
         ]
         await turns()
-        assert places(await node.ask(EVERYTHING)) == {("t", 1): ["b"], ("t", 2): ["c"]}
+        assert partitions(await node.ask(EVERYTHING)) == {("t", 1): ["b"], ("t", 2): ["c"]}
 
 
 @on_loop
@@ -151,4 +151,4 @@ async def test_who_may_not_alter_the_cluster_moves_nothing(tmp_path: Path) -> No
         node.node.authorizer = Forbids()  # type: ignore[assignment]
         answer = codes(await node.ask(move(tmp_path / "b", "t", 0)))
         assert answer == {("t", 0): "CLUSTER_AUTHORIZATION_FAILED"}
-        assert places(await node.ask(EVERYTHING)) == {("t", 0): ["a"]}
+        assert partitions(await node.ask(EVERYTHING)) == {("t", 0): ["a"]}

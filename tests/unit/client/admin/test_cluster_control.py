@@ -38,8 +38,8 @@ REFUSED = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 
 
 def test_partitions_are_sent_by_topic() -> None:
-    places = [TopicPartition("a", 0), TopicPartition("b", 2), TopicPartition("a", 1)]
-    request = cluster_control.elect_leaders_request(ElectionType.UNCLEAN, places, 5)
+    partitions = [TopicPartition("a", 0), TopicPartition("b", 2), TopicPartition("a", 1)]
+    request = cluster_control.elect_leaders_request(ElectionType.UNCLEAN, partitions, 5)
     assert [(each.topic, each.partitions) for each in request.topic_partitions or []] == [
         ("a", [0, 1]),
         ("b", [2]),

@@ -43,14 +43,14 @@ def test_topics_that_were_not_asked_for_stay_unless_all_were_asked_for() -> None
 
 def test_a_partition_without_leader_or_out_of_range_or_of_an_unknown_topic_is_told_apart() -> None:
     metadata = Metadata().updated(answered(topic("t", 5, -1)), complete=False)
-    for place, code in (
+    for tp, code in (
         (TopicPartition("t", 1), ErrorCode.LEADER_NOT_AVAILABLE),
         (TopicPartition("t", 2), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
         (TopicPartition("t", -1), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
         (TopicPartition("u", 0), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
     ):
         with pytest.raises(KafkaError) as raised:
-            metadata.leader(place)
+            metadata.leader(tp)
         assert raised.value.code is code
 
 

@@ -33,9 +33,9 @@ class Filling:
         self.loop = loop
         self.accumulator = Accumulator(size_bytes, linger_ms)
 
-    def add(self, place: TopicPartition = P0, now_ms: int = 0) -> "asyncio.Future[RecordMetadata]":
+    def add(self, tp: TopicPartition = P0, now_ms: int = 0) -> "asyncio.Future[RecordMetadata]":
         waiter: asyncio.Future[RecordMetadata] = self.loop.create_future()
-        self.accumulator.append(place, RECORD, waiter, now_ms)
+        self.accumulator.append(tp, RECORD, waiter, now_ms)
         return waiter
 
     def ready(self, now_ms: int, *, flushing: bool = False) -> list[Batch]:
@@ -57,7 +57,7 @@ def test_flushing_waits_for_nobody(loop: asyncio.AbstractEventLoop) -> None:
     filling.add(P0)
     filling.add(P1)
     assert filling.accumulator.next_due_ms(flushing=True) == 0
-    assert [batch.place for batch in filling.ready(0, flushing=True)] == [P0, P1]
+    assert [batch.tp for batch in filling.ready(0, flushing=True)] == [P0, P1]
 
 
 def test_a_full_batch_is_sent_at_once_and_the_next_waits_until_it_is_settled(

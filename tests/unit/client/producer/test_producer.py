@@ -109,8 +109,8 @@ def test_keys_decide_the_partition_and_an_explicit_one_wins() -> None:
             explicit = await producer.send_and_wait("t", b"v", b"key", partition=3)
             with pytest.raises(KafkaError, match="has 5 partitions, and none with index 5"):
                 await producer.send("t", b"v", partition=5)
-        assert by_key.place.partition == partition_for_key(b"key", 5)
-        assert explicit.place.partition == 3
+        assert by_key.tp.partition == partition_for_key(b"key", 5)
+        assert explicit.tp.partition == 3
 
     play(scenario, partitions=5)
 

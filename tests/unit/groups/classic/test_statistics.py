@@ -20,7 +20,7 @@ async def test_a_rebalance_counts_once_the_leaders_assignment_stands_in_the_log(
     await scenario.run("sync A A=a B=b")
     assert scenario.runner is not None
     shard = scenario.runner.shard
-    assert shard.surroundings.counts == GroupCounts(classic_rebalances_count=1)
+    assert shard.context.counts == GroupCounts(classic_rebalances_count=1)
     assert shard.statistics()["classic_groups"] == {"PreparingRebalance": 1}
     assert shard.statistics()["classic_members_count"] == 2
 
@@ -32,5 +32,5 @@ async def test_a_restart_counts_no_rebalance() -> None:
         await scenario.run(command)
     assert scenario.runner is not None
     shard = scenario.runner.shard
-    assert shard.surroundings.counts == GroupCounts()
+    assert shard.context.counts == GroupCounts()
     assert shard.statistics()["classic_groups"] == {"Stable": 1}

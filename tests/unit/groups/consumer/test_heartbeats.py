@@ -362,4 +362,4 @@ def test_members_and_the_epochs_that_they_begin_are_counted(world: GroupWorld) -
     m1.beat()
     statistics = world.shard.statistics()
     assert (statistics["consumer_groups"], statistics["consumer_members_count"]) == ({"Reconciling": 1}, 2)
-    assert world.shard.surroundings.counts == GroupCounts(consumer_rebalances_count=2)
+    assert world.shard.context.counts == GroupCounts(consumer_rebalances_count=2)

@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from barnabas.coordinator.shard import RecordPlace
+from barnabas.coordinator.shard import RecordPosition
 from barnabas.groups.offsets.table import OffsetTable
 from barnabas.wire.coordinator_records.committed_offset import encode_group, encode_partition
 
@@ -19,7 +19,7 @@ def table_of(*events: tuple[int, bytes | None] | tuple[int, bool, str]) -> Offse
         if len(event) == 3:
             table.end_transaction(event[0], commit=event[1])
         else:
-            table.replay(KEY, event[1], RecordPlace(offset, 0, event[0]))
+            table.replay(KEY, event[1], RecordPosition(offset, 0, event[0]))
         table.validate()
     return table
 
@@ -68,28 +68,28 @@ def test_a_marker_of_a_producer_that_has_committed_nothing_changes_nothing() -> 
 @pytest.mark.parametrize("seed", range(30))
 def test_any_sequence_leaves_what_the_latest_records_say(seed: int) -> None:
     """Against a model that looks at the whole history of each partition."""
-    dice = Random(seed)
+    rng = Random(seed)
     table = OffsetTable()
     committed: dict[bytes, tuple[int, bytes]] = {}
     pending: dict[tuple[int, bytes], tuple[int, bytes]] = {}
     keys = [encode_group(g) + encode_partition("t", i) for g in "ab" for i in range(3)]
     for offset in range(400):
-        key, producer = dice.choice(keys), dice.choice([-1, -1, 1, 2, 3])
-        what = dice.random()
+        key, producer = rng.choice(keys), rng.choice([-1, -1, 1, 2, 3])
+        what = rng.random()
         if what < 0.15 and producer >= 0:
-            commit = dice.random() < 0.6
+            commit = rng.random() < 0.6
             table.end_transaction(producer, commit=commit)
             for each in [each for each in pending if each[0] == producer]:
                 stored = pending.pop(each)
                 if commit and committed.get(each[1], (-1, b""))[0] < stored[0]:
                     committed[each[1]] = stored
         elif what < 0.3:
-            table.replay(key, None, RecordPlace(offset, 0))
+            table.replay(key, None, RecordPosition(offset, 0))
             committed.pop(key, None)
             pending = {where: stored for where, stored in pending.items() if where[1] != key}
         else:
             value = str(offset).encode()
-            table.replay(key, value, RecordPlace(offset, 0, producer))
+            table.replay(key, value, RecordPosition(offset, 0, producer))
             if producer < 0:
                 committed[key] = (offset, value)
             else:

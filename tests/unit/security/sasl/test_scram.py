@@ -49,11 +49,11 @@ def test_the_broker_speaks_as_in_the_rfc() -> None:
     mechanism = ScramMechanism.SCRAM_SHA_256
     credential = ScramCredential.of_password(mechanism, "pencil", salt)
 
-    class Dice(random.Random):
+    class Random(random.Random):
         def randbytes(self, n: int) -> bytes:
             return bytes(n)
 
-    machine = ScramServer(mechanism, lambda user: credential, stand_in_for(mechanism), Dice())
+    machine = ScramServer(mechanism, lambda user: credential, stand_in_for(mechanism), Random())
     first = machine.evaluate(b"n,,n=user,r=rOprNGfwEbeRWgbNEkqO")
     assert first == f"r=rOprNGfwEbeRWgbNEkqO{'0' * 40},s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096".encode()
 

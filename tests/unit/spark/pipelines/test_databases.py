@@ -13,12 +13,12 @@ HIDDEN = "open-sesame"
 
 
 def declared(folder: Path, database: str) -> Pipeline:
-    place = folder / "pipelines.yml"
-    place.write_text(
+    position = folder / "pipelines.yml"
+    position.write_text(
         "bootstrap: b:9092\nflows:\n  one:\n    from: {topic: in, format: raw}\n"
         f"    to:\n      jdbc: {database}\n"
     )
-    return read_pipeline(place)
+    return read_pipeline(position)
 
 
 def database_of(pipeline: Pipeline) -> Database:

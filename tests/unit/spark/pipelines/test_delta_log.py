@@ -101,9 +101,9 @@ def test_what_this_reader_does_not_understand_is_refused(tmp_path: Path) -> None
         added_in(json.dumps({"add": add}), "delta t", 7, Changes.FAIL)
     mapped = tmp_path / "mapped"
     append(mapped, 1)
-    place = mapped / "_delta_log" / f"{0:020}.json"
+    position = mapped / "_delta_log" / f"{0:020}.json"
     by_name = '"configuration":{"delta.columnMapping.mode":"name"}'
-    place.write_text(place.read_text().replace('"configuration":{}', by_name))
+    position.write_text(position.read_text().replace('"configuration":{}', by_name))
     with pytest.raises(FlowError, match="needs readers that know columns by name"):
         check_readable(DeltaTable(mapped), "delta t")
 

@@ -56,27 +56,27 @@ flows:
 
 
 def written(folder: Path, text: str) -> Path:
-    place = folder / "pipelines.yml"
-    place.write_text(text)
-    return place
+    position = folder / "pipelines.yml"
+    position.write_text(text)
+    return position
 
 
 def test_a_file_is_read_with_its_flows_in_order(tmp_path: Path) -> None:
-    place = written(tmp_path, WHOLE)
-    pipeline = read_pipeline(place)
+    position = written(tmp_path, WHOLE)
+    pipeline = read_pipeline(position)
     clean, out, counts = pipeline.flows
     assert (pipeline.bootstrap, pipeline.state) == ("127.0.0.1:9092", tmp_path / "state")
     assert pipeline.options == {"kafka.client.id": "pipelines"}
     assert clean.input == TopicInput("orders", "latest", 10, {})
     assert clean.watermark == Watermark("at", "10 minutes")
-    assert clean.sql == ("SELECT id, at FROM input", f"{place}:8")
+    assert clean.sql == ("SELECT id, at FROM input", f"{position}:8")
     [known] = clean.expectations
-    assert known == ("known", ("id IS NOT NULL", f"{place}:10"), ExpectationAction.DEAD_LETTER)
+    assert known == ("known", ("id IS NOT NULL", f"{position}:10"), ExpectationAction.DEAD_LETTER)
     assert clean.sink == DeltaSink(tmp_path / "tables" / "orders", ("id",))
     assert clean.trigger == Trigger(TriggerKind.INTERVAL, "10 seconds")
     assert (clean.source, clean.sink.label) == ("topic orders", f"delta {tmp_path}/tables/orders")
     assert out.input == FilesInput(tmp_path / "tables" / "in", 3)
-    assert out.python == ("jobs.orders:clean", f"{place}:16")
+    assert out.python == ("jobs.orders:clean", f"{position}:16")
     assert out.sink == TopicSink("copies", Format.JSON, "id")
     assert (out.source, out.sink.label) == (f"files {tmp_path}/tables/in", "topic copies")
     assert counts.output_mode is OutputMode.UPDATE
@@ -178,10 +178,10 @@ def test_an_error_names_file_and_line_the_value_and_what_would_be_right(
     tmp_path: Path, old: str, new: str, says: str
 ) -> None:
     assert old in FLOW
-    place = written(tmp_path, FLOW.replace(old, new))
+    position = written(tmp_path, FLOW.replace(old, new))
     with pytest.raises(PipelineFileError) as caught:
-        read_pipeline(place)
-    assert str(caught.value).startswith(f"{place}:")
+        read_pipeline(position)
+    assert str(caught.value).startswith(f"{position}:")
     assert says in str(caught.value)
 
 
@@ -191,11 +191,11 @@ def test_a_schema_of_avro_is_a_file_or_the_json_itself(tmp_path: Path) -> None:
         "{topic: out}",
         "{topic: out, format: protobuf, schema: a.proto, message: a.B, framing: confluent, schema_id: 7}",
     )
-    place = written(tmp_path, text)
-    [flow] = read_pipeline(place).flows
-    assert (flow.schema, flow.coding) == (None, Coding(Stated(inline, f"{place}:4"), None, False, None))
-    message = Stated("a.B", f"{place}:5")
-    coding = Coding(Stated(str(tmp_path / "a.proto"), f"{place}:5"), message, True, 7)
+    position = written(tmp_path, text)
+    [flow] = read_pipeline(position).flows
+    assert (flow.schema, flow.coding) == (None, Coding(Stated(inline, f"{position}:4"), None, False, None))
+    message = Stated("a.B", f"{position}:5")
+    coding = Coding(Stated(str(tmp_path / "a.proto"), f"{position}:5"), message, True, 7)
     assert flow.sink == TopicSink("out", Format.PROTOBUF, None, coding)
 
 

@@ -57,12 +57,12 @@ def test_a_package_that_is_missing_is_named_with_how_it_comes(monkeypatch: pytes
 
 
 def test_protobuf_is_a_descriptor_set(tmp_path: Path) -> None:
-    place = tmp_path / "all.desc"
-    place.write_bytes(descriptor_set())
-    spec = codec_spec(coding(str(place), "google.protobuf.Timestamp"), Format.PROTOBUF)
+    position = tmp_path / "all.desc"
+    position.write_bytes(descriptor_set())
+    spec = codec_spec(coding(str(position), "google.protobuf.Timestamp"), Format.PROTOBUF)
     assert spec.codec().columns.names == ["seconds", "nanos"]
     with pytest.raises(FlowError, match="there is no message Order; there are google"):
-        codec_spec(coding(str(place), "Order"), Format.PROTOBUF)
+        codec_spec(coding(str(position), "Order"), Format.PROTOBUF)
 
 
 @pytest.fixture
@@ -70,15 +70,15 @@ def proto(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A .proto file, and a folder that is all of PATH."""
     (tmp_path / "bin").mkdir()
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}")
-    place = tmp_path / "order.proto"
-    place.write_text("syntax = 'proto3';")
-    return place
+    position = tmp_path / "order.proto"
+    position.write_text("syntax = 'proto3';")
+    return position
 
 
 def install_protoc(proto: Path, script: str) -> None:
-    place = proto.parent / "bin" / "protoc"
-    place.write_text(f"#!/bin/sh\n{script}\n")
-    place.chmod(0o755)
+    position = proto.parent / "bin" / "protoc"
+    position.write_text(f"#!/bin/sh\n{script}\n")
+    position.chmod(0o755)
 
 
 def test_protoc_makes_a_descriptor_set_of_a_proto_file(proto: Path) -> None:

@@ -101,16 +101,16 @@ def add_optional(message: Any, name: str, kind: str) -> None:
     message.oneof_decl.add(name=f"_{name}")
 
 
-def add_map(message: Any, place: str, name: str, key: str, value: str) -> None:
+def add_map(message: Any, position: str, name: str, key: str, value: str) -> None:
     entry = message.nested_type.add(name=f"{name.title().replace('_', '')}Entry")
     entry.options.map_entry = True
     add_field(entry, "key", key)
     add_field(entry, "value", value)
-    add_field(message, name, f"{place}.{entry.name}", "REPEATED")
+    add_field(message, name, f"{position}.{entry.name}", "REPEATED")
 
 
 @st.composite
-def kinds(draw: Any, message: Any, place: str, depth: int) -> tuple[str, st.SearchStrategy[Any]]:
+def kinds(draw: Any, message: Any, position: str, depth: int) -> tuple[str, st.SearchStrategy[Any]]:
     match draw(st.sampled_from(["scalar", "scalar", "enum", "known", *(["message"] if depth < 2 else [])])):
         case "enum":
             return ".shop.Kind", st.sampled_from(["SMALL", "LARGE"])
@@ -119,18 +119,18 @@ def kinds(draw: Any, message: Any, place: str, depth: int) -> tuple[str, st.Sear
             return f".google.protobuf.{name}", KNOWN[name]
         case "message":
             inner = message.nested_type.add(name=f"M{len(message.nested_type)}")
-            return f"{place}.{inner.name}", draw(contents(inner, f"{place}.{inner.name}", depth + 1))
+            return f"{position}.{inner.name}", draw(contents(inner, f"{position}.{inner.name}", depth + 1))
     name = draw(st.sampled_from(sorted(SCALARS)))
     return name, SCALARS[name]
 
 
 @st.composite
-def contents(draw: Any, message: Any, place: str, depth: int = 0) -> Any:
+def contents(draw: Any, message: Any, position: str, depth: int = 0) -> Any:
     """Fills a message with fields; gives what rows have of it."""
     values: dict[str, st.SearchStrategy[Any]] = {}
     for index in range(draw(st.integers(1, 4))):
         name = f"f{index}"
-        kind, found = draw(kinds(message, place, depth))
+        kind, found = draw(kinds(message, position, depth))
         match draw(st.sampled_from(["plain", "optional", "repeated", "map"])):
             case "optional":
                 add_optional(message, name, kind)
@@ -140,7 +140,7 @@ def contents(draw: Any, message: Any, place: str, depth: int = 0) -> Any:
                 values[name] = st.lists(found, max_size=3)
             case "map":
                 key = draw(st.sampled_from(KEYS))
-                add_map(message, place, name, key, kind)
+                add_map(message, position, name, key, kind)
                 values[name] = st.dictionaries(SCALARS[key], found, max_size=3).map(
                     lambda got: sorted(got.items(), key=lambda pair: pair[0])
                 )

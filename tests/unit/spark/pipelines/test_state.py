@@ -43,9 +43,9 @@ def test_one_run_at_a_time_has_the_directory(tmp_path: Path) -> None:
 
 
 def test_a_flow_whose_run_is_gone_was_killed(tmp_path: Path) -> None:
-    place = tmp_path / "pipelines.yml"
-    place.write_text(FILE)
-    pipeline = read_pipeline(place)
+    position = tmp_path / "pipelines.yml"
+    position.write_text(FILE)
+    pipeline = read_pipeline(position)
     state = StateDirectory(pipeline.state)
     with state.locked():
         state.write_status(FlowStatus("one", FlowState.RUNNING))
@@ -54,9 +54,9 @@ def test_a_flow_whose_run_is_gone_was_killed(tmp_path: Path) -> None:
 
 
 def test_a_flow_goes_on_behind_the_last_batch_that_was_finished(tmp_path: Path) -> None:
-    place = tmp_path / "pipelines.yml"
-    place.write_text(FILE)
-    pipeline = read_pipeline(place)
+    position = tmp_path / "pipelines.yml"
+    position.write_text(FILE)
+    pipeline = read_pipeline(position)
     state, [flow] = StateDirectory(pipeline.state), pipeline.flows
     assert starting_at(state, flow) is None
     for folder, numbers in (("commits", (9, 10)), ("offsets", (9, 10, 11))):

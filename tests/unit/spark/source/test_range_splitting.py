@@ -16,7 +16,7 @@ def lengths(tasks: list[tuple[OffsetRange, ...]]) -> list[int]:
 
 
 def test_a_small_log_is_one_task_however_many_partitions_it_has() -> None:
-    ranges = [OffsetRange(place, 0, 10) for place in (A, B, C)]
+    ranges = [OffsetRange(tp, 0, 10) for tp in (A, B, C)]
     assert plan_tasks(ranges, {}, TaskLimits(128 * MEBIBYTE)) == [tuple(ranges)]
 
 
@@ -86,14 +86,14 @@ def test_every_offset_is_in_exactly_one_task(
     tasks_min: int | None,
     records_max: int | None,
 ) -> None:
-    ranges = [OffsetRange(place, low, low + count) for place, (low, count, _) in logs.items()]
-    weights = {place: weight for place, (_, _, weight) in logs.items()}
+    ranges = [OffsetRange(tp, low, low + count) for tp, (low, count, _) in logs.items()]
+    weights = {tp: weight for tp, (_, _, weight) in logs.items()}
     bytes_wanted = max(
-        bytes_wanted, int(sum(count * weights[place] for place, _, count in _counts(ranges)) / 200)
+        bytes_wanted, int(sum(count * weights[tp] for tp, _, count in _counts(ranges)) / 200)
     )
     tasks = plan_tasks(ranges, weights, TaskLimits(bytes_wanted, tasks_min, records_max))
-    for place, low, high in ranges:
-        pieces = [each for task in tasks for each in task if each.place == place]
+    for tp, low, high in ranges:
+        pieces = [each for task in tasks for each in task if each.tp == tp]
         edges = [low, *(each.high for each in pieces)]
         assert [each.low for each in pieces] == edges[:-1]
         assert edges[-1] == high
@@ -103,7 +103,7 @@ def test_every_offset_is_in_exactly_one_task(
 
 
 def _counts(ranges: list[OffsetRange]) -> list[tuple[TopicPartition, int, int]]:
-    return [(each.place, each.low, each.offsets_count) for each in ranges]
+    return [(each.tp, each.low, each.offsets_count) for each in ranges]
 
 
 def test_a_limit_is_shared_by_what_is_new() -> None:

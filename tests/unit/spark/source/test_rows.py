@@ -86,10 +86,10 @@ def test_rows_say_where_their_records_stand() -> None:
     assert first["timestamp"].isoformat() == "1970-01-01T00:00:01.500000+00:00"  # type: ignore[attr-defined]
     assert second["timestamp"].isoformat() == "1969-12-31T23:59:59.999000+00:00"  # type: ignore[attr-defined]
     del first["timestamp"], second["timestamp"]
-    place = {"topic": "orders", "partition": 3, "timestampType": 0}
+    tp = {"topic": "orders", "partition": 3, "timestampType": 0}
     shown = [{"key": "trace", "value": b"1"}, {"key": "empty", "value": None}]
-    assert first == {"key": None, "value": b"v", "offset": 7, "headers": shown, **place}
-    assert second == {"key": b"k", "value": None, "offset": 8, "headers": None, **place}
+    assert first == {"key": None, "value": b"v", "offset": 7, "headers": shown, **tp}
+    assert second == {"key": b"k", "value": None, "offset": 8, "headers": None, **tp}
 
 
 def test_columns_come_in_the_order_asked_for() -> None:

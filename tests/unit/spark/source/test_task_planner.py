@@ -21,8 +21,8 @@ class WeighedLogs(ListedLogs):
         self.asked: list[TopicPartition] = []
 
     def record_bytes(self, ranges: Collection[OffsetRange]) -> dict[TopicPartition, float]:
-        self.asked += [each.place for each in ranges]
-        return {each.place: 1000.0 for each in ranges}
+        self.asked += [each.tp for each in ranges]
+        return {each.tp: 1000.0 for each in ranges}
 
 
 def options(**given: str) -> SourceOptions:

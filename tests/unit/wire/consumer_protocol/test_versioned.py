@@ -10,12 +10,12 @@ from support.random_structs import random_struct
 
 
 def test_subscriptions_and_assignments_of_every_version_are_read_as_they_were_written() -> None:
-    dice = random.Random(415)
+    rng = random.Random(415)
     for version in range(4):
         for _ in range(50):
-            subscription = random_struct(ConsumerProtocolSubscription, version, dice)
+            subscription = random_struct(ConsumerProtocolSubscription, version, rng)
             assert read_subscription(write(subscription, version)) == subscription
-            assignment = random_struct(ConsumerProtocolAssignment, version, dice)
+            assignment = random_struct(ConsumerProtocolAssignment, version, rng)
             assert read_assignment(memoryview(write(assignment, version))) == assignment
 
 

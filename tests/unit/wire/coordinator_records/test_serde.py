@@ -33,10 +33,10 @@ OFFSET = OffsetCommitValue(offset=42, leader_epoch=7, metadata="m", commit_times
 def test_every_record_of_every_version_is_read_as_it_was_written(
     topic: Serde, key_kind: type[Message], value_kind: type[Message]
 ) -> None:
-    dice = random.Random(key_kind.__name__)
+    rng = random.Random(key_kind.__name__)
     for version in range(value_kind.VERSIONS.last + 1):
         for _ in range(30):
-            key, value = random_struct(key_kind, 0, dice), random_struct(value_kind, version, dice)
+            key, value = random_struct(key_kind, 0, rng), random_struct(value_kind, version, rng)
             written = serde.encode(key, value, version)
             assert topic.decode(*written) == CoordinatorRecord(key, value)
             assert topic.decode(*map(memoryview, written)) == CoordinatorRecord(key, value)
@@ -56,9 +56,9 @@ def test_a_tombstone_has_a_key_alone(
 def test_records_cut_short_anywhere_are_malformed_and_nothing_else(
     topic: Serde, key_kind: type[Message], value_kind: type[Message]
 ) -> None:
-    dice = random.Random(2)
+    rng = random.Random(2)
     written = serde.encode(
-        random_struct(key_kind, 0, dice), random_struct(value_kind, 0, dice), value_version=0
+        random_struct(key_kind, 0, rng), random_struct(value_kind, 0, rng), value_version=0
     )
     key_bytes, value_bytes = written[0], written[1] or b""
     for size in range(len(key_bytes)):

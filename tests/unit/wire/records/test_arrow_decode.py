@@ -150,9 +150,9 @@ def test_nothing_is_read_behind_the_data() -> None:
     with guarded(4_096) as memory:
         for _ in range(1_000):
             buffer = damaged(random)
-            place = memory[len(memory) - len(buffer) :]
-            place[:] = buffer
-            by_python, by_numba = by_both(place)
+            tp = memory[len(memory) - len(buffer) :]
+            tp[:] = buffer
+            by_python, by_numba = by_both(tp)
             assert by_numba == by_python
 
 

@@ -12,11 +12,11 @@ from barnabas.wire.records.record import Record, decode_records, encode_batch
 SIZES = [0, 1, 30, 63, 64, 511, 512, 8191, 8192, 20_000]
 
 
-def random_pairs(dice: random.Random, count: int) -> list[Pair]:
+def random_pairs(rng: random.Random, count: int) -> list[Pair]:
     return [
         (
-            dice.randbytes(dice.choice(SIZES[:-3])),
-            None if dice.random() < 0.2 else dice.randbytes(dice.choice(SIZES[:-3])),
+            rng.randbytes(rng.choice(SIZES[:-3])),
+            None if rng.random() < 0.2 else rng.randbytes(rng.choice(SIZES[:-3])),
         )
         for _ in range(count)
     ]
@@ -25,8 +25,8 @@ def random_pairs(dice: random.Random, count: int) -> list[Pair]:
 @pytest.mark.parametrize("seed", range(20))
 @pytest.mark.parametrize("compression", [Compression.NONE, Compression.ZSTD])
 def test_a_batch_of_pairs_is_one_of_records(seed: int, compression: Compression) -> None:
-    dice = random.Random(seed)
-    pairs = random_pairs(dice, dice.choice([1, 2, 60, 70, 600]))
+    rng = random.Random(seed)
+    pairs = random_pairs(rng, rng.choice([1, 2, 60, 70, 600]))
     records = [Record(0, 1_234, key, value) for key, value in pairs]
     assert encode_pairs(pairs, 1_234, compression=compression) == encode_batch(
         records, compression=compression
@@ -41,8 +41,8 @@ def split(batch: bytearray) -> list[tuple[int, bytes, bytes | None]] | None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_a_body_of_pairs_is_split_as_records_are_decoded(seed: int) -> None:
-    dice = random.Random(seed)
-    pairs = random_pairs(dice, dice.choice([1, 2, 60, 70, 600]))
+    rng = random.Random(seed)
+    pairs = random_pairs(rng, rng.choice([1, 2, 60, 70, 600]))
     assert split(encode_pairs(pairs, 1_234)) == [(delta, *pair) for delta, pair in enumerate(pairs)]
 
 
@@ -61,11 +61,11 @@ def test_other_records_are_left_to_the_general_form(records: list[Record]) -> No
 
 
 def test_damage_is_left_to_the_general_form_or_makes_no_difference() -> None:
-    dice = random.Random(3)
+    rng = random.Random(3)
     for _ in range(500):
-        pairs = random_pairs(dice, 3)
+        pairs = random_pairs(rng, 3)
         batch = encode_pairs(pairs, 5)
-        batch[dice.randrange(BATCH_HEADER_BYTES, len(batch))] ^= 1 << dice.randrange(8)
+        batch[rng.randrange(BATCH_HEADER_BYTES, len(batch))] ^= 1 << rng.randrange(8)
         assert split(batch[:-1]) is None
         found = split(batch)
         if found is not None:

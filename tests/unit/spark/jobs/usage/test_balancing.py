@@ -11,23 +11,23 @@ from pyspark_barnabas.jobs.usage.balancing import MOVES_MAX, Home, balanced, loa
 BROKERS = [Home(number, "/data") for number in range(3)]
 
 
-def place(number: int) -> TopicPartition:
+def tp(number: int) -> TopicPartition:
     return TopicPartition("orders", number)
 
 
 def test_a_full_broker_gives_to_an_empty_one_what_fits_best() -> None:
-    sizes = {place(0): 600, place(1): 300, place(2): 300}
+    sizes = {tp(0): 600, tp(1): 300, tp(2): 300}
     layout = {each: [BROKERS[0]] for each in sizes}
     found = balanced(layout, loads_of(sizes, {}), sizes, BROKERS[:2])
-    assert [(move.place, move.source, move.target, move.size_bytes) for move in found.moves] == [
-        (place(0), BROKERS[0], BROKERS[1], 600)
+    assert [(move.tp, move.source, move.target, move.size_bytes) for move in found.moves] == [
+        (tp(0), BROKERS[0], BROKERS[1], 600)
     ]
     assert list(found.before.values()) == [1.0, 0.0]
     assert list(found.after.values()) == [0.5, 0.5]
 
 
 def test_the_file_is_what_kafka_reassign_partitions_takes() -> None:
-    sizes = {place(0): 500, place(1): 500}
+    sizes = {tp(0): 500, tp(1): 500}
     layout = {each: [BROKERS[0], BROKERS[1]] for each in sizes}
     found = json.loads(balanced(layout, loads_of(sizes, {}), sizes, BROKERS).to_json())
     assert found == {
@@ -40,20 +40,20 @@ def test_the_file_is_what_kafka_reassign_partitions_takes() -> None:
 
 def test_directories_of_one_broker_are_evened_out_by_name() -> None:
     homes = [Home(1, "/a"), Home(1, "/b")]
-    sizes = {place(0): 500, place(1): 500}
+    sizes = {tp(0): 500, tp(1): 500}
     found = balanced({each: [homes[0]] for each in sizes}, loads_of(sizes, {}), sizes, homes)
     [moved] = json.loads(found.to_json())["partitions"]
     assert (moved["replicas"], moved["log_dirs"]) == ([1], ["/b"])
 
 
 def test_what_is_written_lately_weighs_as_much_as_what_lies_there() -> None:
-    loads = loads_of({place(0): 900, place(1): 100}, {place(1): 50})
-    assert loads == {place(0): 0.45, place(1): 0.55}
+    loads = loads_of({tp(0): 900, tp(1): 100}, {tp(1): 50})
+    assert loads == {tp(0): 0.45, tp(1): 0.55}
 
 
 def test_nothing_moves_for_nothing() -> None:
-    sizes = {place(0): 500, place(1): 501, place(2): 499}
-    layout = {place(number): [home] for number, home in enumerate(BROKERS)}
+    sizes = {tp(0): 500, tp(1): 501, tp(2): 499}
+    layout = {tp(number): [home] for number, home in enumerate(BROKERS)}
     assert balanced(layout, loads_of(sizes, {}), sizes, BROKERS).moves == ()
     assert balanced({}, {}, {}, BROKERS).moves == ()
 
@@ -69,8 +69,8 @@ def clusters(
     layout, sizes = {}, {}
     for number in range(draw(st.integers(0, 12))):
         its = draw(st.permutations(range(brokers)))[: draw(st.integers(1, brokers))]
-        layout[place(number)] = [draw(st.sampled_from([h for h in homes if h.broker == b])) for b in its]
-        sizes[place(number)] = draw(st.integers(0, 1_000))
+        layout[tp(number)] = [draw(st.sampled_from([h for h in homes if h.broker == b])) for b in its]
+        sizes[tp(number)] = draw(st.integers(0, 1_000))
     return layout, sizes, homes
 
 
@@ -82,7 +82,7 @@ def test_no_balance_is_worse_or_breaks_a_partition(
     found = balanced(layout, loads_of(sizes, {}), sizes, homes)
     assert max(found.after.values()) <= max(found.before.values()) + 1e-9
     assert len(found.moves) <= MOVES_MAX
-    assert len({move.place for move in found.moves}) == len(found.moves), "none moves twice"
+    assert len({move.tp for move in found.moves}) == len(found.moves), "none moves twice"
     for each, its in found.layout.items():
         assert len({home.broker for home in its}) == len(layout[each])
         assert sum(one != other for one, other in zip(its, layout[each], strict=True)) == 1

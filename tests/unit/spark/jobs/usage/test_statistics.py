@@ -14,7 +14,7 @@ from pyspark_barnabas.jobs.usage.statistics import (
     topic_usage,
 )
 
-PLACES = [TopicPartition("orders", index) for index in range(4)]
+PARTITIONS = [TopicPartition("orders", index) for index in range(4)]
 
 
 def day(partition: int, date: str, size_bytes: int, topic: str = "orders") -> PartDay:
@@ -32,7 +32,7 @@ def test_lately_is_the_week_up_to_the_newest_day() -> None:
 
 def test_hot_is_what_was_lately_written_much_more_than_its_neighbours() -> None:
     days = [day(0, "2026-01-01", 100_000), day(1, "2026-03-01", 900), day(2, "2026-03-02", 100)]
-    found = partition_usage(PLACES, days)
+    found = partition_usage(PARTITIONS, days)
     assert [each.size_bytes for each in found] == [100_000, 900, 100, 0]
     assert [each.recent_bytes for each in found] == [0, 900, 100, 0]
     assert [each.is_hot for each in found] == [False, True, False, False]
@@ -41,7 +41,7 @@ def test_hot_is_what_was_lately_written_much_more_than_its_neighbours() -> None:
 
 def test_topics_come_by_size_with_their_skew() -> None:
     days = [day(0, "2026-03-01", 300), day(1, "2026-03-01", 100), day(0, "2026-03-01", 5_000, "big")]
-    found = topic_usage(partition_usage([*PLACES, TopicPartition("empty", 0)], days))
+    found = topic_usage(partition_usage([*PARTITIONS, TopicPartition("empty", 0)], days))
     assert [(each.topic, each.partitions_count, each.size_bytes, each.records_count) for each in found] == [
         ("big", 1, 5_000, 500),
         ("orders", 4, 400, 40),
@@ -70,10 +70,10 @@ def test_a_key_is_shown_as_text_where_it_is_text(key: bytes, text: str) -> None:
 
 def test_a_heavy_key_and_a_crowded_partition_are_told_apart() -> None:
     days = [day(0, "2026-03-01", 100), day(1, "2026-03-01", 900)]
-    topics = topic_usage(partition_usage(PLACES, days))
+    topics = topic_usage(partition_usage(PARTITIONS, days))
     heavy = HotKey("orders", 1, "all", 80, 0.9)
     [one] = advice(topics, [heavy, HotKey("orders", 0, "few", 3, 0.3)])
     assert "'all' has 80% of all records, in partition 1" in one
     [other] = advice(topics, [])
     assert "partitions 1 are hot" in other
-    assert advice(topic_usage(partition_usage(PLACES, [])), []) == []
+    assert advice(topic_usage(partition_usage(PARTITIONS, [])), []) == []
