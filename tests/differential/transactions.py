@@ -46,9 +46,7 @@ def beginning() -> list[Step]:
     ]
 
 
-def write(
-    tp: tuple[str, int], batch: Batch, transactional_id: str | None = "tx", version: int = 9
-) -> Step:
+def write(tp: tuple[str, int], batch: Batch, transactional_id: str | None = "tx", version: int = 9) -> Step:
     name, index = tp
     symbol: Any = Name(name)
     records: Any = batch
@@ -137,12 +135,8 @@ def delete(tp: tuple[str, int], offset: int) -> Step:
 def ending() -> list[Step]:
     """Everything that there is, as every reader sees it."""
     partitions = sorted(set(PARTITIONS))
-    reads = [
-        read(tp, offset, committed=c) for tp in partitions for offset in range(6) for c in (True, False)
-    ]
-    finds = [
-        find(tp, stamp, committed=c) for tp in partitions for stamp in EVERY_TIME for c in (True, False)
-    ]
+    reads = [read(tp, offset, committed=c) for tp in partitions for offset in range(6) for c in (True, False)]
+    finds = [find(tp, stamp, committed=c) for tp in partitions for stamp in EVERY_TIME for c in (True, False)]
     return [*reads, *finds, describe(*partitions)]
 
 

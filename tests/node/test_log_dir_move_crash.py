@@ -79,7 +79,9 @@ def test_a_kill_during_a_move_loses_nothing_and_the_move_goes_on(
             broker.kill()
             broker = BrokerProcess(None, *settings, port=broker.port)
         await_acknowledgements(loads, 1)
-        assert not slowly or any(len(found) == 2 for found in directories_of(broker).values()), "the move was over"
+        assert not slowly or any(len(found) == 2 for found in directories_of(broker).values()), (
+            "the move was over"
+        )
         throttle(broker, None)
         await_moves(broker, to)
         await_acknowledgements(loads, 1)

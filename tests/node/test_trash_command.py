@@ -103,7 +103,9 @@ def test_what_groups_had_committed_comes_back_where_they_have_nothing_newer(
     kafka.create_topic("orders", partitions=2)
     groups, topic_partitions = kafka.client.groups, [TopicPartition("orders", index) for index in (0, 1)]
     for group_id in ("billing", "shipping"):
-        raise_errors(groups.commit_offsets(group_id, {topic_partitions[0]: 1, topic_partitions[1]: 2}).values())
+        raise_errors(
+            groups.commit_offsets(group_id, {topic_partitions[0]: 1, topic_partitions[1]: 2}).values()
+        )
     run("topics", "delete", "orders")
     assert fetched(kafka, "billing") == {}
     if restarts:

@@ -61,9 +61,7 @@ def test_a_job_logs_in_as_its_command_config_says(
     done = CliRunner().invoke(app, [*command, "--command-config", str(login)])
     assert done.exit_code == 0, done.output
     assert PASSWORD not in done.output
-    told = [
-        tp for tp in tmp_path.rglob("*") if tp.is_file() and PASSWORD.encode() in tp.read_bytes()
-    ]
+    told = [tp for tp in tmp_path.rglob("*") if tp.is_file() and PASSWORD.encode() in tp.read_bytes()]
     assert told == [login]
 
 

@@ -101,7 +101,9 @@ def test_a_password_is_in_no_plan_status_error_or_log(
     plans = pipeline_plan(scene.spark, scene.pipeline)
     said = capfd.readouterr()
     state = "".join(
-        position.read_text(errors="replace") for position in (scene.home / "state").rglob("*") if position.is_file()
+        position.read_text(errors="replace")
+        for position in (scene.home / "state").rglob("*")
+        if position.is_file()
     )
     for text in (said.out, said.err, caplog.text, state, repr(status), repr(plans), repr(scene.pipeline)):
         assert hidden not in text

@@ -100,9 +100,7 @@ class OffsetLog:
         self.manager = self._new_manager()
 
     def _new_manager(self) -> OffsetManager:
-        context = GroupCoordinatorContext(
-            lambda: self.config, lambda: self.image, Random(0), self.counts
-        )
+        context = GroupCoordinatorContext(lambda: self.config, lambda: self.image, Random(0), self.counts)
         return OffsetManager(self.groups, context, self.make_simple_group)
 
     def make_simple_group(self, group_id: str) -> None:

@@ -137,9 +137,7 @@ class Scanner:
             budget.use(0)  # a quota holds the records back: ask again while there is time
             return
         async with self._turns:
-            chunk = await asyncio.to_thread(
-                _chunk, tp, data, position, end, self._isolation, wanted, budget
-            )
+            chunk = await asyncio.to_thread(_chunk, tp, data, position, end, self._isolation, wanted, budget)
         reading.records[index] += chunk.records
         reading.positions[index] = chunk.next_offset if chunk.next_offset > position else end
         reading.seen_count += chunk.seen_count

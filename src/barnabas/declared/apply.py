@@ -126,7 +126,9 @@ async def _shown(admin: Admin, outcomes: Sequence[ChangeResult], wish: PlanReque
     except (BrokerConnectionError, KafkaError) as error:
         missing, reason = done, f"accepted, but whether it holds cannot be seen: {error}"
     return [
-        ChangeResult(each.change, ChangeStatus.FAILED, reason) if each.change.resource_key in missing else each
+        ChangeResult(each.change, ChangeStatus.FAILED, reason)
+        if each.change.resource_key in missing
+        else each
         for each in outcomes
     ]
 

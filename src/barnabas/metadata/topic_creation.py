@@ -193,9 +193,7 @@ def open_brokers(image: MetadataImage) -> list[int]:
 def random_topic_id(rng: random.Random) -> bytes:
     """A fresh topic id. Never one that means something else, never one that prints with a leading dash."""
     while True:
-        topic_id = (
-            rng.randbytes(6) + bytes([rng.randrange(16) | 0x40]) + rng.randbytes(1) + rng.randbytes(8)
-        )
+        topic_id = rng.randbytes(6) + bytes([rng.randrange(16) | 0x40]) + rng.randbytes(1) + rng.randbytes(8)
         # A dash first (base64 digit 62) would look like an option to command-line tools.
         if topic_id not in (ZERO_UUID, METADATA_TOPIC_UUID) and topic_id[0] >> 2 != 62:
             return topic_id

@@ -116,9 +116,7 @@ def _case(node: YamlNode, defaults: Counts) -> Case:
     )
 
 
-def _fields(
-    node: YamlNode, required: Collection[str], optional: Collection[str] = ()
-) -> dict[str, YamlNode]:
+def _fields(node: YamlNode, required: Collection[str], optional: Collection[str] = ()) -> dict[str, YamlNode]:
     found = node.mapping((*required, *optional))
     missing = [name for name in required if name not in found]
     if missing:

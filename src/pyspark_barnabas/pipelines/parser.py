@@ -289,9 +289,7 @@ def _needs_brokers(flow: Flow) -> bool:
 
 def _topic_input(node: YamlNode, given: Mapping[str, YamlNode]) -> TopicInput:
     return TopicInput(
-        topic=_needed(
-            node, given, "topic", "a topic; or files: a directory, delta: a table, or jdbc"
-        ).text(),
+        topic=_needed(node, given, "topic", "a topic; or files: a directory, delta: a table, or jdbc").text(),
         starting=_starting(given),
         batch_rows_max=given["batch_rows_max"].whole(1) if "batch_rows_max" in given else None,
         options=_options(given["options"]) if "options" in given else {},

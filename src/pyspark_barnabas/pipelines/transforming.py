@@ -120,7 +120,9 @@ def _called(stated: Stated, rows: DataFrame, folder: Path) -> DataFrame:
         function = getattr(importlib.import_module(module), name)
         result = function(rows)
     except Exception as error:  # it is somebody else's code
-        raise FlowError(f"{stated.position}: python: {stated.text}: {type(error).__name__}: {error}") from error
+        raise FlowError(
+            f"{stated.position}: python: {stated.text}: {type(error).__name__}: {error}"
+        ) from error
     if not isinstance(result, DataFrame):
         raise FlowError(
             f"{stated.position}: python: {stated.text} gave {type(result).__name__}, not a DataFrame"

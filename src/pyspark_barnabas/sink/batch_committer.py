@@ -54,7 +54,9 @@ class Committing:
         """An identity for a task's transaction; nobody who wrote as that task before can commit any more."""
         return await self._id(task).initialize(self.timeout_ms)
 
-    async def add_partitions(self, task: int, identity: Identity, partitions: Iterable[TopicPartition]) -> None:
+    async def add_partitions(
+        self, task: int, identity: Identity, partitions: Iterable[TopicPartition]
+    ) -> None:
         """Take partitions into a task's transaction, before anything is produced there."""
         await self._id(task).add_partitions(identity, partitions)
 

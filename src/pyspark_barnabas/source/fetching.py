@@ -181,7 +181,9 @@ class FetchReader:
         start, end = starts[tp], ends[tp]
         if position < start:
             next_offset = min(start, high)
-            what = f"partition {tp} begins at offset {start} now: offsets {position} to {next_offset} are gone"
+            what = (
+                f"partition {tp} begins at offset {start} now: offsets {position} to {next_offset} are gone"
+            )
             return _Fetched(None, next_offset, what)
         if end < high:
             first = max(position, end)

@@ -87,9 +87,7 @@ class StreamPlanner:
         gone = sorted(kept.keys() - ends.keys())
         if gone:
             self._losses.report(f"partitions are gone: {', '.join(str(each) for each in gone)}")
-        ranges = [
-            self._range(tp, starts[tp], ends[tp]) for tp in sorted(ends.keys() & starts.keys())
-        ]
+        ranges = [self._range(tp, starts[tp], ends[tp]) for tp in sorted(ends.keys() & starts.keys())]
         return self._planner.plan(ranges, self._found)
 
     def _range(self, tp: TopicPartition, low: int, high: int) -> OffsetRange:
@@ -132,7 +130,9 @@ class StreamPlanner:
                 self._pause(self._options.offset_retry_ms / 1000)
         return found
 
-    def _earliest(self, partitions: "set[TopicPartition] | list[TopicPartition]") -> dict[TopicPartition, int]:
+    def _earliest(
+        self, partitions: "set[TopicPartition] | list[TopicPartition]"
+    ) -> dict[TopicPartition, int]:
         there = [tp for tp in partitions if tp in self._found]
         return self._logs.offsets(dict.fromkeys(there, EARLIEST)) if there else {}
 

@@ -103,7 +103,11 @@ def test_a_topic_reads_back_from_the_store(topic_id: bytes, assignments: tuple[t
     st.lists(REPLICAS, max_size=3),
 )
 def test_a_partitions_state_reads_back_from_the_store(
-    leader: int, leader_epoch: int, isr: tuple[int, ...], partition_epoch: int, partitions: list[tuple[int, ...]]
+    leader: int,
+    leader_epoch: int,
+    isr: tuple[int, ...],
+    partition_epoch: int,
+    partitions: list[tuple[int, ...]],
 ) -> None:
     state = PartitionRegistration(leader, leader_epoch, isr, partition_epoch, *partitions)
     value = PARTITION_STATES.put("k/0", state).value

@@ -78,7 +78,8 @@ def moving(targets: Mapping[TopicPartition, str]) -> AlterReplicaLogDirsRequest:
     return AlterReplicaLogDirsRequest(
         [
             AlterReplicaLogDir(
-                path, [AlterReplicaLogDirTopic(name, indexes) for name, indexes in _by_topic(partitions).items()]
+                path,
+                [AlterReplicaLogDirTopic(name, indexes) for name, indexes in _by_topic(partitions).items()],
             )
             for path, partitions in by_path.items()
         ]

@@ -111,8 +111,7 @@ class Consumer:
         for tp in beyond:
             offsets[tp] = ends[tp]
         self.positions = {
-            tp: FetchPosition(tp, offsets[tp], ends[tp] if stop_at_end else None)
-            for tp in starts
+            tp: FetchPosition(tp, offsets[tp], ends[tp] if stop_at_end else None) for tp in starts
         }
 
     async def poll(self, timeout_ms: int | None = None) -> list[ConsumedRecord]:
@@ -223,9 +222,7 @@ class Consumer:
             position.offset = (await self._offsets({tp: self._out_of_range}))[tp]
             return
         first, last = [(await self._offsets({tp: spec}))[tp] for spec in (EARLIEST, LATEST)]
-        message = (
-            f"offset {position.offset} is outside partition {tp}, which has offsets {first} to {last}"
-        )
+        message = f"offset {position.offset} is outside partition {tp}, which has offsets {first} to {last}"
         raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, message)
 
     async def _offsets(self, specs: Mapping[TopicPartition, OffsetSpec]) -> dict[TopicPartition, int]:

@@ -130,9 +130,7 @@ class BatchSender:
         while self._failure is None:
             self._work.clear()
             await self._dispatch()
-            later_ms = [
-                queue[0].due_ms for tp, queue in self._queues.items() if tp not in self._in_flight
-            ]
+            later_ms = [queue[0].due_ms for tp, queue in self._queues.items() if tp not in self._in_flight]
             timeout_s = max(0, min(later_ms) - self._now_ms()) / 1000 if later_ms else None
             try:
                 async with asyncio.timeout(timeout_s):
@@ -242,8 +240,7 @@ class BatchSender:
         queue.popleft()
         halves = split_batch(sending.data)
         queue.extendleft(
-            _InFlightBatch(sending.tp, data, sending.due_ms, sending.give_up_ms)
-            for data in reversed(halves)
+            _InFlightBatch(sending.tp, data, sending.due_ms, sending.give_up_ms) for data in reversed(halves)
         )
         self._size_bytes += sum(map(len, halves)) - len(sending.data)
 

@@ -141,9 +141,7 @@ def _committing(
 ) -> TxnOffsetCommitRequest:
     topics: dict[str, list[TxnOffsetCommitRequestPartition]] = {}
     for tp, committed in offsets.items():
-        topics.setdefault(tp.topic, []).append(
-            TxnOffsetCommitRequestPartition(tp.partition, *committed)
-        )
+        topics.setdefault(tp.topic, []).append(TxnOffsetCommitRequestPartition(tp.partition, *committed))
     return TxnOffsetCommitRequest(
         transactional_id=name,
         group_id=group,

@@ -70,10 +70,7 @@ async def start(view: View) -> Response:
         form.refuse("brokers", f"The partitions of {name} lie there already.")
         return await _page(view, values, form.errors)
     if not form.flag("confirmed"):
-        rows = [
-            (str(tp), topic.partition(tp.partition).replicas, target)
-            for tp, target in changed.items()
-        ]
+        rows = [(str(tp), topic.partition(tp.partition).replicas, target) for tp, target in changed.items()]
         return await _page(view, values, {}, preview=rows)
     raise_errors((await view.admin.alter_partition_reassignments(changed)).values())
     return view.redirect_with_notice(

@@ -128,7 +128,9 @@ class ClassicGroups:
 
     # The log
 
-    def _replay(self, key: GroupMetadataKey, value: GroupMetadataValue | None, position: RecordPosition) -> None:
+    def _replay(
+        self, key: GroupMetadataKey, value: GroupMetadataValue | None, position: RecordPosition
+    ) -> None:
         if value is None:
             self._forget(key.group, position)
             return

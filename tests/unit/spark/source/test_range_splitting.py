@@ -88,9 +88,7 @@ def test_every_offset_is_in_exactly_one_task(
 ) -> None:
     ranges = [OffsetRange(tp, low, low + count) for tp, (low, count, _) in logs.items()]
     weights = {tp: weight for tp, (_, _, weight) in logs.items()}
-    bytes_wanted = max(
-        bytes_wanted, int(sum(count * weights[tp] for tp, _, count in _counts(ranges)) / 200)
-    )
+    bytes_wanted = max(bytes_wanted, int(sum(count * weights[tp] for tp, _, count in _counts(ranges)) / 200))
     tasks = plan_tasks(ranges, weights, TaskLimits(bytes_wanted, tasks_min, records_max))
     for tp, low, high in ranges:
         pieces = [each for task in tasks for each in task if each.tp == tp]
