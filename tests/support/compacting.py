@@ -1,4 +1,4 @@
-"""The job `compact` without Spark: the same plans, tasks and hand-over, its tables in plain Python."""
+"""The job `compact` without Spark: the same plans, tasks and installation, with its tables in plain Python."""
 
 import sys
 import time
@@ -12,8 +12,8 @@ from pyspark_barnabas.jobs.compact.partition import (
     PartitionPlan,
     Survey,
     clean_group,
-    pieces_of,
     read_keys,
+    slices_of,
     survey,
 )
 from pyspark_barnabas.source.options import batch_options
@@ -23,11 +23,11 @@ from pyspark_barnabas.source.segment_files import SegmentFiles
 def obsolete_of(
     plan: PartitionPlan, surveyed: Survey
 ) -> dict[int, "np.ndarray[tuple[int], np.dtype[np.int64]]"]:
-    """What Spark tells, by a dictionary: obsolete offsets of each group."""
+    """Compute the obsolete offsets of each group, as the job does on Spark."""
     rows = [
         row
-        for piece in pieces_of(plan, surveyed, 0, 0)
-        for batch in read_keys(plan, piece)
+        for segment_slice in slices_of(plan, surveyed, 0, 0)
+        for batch in read_keys(plan, segment_slice)
         for row in batch.to_pylist()
     ]
     latest: dict[bytes, int] = {}

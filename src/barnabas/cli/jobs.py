@@ -44,6 +44,45 @@ PreviousPartitions = Annotated[
         help="Number of partitions before the topic grew; may be repeated, the oldest first.",
     ),
 ]
+CopyState = Annotated[
+    Path,
+    typer.Option(
+        "--state",
+        metavar="DIRECTORY",
+        help="Directory for the progress of the copy; use a separate one for each copy.",
+    ),
+]
+AnyPartition = Annotated[
+    bool,
+    typer.Option(
+        "--any-place",
+        help="Also copy records in partitions that Java's default partitioner would not have chosen.",
+    ),
+]
+CutOver = Annotated[
+    bool,
+    typer.Option(
+        "--cut-over",
+        help="Copy the remaining records, and commit the offsets of the groups in the new topic.",
+    ),
+]
+OffsetMapDirectory = Annotated[
+    Path | None,
+    typer.Option(
+        "--map",
+        metavar="DIRECTORY",
+        help="Produce the records, to any Kafka, and write the map of old to new offsets to this directory.",
+    ),
+]
+NewTopicConfig = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--config",
+        "-c",
+        metavar="KEY=VALUE",
+        help="Config of the topics that are created; may be repeated.",
+    ),
+]
 
 
 @app.command("scrub")
@@ -223,14 +262,7 @@ def rekey(
         str, typer.Argument(metavar="TOPIC", help="Topic whose number of partitions has grown.")
     ],
     target: Annotated[str, typer.Argument(metavar="NEW", help="New topic to create.")],
-    state: Annotated[
-        Path,
-        typer.Option(
-            "--state",
-            metavar="DIRECTORY",
-            help="Directory for the progress of the copy; use a separate one for each copy.",
-        ),
-    ],
+    state: CopyState,
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
     was: PreviousPartitions = None,
     partitions: Annotated[
@@ -245,20 +277,8 @@ def rekey(
         list[str] | None,
         typer.Option("--group", "-g", metavar="GROUP", help="Group to cut over (default: all of the topic)."),
     ] = None,
-    cut_over: Annotated[
-        bool,
-        typer.Option(
-            "--cut-over",
-            help="Copy the remaining records, and commit the offsets of the groups in the new topic.",
-        ),
-    ] = False,
-    any_partition: Annotated[
-        bool,
-        typer.Option(
-            "--any-place",
-            help="Also copy records in partitions that Java's default partitioner would not have chosen.",
-        ),
-    ] = False,
+    cut_over: CutOver = False,
+    any_partition: AnyPartition = False,
     step_records: Annotated[
         int, typer.Option("--step-records", min=1, help="Approximate number of records per transaction.")
     ] = 1_000_000,
@@ -349,36 +369,16 @@ def restore(
     name: Annotated[
         str, typer.Option("--as", metavar="TOPIC", help="New name, if one topic is restored.")
     ] = "",
-    config: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--config",
-            "-c",
-            metavar="KEY=VALUE",
-            help="Config of the topics that are created; may be repeated.",
-        ),
-    ] = None,
+    config: NewTopicConfig = None,
     compression: Annotated[
         str, typer.Option("--compression", metavar="CODEC", help="Compression of the restored records.")
     ] = "zstd",
-    map_directory: Annotated[
-        Path | None,
-        typer.Option(
-            "--map",
-            metavar="DIRECTORY",
-            help="Produce the records, to any Kafka, and write the map of old to new offsets to this directory.",
-        ),
-    ] = None,
+    map_directory: OffsetMapDirectory = None,
     append: Annotated[
         bool,
         typer.Option("--append", help="With --map: allow restoring into topics that already have records."),
     ] = False,
-    option: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--option", "-o", metavar="KEY=VALUE", help="Option of the Spark source; may be repeated."
-        ),
-    ] = None,
+    option: SourceOption = None,
     master: Master = "local[*]",
     dry_run: Dry = False,
     as_json: Json = False,

@@ -132,7 +132,7 @@ class _Reader:
         coding = self._coding(source, given, written_as, schema_id_needed=False)
         flow = Flow(
             name=name,
-            node=self._at(node),
+            position=self._at(node),
             input=self._input(kind, source, given),
             format=written_as,
             schema=self._stated(given["schema"]) if "schema" in given and coding is None else None,
@@ -266,7 +266,7 @@ class _Reader:
         """Return a Delta table's directory."""
         path = self._file(node)
         if flaw := table_flaw(path):
-            node.fail(f"is {path}: {flaw}")
+            node.fail(f"which is {path}, but {flaw}")
         return path
 
     def _stated(self, node: YamlNode) -> Stated:

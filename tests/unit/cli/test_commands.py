@@ -81,7 +81,7 @@ def test_topics_are_created_listed_described_grown_and_deleted(broker: FakeBroke
     assert "retention.ms=1000" in described
     assert "segment.bytes" not in described
     assert described.splitlines()[-1].split() == ["1", "1", "1", "1", "0", "0"]
-    assert run("topics", "add-partitions", "a", "--total", "3").output == "a: grows to 3 partitions\n"
+    assert run("topics", "add-partitions", "a", "--total", "3").output == "a: extended to 3 partitions\n"
     assert len(broker.topics["a"].logs) == 3
     assert run("topics", "delete", "a", "b").output == "a: deleted\nb: deleted\n"
     assert broker.topics == {}

@@ -48,5 +48,5 @@ def test_resources_go_by_what_people_call_them() -> None:
     assert resource("broker", "default") == Resource(ResourceKind.BROKER, "")
     assert resource("logger", "1") == Resource(ResourceKind.BROKER_LOGGER, "1")
     assert resource("client-metrics", "m") == Resource(ResourceKind.CLIENT_METRICS, "m")
-    with pytest.raises(CommandError, match="is a number"):
+    with pytest.raises(CommandError, match="must be a number"):
         resource("logger", "default")

@@ -20,7 +20,7 @@ UNREACHABLE = BrokerUnreachable(BrokerAddress("h", 1), "no connection")
         (CommandError("no"), 1, ""),
         (wrong_use("no", "yes"), 2, "yes"),
         (KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), 3, "barnabas topics list"),
-        (KafkaError(ErrorCode.POLICY_VIOLATION, "no"), 4, "keep to the policy"),
+        (KafkaError(ErrorCode.POLICY_VIOLATION, "no"), 4, "comply with the policy"),
         (KafkaError(ErrorCode.MESSAGE_TOO_LARGE), 1, "max.message.bytes"),
         (UNREACHABLE, 5, "barnabas serve"),
         (RequestTimedOut(BrokerAddress("h", 1), "no answer"), 5, "may have processed the request"),
@@ -82,5 +82,5 @@ def test_pairs_are_parted_at_the_first_equals_sign() -> None:
 
 @pytest.mark.parametrize("pair", ["a", "=b", ""])
 def test_a_pair_without_key_or_equals_sign_is_refused(pair: str) -> None:
-    with pytest.raises(CommandError, match=f"--set {pair}: key=value is expected"):
+    with pytest.raises(CommandError, match=f"--set {pair}: must have the form key=value"):
         key_value_pairs([pair], "--set")

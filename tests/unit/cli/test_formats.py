@@ -34,7 +34,7 @@ def test_null_is_printed_as_nothing_with_length_minus_one() -> None:
     ("text", "culprit"), [("%q", "'%q'"), ("50%", "'%'"), ("\\y", r"'\\y'"), ("\\x4", r"'\\x'")]
 )
 def test_what_stands_for_nothing_is_refused(text: str, culprit: str) -> None:
-    with pytest.raises(CommandError, match=f"{culprit} stands for nothing"):
+    with pytest.raises(CommandError, match=f"{culprit} is not valid"):
         compile_format(text)
 
 

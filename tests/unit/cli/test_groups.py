@@ -88,20 +88,20 @@ def test_exactly_one_place_must_be_named(coordinator: FakeCoordinator, run: Run)
 def test_where_nothing_was_committed_topics_must_be_named(coordinator: FakeCoordinator, run: Run) -> None:
     coordinator.offsets.clear()
     result = run("groups", "reset-offsets", GROUP, "--to-latest")
-    assert (result.exit_code, "name the topics" in result.stderr) == (3, True)
+    assert (result.exit_code, "specify the topics" in result.stderr) == (3, True)
 
 
 def test_a_group_with_members_is_left_as_it_is(coordinator: FakeCoordinator, run: Run) -> None:
     coordinator.error = ErrorCode.UNKNOWN_MEMBER_ID
     result = run("groups", "reset-offsets", GROUP, "--to-latest")
-    assert (result.exit_code, "stop its members first" in result.stderr) == (1, True)
+    assert (result.exit_code, "stop the members of the group first" in result.stderr) == (1, True)
     result = run("groups", "delete", GROUP)
-    assert (result.exit_code, "stop its members first" in result.stderr) == (1, True)
+    assert (result.exit_code, "stop the members of the group first" in result.stderr) == (1, True)
 
 
 def test_groups_and_offsets_are_deleted(coordinator: FakeCoordinator, run: Run) -> None:
     coordinator.state = "Empty"
-    assert lines(run, "delete-offsets", GROUP, "t:0") == [["t-0:", "forgotten"]]
+    assert lines(run, "delete-offsets", GROUP, "t:0") == [["t-0:", "deleted"]]
     assert coordinator.offsets == {}
     assert lines(run, "delete", GROUP) == [[f"{GROUP}:", "deleted"]]
     assert json.loads(run("groups", "delete", GROUP, "--json").stdout) == [{"group": GROUP, "error": None}]

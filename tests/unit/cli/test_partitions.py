@@ -16,11 +16,11 @@ def test_a_reassignment_names_its_brokers_in_order() -> None:
 
 @pytest.mark.parametrize("text", ["a:", "a:b", "a:-1"])
 def test_a_partition_is_a_number(text: str) -> None:
-    with pytest.raises(CommandError, match="a partition is a number"):
+    with pytest.raises(CommandError, match="the partition must be a number"):
         parse_partition(text)
 
 
 @pytest.mark.parametrize("text", ["a:0", "a:0=", "a:0=1,", "a:0=x", "a:0=-1"])
 def test_a_reassignment_needs_brokers(text: str) -> None:
-    with pytest.raises(CommandError, match="say a partition and its brokers"):
+    with pytest.raises(CommandError, match="must be a partition and its brokers"):
         parse_reassignment(text)

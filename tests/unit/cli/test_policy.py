@@ -32,7 +32,7 @@ def test_cases_that_come_out_as_expected_end_with_0(run: Run) -> None:
     result = run("policy", "test", str(EXAMPLES / "cases.yaml"), "--rules", str(EXAMPLES / "policies.yaml"))
     assert result.exit_code == 0
     lines = result.stdout.splitlines()
-    assert lines[0].split() == ["line", "change", "expected", "verdict", "why"]
+    assert lines[0].split() == ["line", "change", "expected", "result", "reason"]
     assert {line.split()[0] for line in lines[1:]} == {"ok"}
 
 
@@ -41,7 +41,7 @@ def test_a_case_that_does_not_ends_with_1(run: Run, rules: str, cases: str) -> N
     assert result.exit_code == 1
     assert [line.split()[0] for line in result.stdout.splitlines()[1:]] == ["ok", "NOT"]
     assert "Topic name 'BAD' must match [a-z]+." in result.stdout
-    assert "1 of 2 verdicts are not as expected" in result.stderr
+    assert "1 of 2 results are not as expected" in result.stderr
 
 
 def test_verdicts_can_be_had_as_json(run: Run, rules: str, cases: str) -> None:
@@ -80,7 +80,7 @@ def test_without_cases_the_topics_of_the_cluster_are_tried(run: Run, rules: str)
     result = run("policy", "test", "--rules", rules)
     assert result.exit_code == 1
     assert "Topic 'large' has 3 partitions: it must be at most 2." in result.stdout
-    assert "1 of 2 verdicts" in result.stderr
+    assert "1 of 2 results" in result.stderr
 
 
 def test_configs_of_the_cluster_s_topics_are_tried(run: Run, tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ def test_configs_of_the_cluster_s_topics_are_tried(run: Run, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ([], "there is no policy to try"),
+        ([], "no policy configured"),
         (["--rules", "missing.yaml"], "No such file or directory"),
         (["--create-topic", "not_there:P"], "No module named 'not_there'"),
         (["--create-topic", "java.Class"], "must be a Python class as package.module:Class"),

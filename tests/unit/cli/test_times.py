@@ -32,6 +32,6 @@ def test_a_date_without_zone_is_local() -> None:
 
 @pytest.mark.parametrize("text", ["", "yesterday", "10 weeks", "-5m", "2026-13-01"])
 def test_what_is_no_time_is_refused_with_examples(text: str) -> None:
-    with pytest.raises(CommandError, match=f"--since '{text}' is no time") as raised:
+    with pytest.raises(CommandError, match=f"invalid time '{text}'") as raised:
         parse_time_ms(text, NOW_MS)
     assert "10m" in raised.value.hint

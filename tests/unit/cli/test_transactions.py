@@ -32,7 +32,7 @@ def test_transactions_and_producers_are_shown(run: Run) -> None:
 
 def test_a_transaction_that_hangs_is_aborted(run: Run) -> None:
     [line] = lines(run, "abort", "t:1", "--start-offset", "7")
-    assert " ".join(line) == "t-1: the transaction of producer 7 is aborted"
+    assert " ".join(line) == "t-1: aborted the transaction of producer 7"
     result = run("transactions", "abort", "t:1", "--start-offset", "5")
     assert (result.exit_code, "no transaction that is open" in result.stderr) == (1, True)
 

@@ -40,6 +40,6 @@ def test_it_is_asked_again_with_pauses_until_nothing_is_left() -> None:
 
 
 def test_who_has_waited_long_enough_is_told_what_is_left() -> None:
-    with pytest.raises(CommandError, match="moves: not done after 2 s, 4 left") as raised:
+    with pytest.raises(CommandError, match="moves: not complete after 2 s, 4 remaining") as raised:
         waited(2, *[4] * 99)
     assert "--wait" in raised.value.hint

@@ -15,7 +15,7 @@ def test_only_patterns_of_spark_are_escaped_and_only_for_readers() -> None:
 def test_a_colon_is_refused_where_hadoop_cannot_read_it() -> None:
     assert pattern_of(Path("/a:b")) == "file:/a:b"
     for path, below in ((Path("/a:b [x]"), ""), (Path("/a:b"), "/*")):
-        with pytest.raises(PathError, match=r"^/a:b.* colon .*give the directory another name"):
+        with pytest.raises(PathError, match=r"^/a:b.* colon .*rename the directory"):
             pattern_of(path, below)
 
 

@@ -66,5 +66,5 @@ def test_nothing_stays_when_making_fails(tmp_path: Path) -> None:
 
 def test_a_place_that_cannot_be_written_is_told_with_what_would_help(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(OSError, match="XDG_CACHE_HOME can name another directory"):
+    with pytest.raises(OSError, match="set XDG_CACHE_HOME to use another directory"):
         create_once(tmp_path / "file" / "thing", write)

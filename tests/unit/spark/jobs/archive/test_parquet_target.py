@@ -56,7 +56,7 @@ def test_a_missing_run_is_told(tmp_path: Path) -> None:
     for run in (1, 2, 3):
         commit(target, run)
     target.path(2).rename(tmp_path / "elsewhere")
-    with pytest.raises(ArchiveError, match="lacks run=00000002"):
+    with pytest.raises(ArchiveError, match="run=00000002 is missing"):
         target.newest()
 
 
@@ -65,7 +65,7 @@ def test_a_damaged_manifest_is_told(tmp_path: Path, text: str) -> None:
     target = ArchiveTarget(tmp_path)
     commit(target, 1)
     (target.path(1) / MANIFEST).write_text(text)
-    with pytest.raises(ArchiveError, match="no manifest of a run"):
+    with pytest.raises(ArchiveError, match="not a valid archive manifest"):
         target.newest()
 
 

@@ -303,7 +303,7 @@ def test_partitions_that_only_grow_are_expected() -> None:
     assert Homes.of([], 4, 4).counts == (4,)
     assert Homes.of([4], 4, 4).counts == (4,)
     for was in ([6], [0], [3, 2]):
-        with pytest.raises(RekeyError, match="each larger than the one before"):
+        with pytest.raises(RekeyError, match="each count must be larger than the one before"):
             Homes.of(was, 4, 4)
 
 

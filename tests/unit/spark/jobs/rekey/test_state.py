@@ -40,7 +40,7 @@ def test_a_state_half_written_is_none(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["", "[]", '{"version": 2}', '{"version": 1}', "nonsense"])
 def test_a_damaged_state_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "rekey.json").write_text(text)
-    with pytest.raises(RekeyError, match=r"rekey\.json is no state of a copy"):
+    with pytest.raises(RekeyError, match=r"rekey\.json is not a valid state file of a copy"):
         RekeyDirectory(tmp_path).read()
 
 
@@ -48,7 +48,7 @@ def test_one_run_at_a_time_has_a_directory(tmp_path: Path) -> None:
     store = RekeyDirectory(tmp_path / "made")
     with (
         store.locked(),
-        pytest.raises(RekeyError, match="another run has"),
+        pytest.raises(RekeyError, match="another run is using"),
         RekeyDirectory(store.directory).locked(),
     ):
         pass

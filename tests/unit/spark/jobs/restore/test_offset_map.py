@@ -31,7 +31,7 @@ def test_every_record_is_read_once_wherever_a_reader_stopped() -> None:
 
 
 def test_a_map_is_read_whatever_its_files_and_a_missing_one_is_told(tmp_path: Path) -> None:
-    with pytest.raises(RestoreError, match="has no map of offsets"):
+    with pytest.raises(RestoreError, match="has no offset map"):
         read_map(tmp_path)
     (tmp_path / RUNS).mkdir()
     for number, run in enumerate(reversed(MAP.runs)):

@@ -70,7 +70,7 @@ def test_partitions_reach_from_their_first_run_to_their_last(tmp_path: Path) -> 
     orders = [ArchivedPart("orders", 0, 5, 30, 13), ArchivedPart("orders", 1, 7, 7, 0)]
     assert archived_partitions(target, []) == [ArchivedPart("clicks", 0, 0, 2, 2), *orders]
     assert archived_partitions(target, ["orders"]) == orders
-    with pytest.raises(RestoreError, match="nothing of topic 'views'; it has: clicks, orders"):
+    with pytest.raises(RestoreError, match="does not contain topic 'views'; it contains: clicks, orders"):
         archived_partitions(target, ["orders", "views"])
 
 
@@ -85,7 +85,7 @@ def test_checksums_of_runs_add_up_under_the_name_that_is_restored_to(tmp_path: P
 def test_an_archive_is_of_the_format_that_it_is(tmp_path: Path) -> None:
     archive_of_two_runs(tmp_path / "parquet")
     assert type(open_archive(tmp_path / "parquet")) is type(open_archive(tmp_path / "new")) is ArchiveTarget
-    with pytest.raises(ValueError, match="is an archive of the format parquet, not delta"):
+    with pytest.raises(ValueError, match="is an archive in the format parquet, not delta"):
         open_archive(tmp_path / "parquet", "delta")
-    with pytest.raises(ValueError, match="parquet or delta, not csv"):
+    with pytest.raises(ValueError, match="unknown archive format 'csv': expected parquet or delta"):
         open_archive(tmp_path / "new", "csv")
