@@ -33,7 +33,7 @@ SETTINGS = {
     **SECURED,
     "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,TURNPIKE:PLAINTEXT",
 }
-NOTHING_TO_DO = "Nothing to do: the cluster has the declared state.\n"
+NOTHING_TO_DO = "No changes: the cluster has the declared state.\n"
 
 
 class Ports(NamedTuple):

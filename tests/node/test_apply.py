@@ -153,7 +153,7 @@ def test_what_is_applied_is_shown_and_done(kafka: EmbeddedBroker, run: Run, file
     assert "~  topic/orders" in done.stdout
     assert done.stdout.endswith(" done\n")
     again = run("apply", file, "--yes")
-    assert (again.exit_code, again.stdout) == (0, "Nothing to do: the cluster has the declared state.\n")
+    assert (again.exit_code, again.stdout) == (0, "No changes: the cluster has the declared state.\n")
     assert "a word" not in done.output
 
 
@@ -210,7 +210,7 @@ groups: {billing: {configs: {consumer.session.timeout.ms: 47000}}}
         ("group/billing", "consumer.session.timeout.ms"),
     }
     assert fates["topic/orders", "partitions"] == fates["topic/clicks", "no.such.key"] == "left"
-    assert "5 of 8 changes are not done" in done.stderr
+    assert "5 of 8 changes were not applied" in done.stderr
 
 
 def test_what_is_put_off_is_tried_again(kafka: EmbeddedBroker, run: Run, file: Path) -> None:

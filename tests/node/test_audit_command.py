@@ -53,8 +53,8 @@ def test_the_audit_is_a_table_of_what_is_asked_for(changed: Run) -> None:
     assert header.split() == [
         "revision",
         "time",
-        "who",
-        "by",
+        "principal",
+        "api",
         "outcome",
         "resource",
         "key",
@@ -88,7 +88,7 @@ def test_the_history_shows_what_a_resource_was_like(changed: Run) -> None:
 def test_of_what_the_audit_does_not_know_there_is_no_history(changed: Run) -> None:
     told = changed("history", "topic/nope")
     assert told.exit_code == 3
-    assert "the audit knows nothing of topic/nope" in told.output
+    assert "no audit events of topic/nope" in told.output
 
 
 def test_where_nothing_has_changed_the_audit_is_empty(run: Run) -> None:
@@ -98,7 +98,7 @@ def test_where_nothing_has_changed_the_audit_is_empty(run: Run) -> None:
 
 @pytest.mark.parametrize(
     ("command", "words"),
-    [(("--outcome", "bad"), "changed, refused, warned"), (("--since", "x"), "is no time")],
+    [(("--outcome", "bad"), "changed, refused, warned"), (("--since", "x"), "invalid time")],
 )
 def test_what_cannot_be_meant_is_wrong_use(run: Run, command: tuple[str, ...], words: str) -> None:
     told = run("audit", *command)

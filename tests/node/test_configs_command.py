@@ -106,8 +106,8 @@ def test_validating_changes_nothing(kafka: EmbeddedBroker, run: Run) -> None:
         (("set", "topic", "t", "retention.ms=soon"), 1, "'soon'"),
         (("set", "topic", "t", "retention.ms"), 2, "key=value"),
         (("set", "topic", "t"), 2, "nothing to set"),
-        (("set", "broker", "one", "log.retention.ms=5"), 2, "'default' stands for every broker"),
-        (("set", "logger", "default", "root=INFO"), 2, "is a number"),
+        (("set", "broker", "one", "log.retention.ms=5"), 2, "the broker id must be a number"),
+        (("set", "logger", "default", "root=INFO"), 2, "must be a number"),
         (("get", "shoe", "t"), 2, "client-metrics"),
     ],
 )

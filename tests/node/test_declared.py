@@ -43,7 +43,7 @@ def test_the_plan_after_an_export_is_empty(kafka: EmbeddedBroker, run: Run, file
     assert exported.exit_code == 0, exported.output
     file.write_text(exported.stdout)
     planned = run("plan", file)
-    assert (planned.exit_code, planned.stdout) == (0, "Nothing to do: the cluster has the declared state.\n")
+    assert (planned.exit_code, planned.stdout) == (0, "No changes: the cluster has the declared state.\n")
     file.write_text(
         "prune: [topics, acls, quotas, users, groups, brokers, client_metrics, configs]\n" + exported.stdout
     )
@@ -237,11 +237,11 @@ client_metrics: {lag: {configs: {match: {file: secret}}}}
 @pytest.mark.parametrize(
     ("option", "says"),
     [
-        ("--include=orders", "no name matches 'orders'"),
-        ("--exclude=topics/orders", "no name matches 'topics/orders'"),
-        ("--include=topic/ordres", "declares nothing of what was chosen"),
-        ("--section=users", "declares nothing of what was chosen"),
-        ("--renew-password=alise", "declares no user 'alise'"),
+        ("--include=orders", "invalid pattern 'orders'"),
+        ("--exclude=topics/orders", "invalid pattern 'topics/orders'"),
+        ("--include=topic/ordres", "the filters match no declared resource"),
+        ("--section=users", "the filters match no declared resource"),
+        ("--renew-password=alise", "--renew-password alise: no matching user is declared"),
     ],
 )
 def test_a_choice_of_nothing_is_not_taken_for_nothing_to_do(
@@ -303,7 +303,7 @@ quotas:
     values: {producer_byte_rate: 1048576}   # a MiB
 """)
     done = run("export", "--into", file)
-    assert (done.exit_code, done.stdout) == (0, f"{file}: brought up to date\n")
+    assert (done.exit_code, done.stdout) == (0, f"{file}: updated\n")
     text = file.read_text()
     for kept in (
         "# The shop's cluster.\nprune: [topics]\n",
@@ -317,7 +317,7 @@ quotas:
         assert kept in text, text
     assert "gone" not in text
     assert run("plan", file).exit_code == 0
-    assert run("export", "--into", file).stdout == f"{file}: is up to date\n"
+    assert run("export", "--into", file).stdout == f"{file}: already up to date\n"
     assert file.read_text() == text
 
 

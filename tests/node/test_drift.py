@@ -46,16 +46,16 @@ def file(kafka: EmbeddedBroker, run: Run, tmp_path: Path) -> Path:
     return file
 
 
-@pytest.mark.parametrize(("command", "place", "values"), SINGLE_CHANGES)
+@pytest.mark.parametrize(("command", "key", "values"), SINGLE_CHANGES)
 def test_every_single_change_is_found_and_put_right(
-    run: Run, file: Path, command: str, tp: Place, values: tuple[Any, Any]
+    run: Run, file: Path, command: str, key: Place, values: tuple[Any, Any]
 ) -> None:
     assert drifted(run("drift", file, "--json")) == {}
     done = run(*command.split())
     assert done.exit_code == 0, done.output
     found = drifted(run("drift", file, "--json"))
-    assert found.pop(tp) == values
-    assert {name for name, _ in found} <= {tp[0]}, "nothing else is told of"
+    assert found.pop(key) == values
+    assert {name for name, _ in found} <= {key[0]}
     put_right = run("apply", file, "--yes", "--allow-destroy")
     assert put_right.exit_code == 0, put_right.output
     assert drifted(run("drift", file, "--json")) == {}

@@ -245,7 +245,7 @@ def test_a_policy_refuses_with_its_own_words(tmp_path: Path) -> None:
         )
     assert result.exit_code == REFUSED, result.output
     assert "POLICY_VIOLATION" in result.stderr
-    assert "keep to the policy" in result.stderr
+    assert "comply with the policy" in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -260,4 +260,4 @@ def test_a_name_that_resembles_another_is_asked_about(world: World, command: str
     world.make()
     result = world.run(command, "")
     assert result.exit_code == NOT_FOUND
-    assert f"try: {name}, which there is" in result.stderr
+    assert f"try: {name}, which exists" in result.stderr

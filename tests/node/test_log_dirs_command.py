@@ -64,7 +64,7 @@ def test_directories_and_what_lies_in_them_are_shown(
 
 def test_a_replica_is_moved(broker: EmbeddedBroker, run: Run, tmp_path: Path) -> None:
     to = str(tmp_path / "b")
-    assert done(run("move", to, "t")) == f"t-0: moves to {to}\nt-1: moves to {to}\n"
+    assert done(run("move", to, "t")) == f"t-0: moving to {to}\nt-1: moving to {to}\n"
     deadline_s = time.monotonic() + WAIT_S
     while replicas(run) != {"a": [], "b": [("t", 0), ("t", 1)]}:
         assert time.monotonic() < deadline_s

@@ -28,7 +28,7 @@ def test_quotas_are_set_listed_and_removed(run: Run) -> None:
     run("set", "user", "request_percentage=12.5", "consumer_byte_rate=5000")
     lines = run("list").output.splitlines()
     assert [line.split() for line in lines] == [
-        ["whose", "quota", "value"],
+        ["entity", "quota", "value"],
         ["client-id", "user=alice", "producer_byte_rate", "1000000"],
         ["user", "consumer_byte_rate", "5000"],
         ["user", "request_percentage", "12.5"],
@@ -53,11 +53,11 @@ def test_programs_get_json_and_validating_sets_nothing(run: Run) -> None:
 @pytest.mark.parametrize(
     ("command", "exit_code", "words"),
     [
-        (("set", "user=alice"), 2, "no quota is named"),
-        (("set", "producer_byte_rate=5"), 2, "nobody is named"),
-        (("set", "user=alice", "producer_byte_rate=many"), 2, "is no quota"),
+        (("set", "user=alice"), 2, "no quota specified"),
+        (("set", "producer_byte_rate=5"), 2, "no quota entity specified"),
+        (("set", "user=alice", "producer_byte_rate=many"), 2, "invalid quota"),
         (("set", "user=a", "user=b", "producer_byte_rate=5"), 2, "given twice"),
-        (("list", "nobody"), 2, "says nobody"),
+        (("list", "nobody"), 2, "is not a quota entity"),
         (("set", "user=alice", "no_such_rate=5"), 1, "'no_such_rate' is no quota"),
     ],
 )

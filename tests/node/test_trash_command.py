@@ -60,7 +60,7 @@ def test_the_whole_story_of_a_topic_that_was_deleted_by_mistake(
     assert int(str(found["expires_ms"])) - int(str(found["deleted_ms"])) == 3_600_000
     assert "orders" in run("topics", "trash").output
     told = run("topics", "undelete", "orders")
-    assert (told.exit_code, told.output) == (0, "orders: back with 2 partitions and 0 committed offsets\n")
+    assert (told.exit_code, told.output) == (0, "orders: undeleted with 2 partitions and 0 committed offsets\n")
     assert describe(run, "orders") == deleted
     assert values(kafka, "orders") == [b"one", b"two", b"three"]
     kafka.produce("orders", "four", partition=1)
@@ -113,7 +113,7 @@ def test_what_groups_had_committed_comes_back_where_they_have_nothing_newer(
     run("topics", "create", "orders", "--partitions", "1")
     raise_errors(kafka.client.groups.commit_offsets("shipping", {topic_partitions[0]: 7}).values())
     told = run("topics", "undelete", "orders", "--as", "orders-before")
-    assert told.output == "orders-before: back with 2 partitions and 4 committed offsets\n"
+    assert told.output == "orders-before: undeleted with 2 partitions and 4 committed offsets\n"
     before = {TopicPartition("orders-before", 0): 1, TopicPartition("orders-before", 1): 2}
     assert fetched(kafka, "billing") == before
     assert fetched(kafka, "shipping") == {**before, topic_partitions[0]: 7}
@@ -191,10 +191,10 @@ def test_without_a_trash_a_topic_is_gone_at_once() -> None:
 @pytest.mark.parametrize(
     ("command", "words"),
     [
-        (("purge",), "say --all"),
-        (("purge", "x", "--all"), "say --all"),
-        (("purge", "x", "y", "--id", "a" * 22), "for one topic"),
-        (("undelete", "x", "--id", "nonsense"), "no topic id"),
+        (("purge",), "either topics or --all"),
+        (("purge", "x", "--all"), "either topics or --all"),
+        (("purge", "x", "y", "--id", "a" * 22), "requires exactly one topic"),
+        (("undelete", "x", "--id", "nonsense"), "not a valid topic id"),
     ],
 )
 def test_what_cannot_be_meant_is_wrong_use(run: Run, command: tuple[str, ...], words: str) -> None:

@@ -266,7 +266,7 @@ class _Reader:
         """Return a Delta table's directory."""
         path = self._file(node)
         if flaw := table_flaw(path):
-            node.fail(f"which is {path}, but {flaw}")
+            node.fail(flaw)
         return path
 
     def _stated(self, node: YamlNode) -> Stated:

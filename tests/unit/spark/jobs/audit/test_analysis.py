@@ -125,7 +125,7 @@ def test_advice_is_of_grants_that_stand_and_changed_nothing_and_of_who_lacks_rig
     found = grant_uses([Grant(ALTER), Grant(READ), Grant(forbidden), gone], [], {})
     said = advice(found, {"User:bob": 2, "User:eve": 7})
     assert said[0].startswith("User:alice: no change used ALLOW ALTER_CONFIGS on topic/orders from *;")
-    assert [each.split(":")[0] for each in said[1:]] == [
+    assert [each.split(": ")[0] for each in said[1:]] == [
         "User:eve had 7 authorization errors",
         "User:bob had 2 authorization errors",
     ]
