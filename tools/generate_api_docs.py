@@ -57,8 +57,8 @@ def text_of(spec: ApiSpec) -> ApiText:
     if match is None:
         message = f"{module.__name__} begins with '{head}', not with 'Name (key), vA-vB: what it does.'"
         raise ValueError(message)
-    remarks, _, errors = body.partition("Errors")
-    notes = [note for line in _paragraphs(remarks) for note in _VERSION_NOTE.split(line)]
+    diagnostics, _, errors = body.partition("Errors")
+    notes = [note for line in _paragraphs(diagnostics) for note in _VERSION_NOTE.split(line)]
     first, last = int(match["first"]), int(match["last"] or match["first"])
     return ApiText(
         match["name"], int(match["key"]), first, last, match["summary"], notes, " ".join(errors.split())

@@ -76,7 +76,10 @@ def test_a_partition_is_moved_seen_moving_and_called_back(kafka: EmbeddedBroker,
     assert json.loads(done(run("reassignments", "list", "--json"))) == [
         {"topic": "t", "partition": 0, "replicas": [SECOND, own], "adding": [SECOND], "removing": []}
     ]
-    assert done(run("reassignments", "cancel", "t")) == "t-0: reassignment cancelled\nt-1: no reassignment in progress\n"
+    assert (
+        done(run("reassignments", "cancel", "t"))
+        == "t-0: reassignment cancelled\nt-1: no reassignment in progress\n"
+    )
     assert rows(run("reassignments", "list")) == []
 
 

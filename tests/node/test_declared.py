@@ -154,7 +154,7 @@ quotas: [{entity: {user: alice}, values: {no_such_quota: 1}}]
 brokers: {77: {configs: {log.cleaner.threads: 3}}}
 """)
     found = json.loads(run("plan", file, "--json").stdout)["changes"]
-    told = {(each["resource"], each["key"]): each["remarks"][-1] for each in found}
+    told = {(each["resource"], each["key"]): each["diagnostics"][-1] for each in found}
     assert {each["level"] for each in told.values()} == {"impossible"}
     assert "INVALID_TOPIC_EXCEPTION" in told["topic/no good", "partitions"]["text"]
     assert "a topic cannot lose partitions" in told["topic/orders", "partitions"]["text"]
@@ -185,7 +185,7 @@ def test_who_locks_himself_out_is_warned(kafka: EmbeddedBroker, run: Run, file: 
 acls: [{principal: User:alice, resource_type: cluster, operations: [describe]}]
 """)
     [found] = json.loads(run("plan", file, "--json").stdout)["changes"]
-    assert found["remarks"] == [
+    assert found["diagnostics"] == [
         {
             "level": "lockout",
             "text": "User:ANONYMOUS, who applies this, could ALTER the cluster no longer, but as a super user",
@@ -263,7 +263,7 @@ def test_what_a_partition_does_not_tell_is_not_taken_for_nothing(
     kafka.fail_next("ListOffsets", "UNKNOWN_SERVER_ERROR", times=3)
     [change] = json.loads(run("plan", file, "--json").stdout)["changes"]
     assert change["destructive"], change
-    assert "does not tell what it keeps" in change["remarks"][0]["text"]
+    assert "does not tell what it keeps" in change["diagnostics"][0]["text"]
 
 
 def test_failures_are_told_from_differences(run: Run, file: Path) -> None:

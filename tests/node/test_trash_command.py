@@ -60,7 +60,10 @@ def test_the_whole_story_of_a_topic_that_was_deleted_by_mistake(
     assert int(str(found["expires_ms"])) - int(str(found["deleted_ms"])) == 3_600_000
     assert "orders" in run("topics", "trash").output
     told = run("topics", "undelete", "orders")
-    assert (told.exit_code, told.output) == (0, "orders: undeleted with 2 partitions and 0 committed offsets\n")
+    assert (told.exit_code, told.output) == (
+        0,
+        "orders: undeleted with 2 partitions and 0 committed offsets\n",
+    )
     assert describe(run, "orders") == deleted
     assert values(kafka, "orders") == [b"one", b"two", b"three"]
     kafka.produce("orders", "four", partition=1)

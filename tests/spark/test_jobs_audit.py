@@ -64,7 +64,7 @@ class Story:
 
 def uses(found: Audited, bindings: Sequence[AclBinding]) -> list[tuple[int, str]]:
     by_binding = {each.grant.binding: each for each in found.grants}
-    return [(by_binding[each].uses_count, by_binding[each].verdict) for each in bindings]
+    return [(by_binding[each].uses_count, by_binding[each].status) for each in bindings]
 
 
 def test_settings_drift_from_what_they_were_and_who_changed_them_is_told(spark: SparkSession) -> None:
@@ -204,7 +204,7 @@ def test_the_command_tells_what_a_broker_has_written_and_writes_a_report(
         "topic/locked",
         "POLICY_VIOLATION",
     )
-    assert {row["principal"]: row["verdict"] for row in found["grants"]} == {
+    assert {row["principal"]: row["status"] for row in found["grants"]} == {
         "User:ANONYMOUS": USED,
         "User:alice": UNUSED,
     }

@@ -167,7 +167,7 @@ class RequestContext:
         return []
 
     @cached_property
-    def verdicts(self) -> dict[str, PolicyResult]:
+    def policy_results(self) -> dict[str, PolicyResult]:
         """What policies said to what this request changes, by resource."""
         return {}
 
@@ -211,7 +211,7 @@ class RequestContext:
     ) -> ResponseT:
         """Change the cluster's state on behalf of who asks: see `MetadataWriter.write`."""
         metadata, is_large = self.node.metadata, self.is_large
-        return await metadata.write(decide, timeout_ms, self.actor, self.verdicts, is_large=is_large)
+        return await metadata.write(decide, timeout_ms, self.actor, self.policy_results, is_large=is_large)
 
     def record_change(self, resource: str, key: str, before: Any, after: Any) -> None:
         """Have the audit tell of a change elsewhere than in the store, before the request is answered."""
@@ -221,13 +221,13 @@ class RequestContext:
     @property
     def policies(self) -> Policies:
         """The policies, which tell this request what they say."""
-        return self.node.policies.with_observer(self._judged)
+        return self.node.policies.with_observer(self._observe_policy)
 
-    def _judged(self, resource: str, message: str | None) -> None:
+    def _observe_policy(self, resource: str, message: str | None) -> None:
         if message is None:
-            self.verdicts.setdefault(resource, PolicyResult.PASSED)
+            self.policy_results.setdefault(resource, PolicyResult.PASSED)
             return
-        self.verdicts[resource] = PolicyResult.WARNED
+        self.policy_results[resource] = PolicyResult.WARNED
         warning = Refusal(resource, ErrorCode.POLICY_VIOLATION.name, message)
         if warning not in self.warnings:  # a decision may be made twice
             self.warnings = (*self.warnings, warning)

@@ -9,7 +9,7 @@ from barnabas.console.audit_reader import (
     LOOK_MAX,
     NO_AUDIT,
     AuditPage,
-    AuditWish,
+    AuditQuery,
     Look,
     bounds_of,
     look_back,
@@ -26,39 +26,39 @@ class AuditFollower:
         self._cluster = cluster
         self._looks: OrderedDict[Hashable, Look] = OrderedDict()
 
-    async def latest(self, filtered: Hashable, wish: AuditWish) -> AuditPage:
+    async def latest(self, filtered: Hashable, query: AuditQuery) -> AuditPage:
         """The last events that are wanted.
 
         :param filtered: The filter as it was typed: where that says "since 1h", the wish moves on.
         :raises KafkaError: TOPIC_AUTHORIZATION_FAILED.
         """
-        bounds = await bounds_of(self._cluster, wish)
+        bounds = await bounds_of(self._cluster, query)
         if bounds is None:
             self._looks.clear()
             return NO_AUDIT
-        look = await self._look(wish, self._looks.get(filtered), *bounds)
-        if wish.until_ms is None:
+        look = await self._look(query, self._looks.get(filtered), *bounds)
+        if query.until_ms is None:
             self._looks[filtered] = look
             self._looks.move_to_end(filtered)
             if len(self._looks) > FOLLOWED_MAX:
                 self._looks.popitem(last=False)
         return look.found
 
-    async def _look(self, wish: AuditWish, before: Look | None, first: int, last: int) -> Look:
+    async def _look(self, query: AuditQuery, before: Look | None, first: int, last: int) -> Look:
         if before is None or not first <= before.end <= last or last - before.end > LOOK_MAX:
-            return await look_back(self._cluster, wish, first, last)
+            return await look_back(self._cluster, query, first, last)
         if last == before.end:
             fresh = Look([], None, last)
         else:
-            fresh = await look_back(self._cluster, wish, before.end, last)
-        return joined(fresh, before, wish, first)
+            fresh = await look_back(self._cluster, query, before.end, last)
+        return joined(fresh, before, query, first)
 
 
-def joined(fresh: Look, before: Look, wish: AuditWish, first: int) -> Look:
+def joined(fresh: Look, before: Look, query: AuditQuery, first: int) -> Look:
     """What was found, with what was found before and is still wanted: as much as a page shows."""
     if fresh.older is not None:  # it is a page by itself
         return fresh
-    kept = [(offset, event) for offset, event in before.events if offset >= first and wish.matches(event)]
+    kept = [(offset, event) for offset, event in before.events if offset >= first and query.matches(event)]
     events = fresh.events + kept
     if len(events) > COUNT:
         return Look(events[:COUNT], events[COUNT][0] + 1, fresh.end)

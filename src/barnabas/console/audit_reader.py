@@ -22,7 +22,7 @@ HISTORY_LOOK_MAX = 500_000
 
 
 @dataclass(frozen=True)
-class AuditWish:
+class AuditQuery:
     """Which events to show; an empty text stands for any. Times in ms since the epoch."""
 
     resource: str = ""
@@ -72,7 +72,7 @@ NO_AUDIT = AuditPage([], None, exists=False)
 
 async def read_back(
     cluster: ClusterClient,
-    wish: AuditWish,
+    query: AuditQuery,
     *,
     before: int | None = None,
     count: int = COUNT,
@@ -82,17 +82,17 @@ async def read_back(
 
     :raises KafkaError: TOPIC_AUTHORIZATION_FAILED.
     """
-    bounds = await bounds_of(cluster, wish)
+    bounds = await bounds_of(cluster, query)
     if bounds is None:
         return NO_AUDIT
     first, last = bounds
     last = last if before is None else min(last, before)
-    return (await look_back(cluster, wish, first, last, count=count, look_max=look_max)).found
+    return (await look_back(cluster, query, first, last, count=count, look_max=look_max)).found
 
 
 async def look_back(
     cluster: ClusterClient,
-    wish: AuditWish,
+    query: AuditQuery,
     first: int,
     last: int,
     *,
@@ -100,7 +100,9 @@ async def look_back(
     look_max: int = LOOK_MAX,
 ) -> Look:
     """The last events that are wanted between two offsets; ends when there are enough, or enough were looked at."""
-    needle = json.dumps(wish.resource).encode() if wish.resource and not wish.resource.endswith("*") else b""
+    needle = (
+        json.dumps(query.resource).encode() if query.resource and not query.resource.endswith("*") else b""
+    )
     found: list[tuple[int, AuditEvent]] = []
     looked_from, step = last, _CHUNK
     async with Consumer(cluster) as consumer:
@@ -110,7 +112,7 @@ async def look_back(
             chunk = await _read(consumer, begin, end, lambda value: needle in value)
             looked_from = begin
             for offset, event in reversed(chunk):
-                if not wish.matches(event):
+                if not query.matches(event):
                     continue
                 if len(found) == count:
                     return Look(found, offset + 1, last)
@@ -118,7 +120,7 @@ async def look_back(
     return Look(found, looked_from if looked_from > first else None, last)
 
 
-async def bounds_of(cluster: ClusterClient, wish: AuditWish) -> tuple[int, int] | None:
+async def bounds_of(cluster: ClusterClient, query: AuditQuery) -> tuple[int, int] | None:
     """The offsets between which events can lie; None where there is no audit.
 
     :raises KafkaError: TOPIC_AUTHORIZATION_FAILED.
@@ -126,9 +128,9 @@ async def bounds_of(cluster: ClusterClient, wish: AuditWish) -> tuple[int, int] 
     try:
         first = (await find_offsets(cluster, {PLACE: EARLIEST}))[PLACE]
         last = (await find_offsets(cluster, {PLACE: LATEST}))[PLACE]
-        if wish.since_ms is None:
+        if query.since_ms is None:
             return first, last
-        since = (await find_offsets(cluster, {PLACE: OffsetSpec.at(wish.since_ms)}))[PLACE]
+        since = (await find_offsets(cluster, {PLACE: OffsetSpec.at(query.since_ms)}))[PLACE]
     except KafkaError as error:
         if error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             raise

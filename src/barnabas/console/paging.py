@@ -71,34 +71,34 @@ class Paged(Generic[RowT]):
     """The rows of one page, and how many there are."""
 
     rows: Sequence[RowT]
-    wish: ListQuery
+    query: ListQuery
     found_count: int
     total_count: int
 
     @property
     def pages_count(self) -> int:
         """How many pages there are, at least one."""
-        return max(1, -(-self.found_count // self.wish.size))
+        return max(1, -(-self.found_count // self.query.size))
 
     @property
     def page(self) -> int:
         """The page shown: the last one where there is no such page."""
-        return min(self.wish.page, self.pages_count)
+        return min(self.query.page, self.pages_count)
 
     @property
     def first(self) -> int:
         """Number of the first row, from 1; 0 where there is none."""
-        return (self.page - 1) * self.wish.size + 1 if self.found_count else 0
+        return (self.page - 1) * self.query.size + 1 if self.found_count else 0
 
     @property
     def last(self) -> int:
         """Number of the last row."""
-        return min(self.page * self.wish.size, self.found_count)
+        return min(self.page * self.query.size, self.found_count)
 
 
 def paged(
     rows: Iterable[RowT],
-    wish: ListQuery,
+    query: ListQuery,
     columns: Mapping[str, Callable[[RowT], Any]],
     matches: Callable[[RowT, str], bool],
 ) -> Paged[RowT]:
@@ -107,14 +107,14 @@ def paged(
     `columns` gives what rows are sorted by; `matches` is asked about a lower-case text.
     """
     everything = list(rows)
-    wanted = wish.search.lower()
+    wanted = query.search.lower()
     found = [row for row in everything if matches(row, wanted)] if wanted else everything
-    key = columns.get(wish.sort)
+    key = columns.get(query.sort)
     if key is not None:
-        found = sorted(found, key=key, reverse=wish.descending)
-    page = min(wish.page, max(1, -(-len(found) // wish.size)))
-    begin = (page - 1) * wish.size
-    return Paged(found[begin : begin + wish.size], wish, len(found), len(everything))
+        found = sorted(found, key=key, reverse=query.descending)
+    page = min(query.page, max(1, -(-len(found) // query.size)))
+    begin = (page - 1) * query.size
+    return Paged(found[begin : begin + query.size], query, len(found), len(everything))
 
 
 def _number(text: str, default: int) -> int:

@@ -138,7 +138,7 @@ def rows_of(changes: Any) -> list[dict[str, Any]]:
             "kind": "bad" if change.action is ChangeAction.DELETE else "",
             "before": format_value(change.before),
             "after": format_value(change.after),
-            "remarks": _remarks(change),
+            "diagnostics": _diagnostics(change),
         }
         for change in changes
     ]
@@ -154,9 +154,9 @@ def format_value(value: Any) -> str | None:
     return None if text is None else f"{text:.15g}" if isinstance(text, float) else str(text)
 
 
-def _remarks(change: ResourceChange) -> list[tuple[str, str, str]]:
+def _diagnostics(change: ResourceChange) -> list[tuple[str, str, str]]:
     """(badge, weight, text) of what is to be known of a change."""
-    return [(_BADGES.get(each.level, ""), each.level.name.lower(), each.text) for each in change.remarks]
+    return [(_BADGES.get(each.level, ""), each.level.name.lower(), each.text) for each in change.diagnostics]
 
 
 if __name__ == "__main__":

@@ -81,10 +81,10 @@ class CoordinatorRuntime(Generic[ShardT]):
     ) -> None:
         """Follow one commit: the listener of the metadata writer, behind the replicas'."""
         self._image = after
-        nouns = {change.key.partition("/")[0] for change in changes}
-        if not nouns.isdisjoint(_LEADERSHIP):
+        record_types = {change.key.partition("/")[0] for change in changes}
+        if not record_types.isdisjoint(_LEADERSHIP):
             self._elect()
-        if not nouns.isdisjoint(_FOLLOWED):
+        if not record_types.isdisjoint(_FOLLOWED):
             for runner in tuple(self._runners.values()):
                 if runner.shard.follows_cluster:
                     runner.tell(lambda shard, step: shard.on_metadata_update(step, before, after))

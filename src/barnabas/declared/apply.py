@@ -44,12 +44,12 @@ class ChangeResult(NamedTuple):
     """What became of one change, and why it was not done."""
 
     change: ResourceChange
-    fate: ChangeStatus
+    status: ChangeStatus
     reason: str = ""
 
 
 async def apply_plan(
-    admin: Admin, plan: Plan, wish: PlanRequest, advance: Callable[[int], None] = lambda count: None
+    admin: Admin, plan: Plan, request: PlanRequest, advance: Callable[[int], None] = lambda count: None
 ) -> list[ChangeResult]:
     """Do what a plan says, then wait until the cluster shows it; `advance` is told of changes as they are made.
 
@@ -65,27 +65,27 @@ async def apply_plan(
             outcomes += [ChangeResult(each, ChangeStatus.LEFT, lost) for each in changes]
             continue
         try:
-            outcomes += _outcomes(batch, await _done(admin, batch, wish.secrets))
+            outcomes += _outcomes(batch, await _done(admin, batch, request.secrets))
         except BrokerConnectionError as error:
             lost = f"{error}; apply again: what is done already is not done twice"
             outcomes += [ChangeResult(each, ChangeStatus.FAILED, lost) for each in changes]
         advance(len(changes))
-    return outcomes if lost else await _shown(admin, outcomes, wish)
+    return outcomes if lost else await _shown(admin, outcomes, request)
 
 
 def _reason(change: ResourceChange) -> str:
     """Why a change is not tried."""
     if change.action is ChangeAction.EXPECT:
-        return change.remarks[0].text if change.remarks else ""
-    return next((each.text for each in change.remarks if each.level is Level.IMPOSSIBLE), "")
+        return change.diagnostics[0].text if change.diagnostics else ""
+    return next((each.text for each in change.diagnostics if each.level is Level.IMPOSSIBLE), "")
 
 
 def _outcomes(batch: Iterable[Task], answers: Outcomes) -> list[ChangeResult]:
     found = []
     for task in batch:
         error = answers.get(task.name)
-        fate = ChangeStatus.DONE if error is None else ChangeStatus.FAILED
-        found += [ChangeResult(each, fate, "" if error is None else str(error)) for each in task.changes]
+        status = ChangeStatus.DONE if error is None else ChangeStatus.FAILED
+        found += [ChangeResult(each, status, "" if error is None else str(error)) for each in task.changes]
     return found
 
 
@@ -117,11 +117,11 @@ async def _answers(admin: Admin, batch: Sequence[Task], secrets: Secrets) -> Out
         return {task.name: refusal for task in batch}
 
 
-async def _shown(admin: Admin, outcomes: Sequence[ChangeResult], wish: PlanRequest) -> list[ChangeResult]:
+async def _shown(admin: Admin, outcomes: Sequence[ChangeResult], request: PlanRequest) -> list[ChangeResult]:
     """The outcomes once the cluster shows what was done; where it does not show itself any more, none is sure."""
-    done = {each.change.resource_key for each in outcomes if each.fate is ChangeStatus.DONE}
+    done = {each.change.resource_key for each in outcomes if each.status is ChangeStatus.DONE}
     try:
-        missing = await _not_shown(admin, done, wish)
+        missing = await _not_shown(admin, done, request)
         reason = "accepted, but the cluster does not show it"
     except (BrokerConnectionError, KafkaError) as error:
         missing, reason = done, f"accepted, but whether it holds cannot be seen: {error}"
@@ -133,15 +133,15 @@ async def _shown(admin: Admin, outcomes: Sequence[ChangeResult], wish: PlanReque
     ]
 
 
-async def _not_shown(admin: Admin, done: Set[Any], wish: PlanRequest) -> Set[Any]:
+async def _not_shown(admin: Admin, done: Set[Any], request: PlanRequest) -> Set[Any]:
     """Which places of changes are not as declared: brokers learn of what is done a moment later than they answer.
 
     Of thousands of topics they learn one request after the other, and are waited for as long as they go on.
     """
-    declared = wish.choice.of(wish.declared)
+    declared = request.choice.of(request.declared)
     missing, looks = done, 0
     while True:
-        live = wish.choice.of(await live_state_for(admin, declared))
+        live = request.choice.of(await live_state_for(admin, declared))
         found = done & {each.resource_key for each in differences(declared, live)}
         looks = 1 if len(found) < len(missing) else looks + 1
         missing = found

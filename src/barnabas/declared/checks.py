@@ -8,8 +8,8 @@ from barnabas.declared.diff import (
     PARTITIONS,
     REPLICATION_FACTOR,
     ChangeAction,
+    Diagnostic,
     Level,
-    Remark,
     ResourceChange,
 )
 from barnabas.declared.live import CLEANUP_POLICY
@@ -31,9 +31,9 @@ _INHERITED = tuple(f"log.{key}" for key in (RETENTION_MS, RETENTION_BYTES, CLEAN
 _BY_HAND = "set it in the broker's own settings and start it again: no request can"
 
 
-def with_diagnostic(change: ResourceChange, *remarks: Remark) -> ResourceChange:
+def with_diagnostic(change: ResourceChange, *diagnostics: Diagnostic) -> ResourceChange:
     """Return the change with these diagnostics added."""
-    return replace(change, remarks=change.remarks + remarks) if remarks else change
+    return replace(change, diagnostics=change.diagnostics + diagnostics) if diagnostics else change
 
 
 def moved_share(before: int, after: int) -> float:
@@ -46,12 +46,12 @@ def moved_share(before: int, after: int) -> float:
 
 def check_changes(changes: Iterable[ResourceChange], live: DeclaredState) -> list[ResourceChange]:
     """The changes with what can be said of each by itself."""
-    return [with_diagnostic(each, *_remarks(each, live)) for each in changes]
+    return [with_diagnostic(each, *_diagnostics(each, live)) for each in changes]
 
 
-def _remarks(change: ResourceChange, live: DeclaredState) -> list[Remark]:
+def _diagnostics(change: ResourceChange, live: DeclaredState) -> list[Diagnostic]:
     if change.action is ChangeAction.EXPECT:
-        return [Remark(Level.NOTE, _BY_HAND)]
+        return [Diagnostic(Level.NOTE, _BY_HAND)]
     if change.section is Section.TOPICS:
         return _of_topic(change, live)
     if change.section is Section.BROKERS:
@@ -62,49 +62,49 @@ def _remarks(change: ResourceChange, live: DeclaredState) -> list[Remark]:
         assert isinstance(change.name, AclBinding)
         allows = change.name.permission is AclPermission.ALLOW
         what = "what it allows is allowed no longer" if allows else "what it forbids is forbidden no longer"
-        return [Remark(Level.DESTRUCTIVE, what)]
+        return [Diagnostic(Level.DESTRUCTIVE, what)]
     return []
 
 
-def _of_topic(change: ResourceChange, live: DeclaredState) -> list[Remark]:
+def _of_topic(change: ResourceChange, live: DeclaredState) -> list[Diagnostic]:
     if change.key == PARTITIONS and change.action is ChangeAction.DELETE:
-        return [Remark(Level.DESTRUCTIVE, "the topic goes, and all its records")]
+        return [Diagnostic(Level.DESTRUCTIVE, "the topic goes, and all its records")]
     if change.key == PARTITIONS and change.action is ChangeAction.ALTER:
         return [_of_partitions(change, live)]
     if change.key == REPLICATION_FACTOR and change.action is ChangeAction.ALTER:
         text = "replicas are moved by 'barnabas reassignments start'"
-        return [Remark(Level.IMPOSSIBLE, text)]
+        return [Diagnostic(Level.IMPOSSIBLE, text)]
     if change.key == CLEANUP_POLICY and change.name in live.topics:
         return _of_cleanup(change)
     if change.key in (RETENTION_MS, RETENTION_BYTES) and change.action is ChangeAction.DELETE:
         text = "back to the broker's default, which may keep less"
-        return [Remark(Level.DESTRUCTIVE, text)]
+        return [Diagnostic(Level.DESTRUCTIVE, text)]
     return []
 
 
-def _of_partitions(change: ResourceChange, live: DeclaredState) -> Remark:
+def _of_partitions(change: ResourceChange, live: DeclaredState) -> Diagnostic:
     before, after = change.before, change.after
     if after < before:
         text = f"a topic cannot lose partitions: it has {before}; delete it and make it anew, or leave them"
-        return Remark(Level.IMPOSSIBLE, text)
+        return Diagnostic(Level.IMPOSSIBLE, text)
     text = f"{moved_share(before, after):.0%} of keys go to another partition from now on"
     if _is_compacted(live.topics[str(change.name)].configs.get(CLEANUP_POLICY)):
         hint = f"{text}: on a compacted topic their old values stay behind; see 'barnabas jobs rekey'"
-        return Remark(Level.WARNING, hint)
-    return Remark(Level.NOTE, f"{text}, without their earlier records")
+        return Diagnostic(Level.WARNING, hint)
+    return Diagnostic(Level.NOTE, f"{text}, without their earlier records")
 
 
 def _is_compacted(policy: object) -> bool:
     return "compact" in str(policy).split(",")
 
 
-def _of_cleanup(change: ResourceChange) -> list[Remark]:
+def _of_cleanup(change: ResourceChange) -> list[Diagnostic]:
     if _is_compacted(change.after) and not _is_compacted(change.before):
-        return [Remark(Level.DESTRUCTIVE, "of each key only the last record stays")]
-    return [Remark(Level.DESTRUCTIVE, "other records are deleted than before")]
+        return [Diagnostic(Level.DESTRUCTIVE, "of each key only the last record stays")]
+    return [Diagnostic(Level.DESTRUCTIVE, "other records are deleted than before")]
 
 
-def _of_broker(change: ResourceChange) -> list[Remark]:
+def _of_broker(change: ResourceChange) -> list[Diagnostic]:
     """What topics inherit may delete of their records as much as what they have of their own."""
     key = change.key.removeprefix("log.")
     before, after = _limit(change.before), _limit(change.after)
@@ -113,7 +113,7 @@ def _of_broker(change: ResourceChange) -> list[Remark]:
     what = (
         "delete other records than before" if key == CLEANUP_POLICY else "may keep less, and delete the rest"
     )
-    return [Remark(Level.DESTRUCTIVE, f"topics without {key} of their own {what}")]
+    return [Diagnostic(Level.DESTRUCTIVE, f"topics without {key} of their own {what}")]
 
 
 def _keeps_more(before: int | None, after: int | None) -> bool:
@@ -122,13 +122,13 @@ def _keeps_more(before: int | None, after: int | None) -> bool:
     )
 
 
-def _of_user(change: ResourceChange) -> list[Remark]:
+def _of_user(change: ResourceChange) -> list[Diagnostic]:
     if change.action is ChangeAction.DELETE:
-        return [Remark(Level.DESTRUCTIVE, "the user can log in so no longer")]
+        return [Diagnostic(Level.DESTRUCTIVE, "the user can log in so no longer")]
     assert isinstance(change.after, Credential)
     if change.after.password is None:
         text = "a new credential needs a password: say password: {env: NAME} or {file: PATH}"
-        return [Remark(Level.IMPOSSIBLE, text)]
+        return [Diagnostic(Level.IMPOSSIBLE, text)]
     return []
 
 
@@ -192,16 +192,16 @@ def with_lockout(
         return list(changes)
     text = f"{applicant.principal}, who applies this, could ALTER the cluster no longer, but as a super user"
     return [
-        with_diagnostic(each, Remark(Level.LOCKOUT, text)) if _is_about_cluster(each) else each
+        with_diagnostic(each, Diagnostic(Level.LOCKOUT, text)) if _is_about_cluster(each) else each
         for each in changes
     ]
 
 
 def with_own_user(changes: Iterable[ResourceChange], principal: str) -> list[ResourceChange]:
     """The changes with a remark on those that take from the applicant a way to log in."""
-    remark = Remark(Level.LOCKOUT, f"{principal}, who applies this, could log in so no longer")
+    diagnostic = Diagnostic(Level.LOCKOUT, f"{principal}, who applies this, could log in so no longer")
     return [
-        with_diagnostic(each, remark)
+        with_diagnostic(each, diagnostic)
         if each.section is Section.USERS
         and each.action is ChangeAction.DELETE
         and f"User:{each.name}" == principal

@@ -10,7 +10,7 @@ from barnabas.client.admin.offsets import EARLIEST, LATEST, ListedOffset, Offset
 from barnabas.client.core.errors import check
 from barnabas.config.config_resource import Resource, ResourceKind
 from barnabas.declared.checks import RETENTION_MS, Applicant, lowered, with_diagnostic
-from barnabas.declared.diff import Level, Remark, ResourceChange
+from barnabas.declared.diff import Diagnostic, Level, ResourceChange
 from barnabas.declared.executor import ASKABLE, batches_of, execute_batch, tasks_of
 from barnabas.declared.secrets import SecretMissing, Secrets
 from barnabas.declared.state import Credential, SecretRef
@@ -22,9 +22,9 @@ from barnabas.wire.messages.describe_cluster import DescribeClusterRequest
 _OPEN_WITHOUT_ACL = "allow.everyone.if.no.acl.found"
 
 
-def refusal(error: KafkaError) -> Remark:
+def refusal(error: KafkaError) -> Diagnostic:
     """What a broker has said against a change."""
-    return Remark(Level.IMPOSSIBLE, f"refused: {error}")
+    return Diagnostic(Level.IMPOSSIBLE, f"refused: {error}")
 
 
 async def with_refusals(
@@ -53,14 +53,14 @@ def with_missing_secrets(changes: Iterable[ResourceChange], secrets: Secrets) ->
     return [with_diagnostic(each, *_missing(each, secrets)) for each in changes]
 
 
-def _missing(change: ResourceChange, secrets: Secrets) -> list[Remark]:
+def _missing(change: ResourceChange, secrets: Secrets) -> list[Diagnostic]:
     secret = change.after.password if isinstance(change.after, Credential) else change.after
     if not isinstance(secret, SecretRef) or not change.is_possible:
         return []
     try:
         secrets.value(secret)
     except SecretMissing as error:
-        return [Remark(Level.IMPOSSIBLE, str(error))]
+        return [Diagnostic(Level.IMPOSSIBLE, str(error))]
     return []
 
 
@@ -96,10 +96,10 @@ async def with_losses(admin: Admin, changes: Sequence[ResourceChange], now_ms: i
     ]
 
 
-def _loss(change: ResourceChange, losers: Mapping[str, str]) -> Remark:
+def _loss(change: ResourceChange, losers: Mapping[str, str]) -> Diagnostic:
     if str(change.name) not in losers:
-        return Remark(Level.NOTE, "deletes nothing of what is kept now")
-    return Remark(Level.DESTRUCTIVE, losers[str(change.name)])
+        return Diagnostic(Level.NOTE, "deletes nothing of what is kept now")
+    return Diagnostic(Level.DESTRUCTIVE, losers[str(change.name)])
 
 
 async def _older(admin: Admin, times_ms: Mapping[str, int]) -> dict[str, str]:

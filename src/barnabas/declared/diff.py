@@ -62,7 +62,7 @@ class Level(enum.IntEnum):
     IMPOSSIBLE = 4  #: nobody can do it, or somebody refuses it
 
 
-class Remark(NamedTuple):
+class Diagnostic(NamedTuple):
     """What is to be known of a change before it is made."""
 
     level: Level
@@ -79,7 +79,7 @@ class ResourceChange:
     action: ChangeAction
     before: Any
     after: Any
-    remarks: tuple[Remark, ...] = ()
+    diagnostics: tuple[Diagnostic, ...] = ()
 
     @property
     def resource(self) -> str:
@@ -94,7 +94,7 @@ class ResourceChange:
     @property
     def level(self) -> Level:
         """The weight of its heaviest remark."""
-        return max((each.level for each in self.remarks), default=Level.NOTE)
+        return max((each.level for each in self.diagnostics), default=Level.NOTE)
 
     @property
     def is_destructive(self) -> bool:
@@ -339,5 +339,5 @@ def as_json(change: ResourceChange) -> dict[str, Any]:
         "before": shown(change.before),
         "after": shown(change.after),
         "destructive": change.is_destructive,
-        "remarks": [{"level": each.level.name.lower(), "text": each.text} for each in change.remarks],
+        "diagnostics": [{"level": each.level.name.lower(), "text": each.text} for each in change.diagnostics],
     }

@@ -61,10 +61,10 @@ def drift_json(change: ResourceChange) -> dict[str, Any]:
     }
 
 
-async def from_declared(admin: Admin, wish: PlanRequest) -> list[ResourceChange]:
+async def from_declared(admin: Admin, request: PlanRequest) -> list[ResourceChange]:
     """How a cluster differs from what is declared: `before` is what there is, `after` what there should be."""
-    declared = wish.choice.of(wish.declared)
-    return differences(declared, wish.choice.of(await live_state_for(admin, declared)))
+    declared = request.choice.of(request.declared)
+    return differences(declared, request.choice.of(await live_state_for(admin, declared)))
 
 
 async def from_other(admin: Admin, other: Admin, choice: Choice) -> list[ResourceChange]:

@@ -63,29 +63,29 @@ class PlanRequest:
     renewed: tuple[str, ...] = field(default=())
 
 
-async def make_plan(admin: Admin, wish: PlanRequest, clock: Clock) -> Plan:
+async def make_plan(admin: Admin, request: PlanRequest, clock: Clock) -> Plan:
     """What must be done now.
 
     :raises KafkaError: What the cluster refused to tell.
     """
     plan, _ = await admin.cluster.retry.until(
-        lambda: _plan(admin, wish, clock), lambda found: found[1].isdisjoint(_OUTRUN)
+        lambda: _plan(admin, request, clock), lambda found: found[1].isdisjoint(_OUTRUN)
     )
     return plan
 
 
-async def _plan(admin: Admin, wish: PlanRequest, clock: Clock) -> tuple[Plan, set[ErrorCode]]:
+async def _plan(admin: Admin, request: PlanRequest, clock: Clock) -> tuple[Plan, set[ErrorCode]]:
     """A plan by what the brokers know, and the codes of what would be refused."""
-    declared = wish.choice.of(wish.declared)
-    live = wish.choice.of(await live_state_for(admin, declared))
-    changes = [*differences(declared, live), *_renewals(declared, live, wish.renewed)]
+    declared = request.choice.of(request.declared)
+    live = request.choice.of(await live_state_for(admin, declared))
+    changes = [*differences(declared, live), *_renewals(declared, live, request.renewed)]
     if not changes:
         return Plan([]), set()
-    changes = with_own_user(check_changes(sorted(changes, key=_in_order), live), wish.principal)
+    changes = with_own_user(check_changes(sorted(changes, key=_in_order), live), request.principal)
     if any(each.section is Section.ACLS for each in changes):
-        changes = with_lockout(changes, live, await applicant(admin, wish.principal))
-    changes = with_missing_secrets(changes, wish.secrets)
-    changes, refusals = await with_refusals(admin, changes, wish.secrets)
+        changes = with_lockout(changes, live, await applicant(admin, request.principal))
+    changes = with_missing_secrets(changes, request.secrets)
+    changes, refusals = await with_refusals(admin, changes, request.secrets)
     return Plan(await with_losses(admin, changes, clock.wall_ms())), refusals
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from barnabas.config.alter_op import AlterConfigOp, OpType
 from barnabas.config.config_resource import Resource, ResourceKind
-from barnabas.metadata.configs import CONFIG_NOUNS, Overrides
+from barnabas.metadata.configs import CONFIG_RECORD_TYPES, Overrides
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.store import StoreChange
@@ -134,13 +134,13 @@ def _wanted(existing: Overrides, edited: Mapping[str, str | None], *, replaces: 
 
 
 def _change(resource: Resource, wanted: Overrides) -> StoreChange:
-    noun = CONFIG_NOUNS[resource.kind]
-    return noun.put(resource.name, wanted) if wanted else noun.remove(resource.name)
+    record_type = CONFIG_RECORD_TYPES[resource.kind]
+    return record_type.put(resource.name, wanted) if wanted else record_type.remove(resource.name)
 
 
 def _reads(image: MetadataImage, resource: Resource) -> dict[str, int]:
-    noun = CONFIG_NOUNS[resource.kind]
-    reads = {noun.key(resource.name): image.config_revision(resource)}
+    record_type = CONFIG_RECORD_TYPES[resource.kind]
+    reads = {record_type.key(resource.name): image.config_revision(resource)}
     if resource.kind is ResourceKind.TOPIC:
         reads[TOPICS.key(resource.name)] = image.topics.revision(resource.name)
     return reads

@@ -17,7 +17,7 @@ GROUP_CONFIGS: RecordType[Overrides] = RecordType("group_configs", dict, dict)
 CLIENT_METRICS_CONFIGS: RecordType[Overrides] = RecordType("client_metrics_configs", dict, dict)
 
 #: Levels of loggers are not kept here: they are a node's own, and gone when it ends.
-CONFIG_NOUNS: Mapping[ResourceKind, RecordType[Overrides]] = {
+CONFIG_RECORD_TYPES: Mapping[ResourceKind, RecordType[Overrides]] = {
     ResourceKind.TOPIC: TOPIC_CONFIGS,
     ResourceKind.BROKER: BROKER_CONFIGS,
     ResourceKind.CLIENT_METRICS: CLIENT_METRICS_CONFIGS,

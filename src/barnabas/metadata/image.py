@@ -14,7 +14,7 @@ from barnabas.metadata.cluster import CLUSTER, ClusterRecord
 from barnabas.metadata.configs import (
     BROKER_CONFIGS,
     CLIENT_METRICS_CONFIGS,
-    CONFIG_NOUNS,
+    CONFIG_RECORD_TYPES,
     GROUP_CONFIGS,
     TOPIC_CONFIGS,
     Overrides,
@@ -40,10 +40,10 @@ from barnabas.metadata.trash import TRASHED_TOPICS, TrashRecord
 from barnabas.wire.acls import AclBinding
 
 #: What the cluster knows of, by the first part of a key.
-NOUNS = MappingProxyType(
+RECORD_TYPES = MappingProxyType(
     {
-        noun.name: noun
-        for noun in (
+        record_type.name: record_type
+        for record_type in (
             ACLS,
             AUDIT,
             BROKERS,
@@ -98,13 +98,13 @@ class MetadataImage:
     @staticmethod
     def load(revision: int, items: Iterable[Item]) -> "MetadataImage":
         """The image of a whole store."""
-        tables: dict[str, dict[str, Any]] = {name: {} for name in NOUNS}
-        revisions: dict[str, dict[str, int]] = {name: {} for name in NOUNS}
+        tables: dict[str, dict[str, Any]] = {name: {} for name in RECORD_TYPES}
+        revisions: dict[str, dict[str, int]] = {name: {} for name in RECORD_TYPES}
         for item in items:
             name, _, key = item.key.partition("/")
-            tables[name][key] = NOUNS[name].decode(item.value)
+            tables[name][key] = RECORD_TYPES[name].decode(item.value)
             revisions[name][key] = item.revision
-        loaded = {name: Table(tables[name], revisions[name]) for name in NOUNS}
+        loaded = {name: Table(tables[name], revisions[name]) for name in RECORD_TYPES}
         names = {topic.topic_id: topic.name for topic in loaded[TOPICS.name].values()}
         return MetadataImage(revision=revision, topic_names=names, **loaded)
 
@@ -114,7 +114,7 @@ class MetadataImage:
         changed: dict[str, dict[str, Any]] = {}
         for change in commit.changes:
             name, _, key = change.key.partition("/")
-            value = None if change.value is None else NOUNS[name].decode(change.value)
+            value = None if change.value is None else RECORD_TYPES[name].decode(change.value)
             changed.setdefault(name, {})[key] = value
         tables = {
             name: getattr(self, name).replay(commit.revision, changes) for name, changes in changed.items()
@@ -154,7 +154,7 @@ class MetadataImage:
         return self._configs(resource).revision(resource.name)
 
     def _configs(self, resource: Resource) -> Table[Overrides]:
-        table: Table[Overrides] = getattr(self, CONFIG_NOUNS[resource.kind].name)
+        table: Table[Overrides] = getattr(self, CONFIG_RECORD_TYPES[resource.kind].name)
         return table
 
     def partition(self, topic: TopicImage, index: int) -> PartitionRegistration:

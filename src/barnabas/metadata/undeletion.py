@@ -38,36 +38,36 @@ class TrashedTopicRequest:
     topic_id: bytes = ZERO_UUID
 
 
-def find_trashed(image: MetadataImage, wish: TrashedTopicRequest) -> TrashRecord:
+def find_trashed(image: MetadataImage, requested: TrashedTopicRequest) -> TrashRecord:
     """The topic in the trash that is meant.
 
     :raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID; INVALID_REQUEST where a name means several.
     """
-    if wish.topic_id != ZERO_UUID:
-        found = image.trashed_topics.get(wish.topic_id.hex())
-        if found is None or wish.name != found.name:
-            message = f"There is no topic '{wish.name}' with id {uuid_to_text(wish.topic_id)} in the trash."
+    if requested.topic_id != ZERO_UUID:
+        found = image.trashed_topics.get(requested.topic_id.hex())
+        if found is None or requested.name != found.name:
+            message = f"There is no topic '{requested.name}' with id {uuid_to_text(requested.topic_id)} in the trash."
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, message)
         return found
-    return _only(wish, [each for each in image.trashed_topics.values() if each.name == wish.name])
+    return _only(requested, [each for each in image.trashed_topics.values() if each.name == requested.name])
 
 
-def _only(wish: TrashedTopicRequest, named: Sequence[TrashRecord]) -> TrashRecord:
+def _only(requested: TrashedTopicRequest, named: Sequence[TrashRecord]) -> TrashRecord:
     if not named:
-        message = f"There is no topic '{wish.name}' in the trash."
+        message = f"There is no topic '{requested.name}' in the trash."
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message)
     if len(named) > 1:
         ids = ", ".join(
             uuid_to_text(each.topic_id) for each in sorted(named, key=lambda each: each.deleted_ms)
         )
-        message = f"{len(named)} topics '{wish.name}' are in the trash: say which by its id, of {ids}."
+        message = f"{len(named)} topics '{requested.name}' are in the trash: say which by its id, of {ids}."
         raise KafkaError(ErrorCode.INVALID_REQUEST, message)
     return named[0]
 
 
 def decide_undelete(
     image: MetadataImage,
-    wish: TrashedTopicRequest,
+    requested: TrashedTopicRequest,
     new_name: str | None = None,
     admit: Callable[[int], None] = lambda count: None,
 ) -> Decision[TrashRecord]:
@@ -77,7 +77,7 @@ def decide_undelete(
     :raises KafkaError: As `find_trashed`; TOPIC_ALREADY_EXISTS, INVALID_TOPIC_EXCEPTION for its name, and
         INVALID_REQUEST for one that brokers use.
     """
-    trashed = find_trashed(image, wish)
+    trashed = find_trashed(image, requested)
     name = trashed.name if new_name is None else new_name
     if name != trashed.name and name in INTERNAL_TOPICS | {METADATA_TOPIC}:
         message = f"Topic '{name}' is the broker's own: no other topic can have its name."
@@ -103,29 +103,31 @@ def decide_undelete(
 class Purged:
     """What became of one topic of the trash."""
 
-    wish: TrashedTopicRequest
+    requested: TrashedTopicRequest
     topic: TopicImage | None = None
     error: KafkaError | None = None
 
 
-def decide_purge(image: MetadataImage, wishes: Sequence[TrashedTopicRequest]) -> Decision[list[Purged]]:
+def decide_purge(
+    image: MetadataImage, requested_topics: Sequence[TrashedTopicRequest]
+) -> Decision[list[Purged]]:
     """Let go of topics in the trash for good; one answer for each wish, in their order."""
     outcomes: list[Purged] = []
     found: dict[str, TrashRecord] = {}
     by_name: dict[str, list[TrashRecord]] = {}
     for each in image.trashed_topics.values():
         by_name.setdefault(each.name, []).append(each)
-    for wish in wishes:
+    for requested in requested_topics:
         try:
-            if wish.topic_id == ZERO_UUID:
-                trashed = _only(wish, by_name.get(wish.name, ()))
+            if requested.topic_id == ZERO_UUID:
+                trashed = _only(requested, by_name.get(requested.name, ()))
             else:
-                trashed = find_trashed(image, wish)
+                trashed = find_trashed(image, requested)
         except KafkaError as error:
-            outcomes.append(Purged(wish, error=error.kept()))
+            outcomes.append(Purged(requested, error=error.kept()))
             continue
         found[trashed.topic_id.hex()] = trashed
-        outcomes.append(Purged(wish, trashed.topic))
+        outcomes.append(Purged(requested, trashed.topic))
     return Decision(outcomes, tuple(_purging(found.values())), _reads(image, found))
 
 

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from barnabas.base.worker import Worker
 from barnabas.metadata.audit.auditor import WAITING_COUNT_MAX, Auditor
-from barnabas.metadata.audit.records import NO_VERDICTS, Actor, Difference, PolicyResult, Refusal
+from barnabas.metadata.audit.records import NO_POLICY_RESULTS, Actor, Difference, PolicyResult, Refusal
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.store import Commit, Conflict, Store, StoreChange, StoreError
@@ -76,25 +76,22 @@ class MetadataWriter:
         decide: Callable[[MetadataImage], Decision[ResponseT]],
         timeout_ms: int | None = None,
         actor: Actor | None = None,
-        verdicts: Mapping[str, PolicyResult] = NO_VERDICTS,
+        policy_results: Mapping[str, PolicyResult] = NO_POLICY_RESULTS,
         *,
         is_large: bool = False,
     ) -> ResponseT:
         """Commit what `decide` decides, deciding again on a newer image after each conflict.
 
-        What an `actor` changes is recorded, with what policies said to it by then (`verdicts`, by resource); without
-        one it is a broker's own affair. Returns when this node's own
-        image has reached the commit. What `is_large` is decided in another thread.
+        Changes of an `actor` are recorded in the audit with the results of policies (`policy_results`, by resource);
+        decisions without an actor are the broker's own. Return when the image of this node has reached the commit.
 
-        :raises KafkaError: REQUEST_TIMED_OUT when `timeout_ms` is over first. What was decided is not taken back: it
-            may still come true. Only where there was no time from the start is nothing done. UNKNOWN_SERVER_ERROR
-            when the store cannot be written.
+        :param is_large: Run `decide` in a worker thread.
         """
         if timeout_ms is None:
-            return await self._write(decide, actor, verdicts, is_large=is_large)
+            return await self._write(decide, actor, policy_results, is_large=is_large)
         if timeout_ms <= 0:
             raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"A timeout of {timeout_ms} ms leaves no time.")
-        writing = asyncio.ensure_future(self._write(decide, actor, verdicts, is_large=is_large))
+        writing = asyncio.ensure_future(self._write(decide, actor, policy_results, is_large=is_large))
         self._writing.add(writing)
         writing.add_done_callback(self._written)
         await asyncio.wait({writing}, timeout=timeout_ms / 1000)
@@ -103,7 +100,7 @@ class MetadataWriter:
             raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, message)
         return writing.result()
 
-    async def remark(
+    async def record_events(
         self,
         actor: Actor,
         refusals: Sequence[Refusal],
@@ -121,10 +118,10 @@ class MetadataWriter:
             refusals = ()
         if auditor is not None:
             is_large = len(refusals) + len(warnings) + len(differences) > REPLAYED_CHANGES_MAX
-            remarked = await self._compute(
+            recorded_events = await self._compute(
                 lambda: auditor.audit_refusals(actor, refusals, warnings, differences), is_large=is_large
             )
-            await self._write(lambda image: remarked, None, NO_VERDICTS)
+            await self._write(lambda image: recorded_events, None, NO_POLICY_RESULTS)
 
     def _written(self, writing: asyncio.Future[Any]) -> None:
         self._writing.discard(writing)
@@ -135,7 +132,7 @@ class MetadataWriter:
         self,
         decide: Callable[[MetadataImage], Decision[ResponseT]],
         actor: Actor | None,
-        verdicts: Mapping[str, PolicyResult],
+        policy_results: Mapping[str, PolicyResult],
         *,
         is_large: bool = False,
     ) -> ResponseT:
@@ -147,7 +144,7 @@ class MetadataWriter:
                 decision = decide(image)
                 if auditor is None or not decision.changes:
                     return decision
-                return auditor.recorded(image, decision, actor, verdicts)
+                return auditor.recorded(image, decision, actor, policy_results)
 
             decision = await self._compute(decided, is_large=is_large)
             if not decision.changes:

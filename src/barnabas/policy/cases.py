@@ -44,12 +44,12 @@ class Case(NamedTuple):
 class CaseResult(NamedTuple):
     """What became of one change, and why."""
 
-    verdict: CaseStatus
+    result: CaseStatus
     why: str
 
     def is_as_expected(self, case: Case) -> bool:
         """Whether both the verdict and the reason are."""
-        return self.verdict is case.expected and case.says in self.why
+        return self.result is case.expected and case.says in self.why
 
 
 class Trial:

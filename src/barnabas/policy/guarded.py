@@ -16,7 +16,7 @@ LOAD_LIMIT_MS = 30_000
 _log = logging.getLogger("barnabas.policy")
 
 
-class _Verdict(NamedTuple):
+class _PolicyOutcome(NamedTuple):
     """What a call came to: nothing to say, a refusal, or an error of the policy itself."""
 
     refusal: str | None = None
@@ -62,17 +62,19 @@ class GuardedPolicy:
         self._counts["checks_count"] += 1
         policy = self._policy
         try:
-            verdict = await self._worker.call(lambda: _judge(policy, request_metadata), self._time_limit_ms)
+            outcome = await self._worker.call(
+                lambda: _evaluate(policy, request_metadata), self._time_limit_ms
+            )
         except OutOfTime as error:
-            verdict = _Verdict(error=str(error))
-        if verdict.error is not None:
+            outcome = _PolicyOutcome(error=str(error))
+        if outcome.error is not None:
             self._counts["failures_count"] += 1
-            _log.error("policy %s failed on %s: %s%s", self._class_name, what, verdict.error, verdict.details)
-            message = f"Policy {self._class_name} failed, so nothing is changed: {verdict.error}"
+            _log.error("policy %s failed on %s: %s%s", self._class_name, what, outcome.error, outcome.details)
+            message = f"Policy {self._class_name} failed, so nothing is changed: {outcome.error}"
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, message)
-        if verdict.refusal is not None:
+        if outcome.refusal is not None:
             self._counts["refusals_count"] += 1
-            raise KafkaError(ErrorCode.POLICY_VIOLATION, verdict.refusal)
+            raise KafkaError(ErrorCode.POLICY_VIOLATION, outcome.refusal)
 
     async def close(self) -> None:
         """Close the instance; one that fails at it, or takes too long, is only written of in the log."""
@@ -102,14 +104,14 @@ def _load(key: str, class_name: str, configs: Mapping[str, str]) -> Any:
     return policy
 
 
-def _judge(policy: Any, request_metadata: object) -> _Verdict:
+def _evaluate(policy: Any, request_metadata: object) -> _PolicyOutcome:
     try:
         policy.validate(request_metadata)
     except PolicyViolation as violation:
-        return _Verdict(refusal=str(violation) or "The policy refuses.")
+        return _PolicyOutcome(refusal=str(violation) or "The policy refuses.")
     except BaseException as error:  # in a thread for code that is not ours, which may raise anything
-        return _Verdict(error=type(error).__name__, details=f"\n{traceback.format_exc().rstrip()}")
-    return _Verdict()
+        return _PolicyOutcome(error=type(error).__name__, details=f"\n{traceback.format_exc().rstrip()}")
+    return _PolicyOutcome()
 
 
 def _close(policy: Any) -> str | None:

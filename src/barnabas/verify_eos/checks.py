@@ -43,7 +43,7 @@ class Output(NamedTuple):
 class ReadLog(NamedTuple):
     """A partition of the output: what its log says of each record, and where reading committed ones ended."""
 
-    fates: Mapping[int, TransactionOutcome]
+    outcomes: Mapping[int, TransactionOutcome]
     read_up_to: int
 
 
@@ -168,9 +168,9 @@ def _torn(outputs: Sequence[Output]) -> Iterator[str]:
 
 def _aborted(outputs: Sequence[Output], logs: Mapping[TopicPartition, ReadLog]) -> Iterator[str]:
     for output in outputs:
-        fate = logs[output.tp].fates.get(output.offset)
-        if fate is not TransactionOutcome.COMMITTED:
-            yield f"{output}: {fate.value if fate else 'not in the log'}"
+        outcome = logs[output.tp].outcomes.get(output.offset)
+        if outcome is not TransactionOutcome.COMMITTED:
+            yield f"{output}: {outcome.value if outcome else 'not in the log'}"
 
 
 def _hidden(outputs: Sequence[Output], logs: Mapping[TopicPartition, ReadLog]) -> Iterator[str]:
@@ -178,6 +178,6 @@ def _hidden(outputs: Sequence[Output], logs: Mapping[TopicPartition, ReadLog]) -
     for output in outputs:
         seen[output.tp].add(output.offset)
     for tp, log in logs.items():
-        for offset, fate in log.fates.items():
-            if fate is TransactionOutcome.COMMITTED and offset < log.read_up_to and offset not in seen[tp]:
+        for offset, outcome in log.outcomes.items():
+            if outcome is TransactionOutcome.COMMITTED and offset < log.read_up_to and offset not in seen[tp]:
                 yield f"{tp} offset {offset}"

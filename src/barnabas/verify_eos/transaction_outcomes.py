@@ -17,7 +17,7 @@ class TransactionOutcome(Enum):
     OPEN = "open"
 
 
-class Fates:
+class TransactionOutcomes:
     """Follows the log of one partition, read uncommitted from its beginning on, control batches included."""
 
     def __init__(self) -> None:
@@ -33,12 +33,12 @@ class Fates:
             if header.is_control:
                 marker = read_end_marker(batches, start, header)
                 if marker is not None:
-                    fate = TransactionOutcome.COMMITTED if marker.commit else TransactionOutcome.ABORTED
+                    outcome = TransactionOutcome.COMMITTED if marker.commit else TransactionOutcome.ABORTED
                     offsets = self._open.pop(marker.producer_id, [])
-                    self.by_offset.update(dict.fromkeys(offsets, fate))
+                    self.by_offset.update(dict.fromkeys(offsets, outcome))
                 continue
             offsets = [record.offset for record in decode_batch(batches, start, header)]
-            fate = TransactionOutcome.OPEN if header.is_transactional else TransactionOutcome.COMMITTED
-            self.by_offset.update(dict.fromkeys(offsets, fate))
+            outcome = TransactionOutcome.OPEN if header.is_transactional else TransactionOutcome.COMMITTED
+            self.by_offset.update(dict.fromkeys(offsets, outcome))
             if header.is_transactional:
                 self._open[header.producer_id] += offsets

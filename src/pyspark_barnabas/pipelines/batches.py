@@ -40,7 +40,7 @@ class FlowBatchWriter:
         self.dead_letters = 0
         self.dropped = 0
 
-    def __call__(self, judged: DataFrame, number: int) -> None:
+    def __call__(self, checked: DataFrame, number: int) -> None:
         """Write a batch.
 
         :raises Stopped: Before anything is done, when no more batches are wanted.
@@ -50,33 +50,33 @@ class FlowBatchWriter:
             self.stopped = True
             raise Stopped
         try:
-            self._write(judged.persist(), BatchName(self._state.query_id(self._flow.name), number))
+            self._write(checked.persist(), BatchName(self._state.query_id(self._flow.name), number))
         except Exception as error:
             self.error = error
             raise
         finally:
-            judged.unpersist()
+            checked.unpersist()
 
-    def _write(self, judged: DataFrame, batch: BatchName) -> None:
-        counts = {row["action"]: row["count"] for row in judged.groupBy("action").count().collect()}
+    def _write(self, checked: DataFrame, batch: BatchName) -> None:
+        counts = {row["action"]: row["count"] for row in checked.groupBy("action").count().collect()}
         if counts.get("fail"):
-            self._fail(judged, counts["fail"])
+            self._fail(checked, counts["fail"])
         if counts.get("dead_letter"):
             assert self._flow.dead_letters is not None, "only a flow that has them gives dead letters"
-            letters = dead_letters(judged, self._flow.name)
+            letters = dead_letters(checked, self._flow.name)
             name = f"{self._flow.name}.dead"
             write_topic(letters, self._options, self._flow.dead_letters, name, batch)
         if counts.get(None):
-            self._write_rows(judged.where("action IS NULL"), batch, counts[None])
+            self._write_rows(checked.where("action IS NULL"), batch, counts[None])
         self.rows_out += counts.get(None, 0)
         self.dead_letters += counts.get("dead_letter", 0)
         self.dropped += counts.get("drop", 0)
 
-    def _write_rows(self, judged: DataFrame, batch: BatchName, count: int) -> None:
-        rows = judged.select("row.*")
+    def _write_rows(self, checked: DataFrame, batch: BatchName, count: int) -> None:
+        rows = checked.select("row.*")
         match self._flow.sink:
             case TopicSink() as sink:
-                write_topic(encoded(judged, sink), self._options, sink.topic, self._flow.name, batch)
+                write_topic(encoded(checked, sink), self._options, sink.topic, self._flow.name, batch)
             case DeltaSink(path, partition_by):
                 write_delta(rows, path, partition_by, batch)
             case ParquetSink(path, partition_by):
@@ -84,9 +84,9 @@ class FlowBatchWriter:
             case JdbcSink(database):
                 write_jdbc(rows, database, self._flow.name, batch, count)
 
-    def _fail(self, judged: DataFrame, count: int) -> None:
+    def _fail(self, checked: DataFrame, count: int) -> None:
         shown = "coalesce(CAST(letter.value AS STRING), to_json(row)) AS text"
-        row = judged.where("action = 'fail'").selectExpr("reason", "letter", shown).first()
+        row = checked.where("action = 'fail'").selectExpr("reason", "letter", shown).first()
         assert row is not None, "they were counted"
         letter, text = row["letter"], row["text"] or ""
         where = ""

@@ -35,7 +35,7 @@ from pyspark_barnabas.pipelines.sinks.parquet import check_columns
 from pyspark_barnabas.pipelines.sources.delta import delta_stream
 from pyspark_barnabas.pipelines.sources.jdbc_incrementing import Takes
 from pyspark_barnabas.pipelines.state import StateDirectory
-from pyspark_barnabas.pipelines.transforming import CheckedRows, judged
+from pyspark_barnabas.pipelines.transforming import CheckedRows, checked
 
 #: How many records a schema is taken from where none is declared.
 SAMPLE_ROWS = 1_000
@@ -49,7 +49,7 @@ def built(spark: SparkSession, pipeline: Pipeline, flow: Flow) -> CheckedRows:
     session = spark.newSession()  # views and settings of a flow are its own
     schema = _schema(session, pipeline, flow)
     source = _source(session, pipeline, flow, schema)
-    result = judged(flow, source, schema, pipeline.path.parent.absolute(), _written(flow.sink))
+    result = checked(flow, source, schema, pipeline.path.parent.absolute(), _written(flow.sink))
     _check_sink(flow, result)
     return result
 

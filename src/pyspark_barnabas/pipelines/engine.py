@@ -76,9 +76,9 @@ class _Runs:
         status = FlowStatus(flow.name, FlowState.RUNNING, last.batch)
         run = _FlowRun(FlowBatchWriter(pipeline, flow, self._stopping), status)
         try:
-            judged = built(spark, pipeline, flow)
-            run.readings = judged.readings
-            run.start = partial(self._query, judged.frame, flow, run.writer)
+            checked = built(spark, pipeline, flow)
+            run.readings = checked.readings
+            run.start = partial(self._query, checked.frame, flow, run.writer)
             if isinstance(flow.input, JdbcInput):
                 run.taking = _taking(spark, pipeline, flow)
             else:

@@ -96,19 +96,19 @@ def check_fit(rows: StructType, spec: CodecSpec, coding: Coding) -> None:
         raise FlowError(f"{coding.schema.position}: schema: {'; '.join(found)}")
 
 
-def with_values(judged: DataFrame, spec: CodecSpec, misfit: ExpectationAction) -> DataFrame:
+def with_values(checked: DataFrame, spec: CodecSpec, misfit: ExpectationAction) -> DataFrame:
     """Judged rows with their values; what becomes of those that cannot be one is `misfit`."""
     value = StructField("value", BinaryType())
-    return judged.mapInArrow(encoder(spec, misfit.value), StructType([*judged.schema.fields, value]))
+    return checked.mapInArrow(encoder(spec, misfit.value), StructType([*checked.schema.fields, value]))
 
 
-def encoded(judged: DataFrame, sink: TopicSink) -> DataFrame:
+def encoded(checked: DataFrame, sink: TopicSink) -> DataFrame:
     """Rows as records for a topic.
 
-    :param judged: `row`; and `value`, where it is encoded already.
+    :param checked: `row`; and `value`, where it is encoded already.
     :raises FlowError: A column is missing, or cannot be what it is to be.
     """
-    rows = judged.select("row.*")
+    rows = checked.select("row.*")
     if sink.format is Format.RAW:
         if "value" not in rows.columns:
             raise FlowError(f"format raw needs a column value; the rows have {', '.join(rows.columns)}")
@@ -116,7 +116,7 @@ def encoded(judged: DataFrame, sink: TopicSink) -> DataFrame:
     is_text = sink.coding is None
     value = f.to_json("row", {"ignoreNullFields": "false"}) if is_text else f.col("value")
     if sink.key is None:
-        return judged.select(value.alias("value"))
+        return checked.select(value.alias("value"))
     if sink.key not in rows.columns:
         raise FlowError(f"key: there is no column {sink.key}; the rows have {', '.join(rows.columns)}")
-    return judged.select(f.col(f"row.`{sink.key}`").cast("string").alias("key"), value.alias("value"))
+    return checked.select(f.col(f"row.`{sink.key}`").cast("string").alias("key"), value.alias("value"))

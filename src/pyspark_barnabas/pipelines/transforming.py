@@ -38,7 +38,7 @@ class CheckedRows(NamedTuple):
     readings: int  #: how often the source is read for it
 
 
-def judged(
+def checked(
     flow: Flow,
     source: DataFrame,
     schema: StructType | CodecSpec | None,
@@ -53,7 +53,7 @@ def judged(
     :param written: What encodes rows, unless they are written as they are or as text.
     :raises FlowError: What is declared cannot be; with file and line.
     """
-    result = _judged(flow, source, schema, folder)
+    result = _check_rows(flow, source, schema, folder)
     if written is None:
         return result
     assert isinstance(flow.sink, TopicSink), "only topics have binary formats"
@@ -67,7 +67,7 @@ def _misfit_action(flow: Flow) -> ExpectationAction:
     return ExpectationAction.FAIL if flow.dead_letters is None else ExpectationAction.DEAD_LETTER
 
 
-def _judged(
+def _check_rows(
     flow: Flow, source: DataFrame, schema: StructType | CodecSpec | None, folder: Path
 ) -> CheckedRows:
     if flow.format is Format.PARQUET:

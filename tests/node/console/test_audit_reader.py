@@ -7,7 +7,7 @@ import pytest
 from barnabas.client.core.cluster import ClusterClient
 from barnabas.console import audit_follower, audit_reader
 from barnabas.console.audit_follower import FOLLOWED_MAX, AuditFollower
-from barnabas.console.audit_reader import NO_AUDIT, AuditPage, AuditWish, Look, look_back, read_back
+from barnabas.console.audit_reader import NO_AUDIT, AuditPage, AuditQuery, Look, look_back, read_back
 from barnabas.testing import EmbeddedBroker
 from support.audit import AUDITED, events, published
 
@@ -24,41 +24,41 @@ def audited(kafka: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch) -> EmbeddedB
     return kafka
 
 
-def found(broker: EmbeddedBroker, wish: AuditWish, **options: int) -> AuditPage:
+def found(broker: EmbeddedBroker, query: AuditQuery, **options: int) -> AuditPage:
     async def ask() -> AuditPage:
         async with ClusterClient(broker.bootstrap) as cluster:
-            return await read_back(cluster, wish, **options)
+            return await read_back(cluster, query, **options)
 
     return asyncio.run(ask())
 
 
 def test_pages_behind_each_other_are_all_that_there_is(audited: EmbeddedBroker) -> None:
     everything = events(audited)[::-1]
-    walked, page = [], found(audited, AuditWish(), count=4)
+    walked, page = [], found(audited, AuditQuery(), count=4)
     while True:
         assert len(page.events) <= 4
         walked += page.events
         if page.older is None:
             break
-        page = found(audited, AuditWish(), count=4, before=page.older)
+        page = found(audited, AuditQuery(), count=4, before=page.older)
     assert walked == everything
     assert len(everything) > 7
 
 
 def test_a_resource_a_principal_and_times_are_looked_for(audited: EmbeddedBroker) -> None:
-    one = found(audited, AuditWish(resource="topic/t3")).events
+    one = found(audited, AuditQuery(resource="topic/t3")).events
     assert {event.resource for event in one} == {"topic/t3"}
-    assert len(found(audited, AuditWish(resource="topic/t*")).events) == 7 * len(one)
-    assert found(audited, AuditWish(principal="User:nobody")).events == []
-    assert found(audited, AuditWish(since_ms=one[0].time + 3_600_000)).events == []
-    assert found(audited, AuditWish(until_ms=one[0].time - 3_600_000)).events == []
+    assert len(found(audited, AuditQuery(resource="topic/t*")).events) == 7 * len(one)
+    assert found(audited, AuditQuery(principal="User:nobody")).events == []
+    assert found(audited, AuditQuery(since_ms=one[0].time + 3_600_000)).events == []
+    assert found(audited, AuditQuery(until_ms=one[0].time - 3_600_000)).events == []
 
 
 def test_one_look_has_an_end_and_says_where_to_go_on(audited: EmbeddedBroker) -> None:
-    page = found(audited, AuditWish(principal="User:nobody"), look_max=5)
+    page = found(audited, AuditQuery(principal="User:nobody"), look_max=5)
     assert page.events == []
     assert page.older is not None
-    further = found(audited, AuditWish(resource="topic/t0"), before=page.older)
+    further = found(audited, AuditQuery(resource="topic/t0"), before=page.older)
     assert {event.resource for event in further.events} == {"topic/t0"}
 
 
@@ -67,30 +67,30 @@ def test_who_asks_again_reads_what_has_come_since(
 ) -> None:
     looked: list[tuple[int, int]] = []
 
-    async def noted(cluster: ClusterClient, wish: AuditWish, first: int, last: int) -> Look:
+    async def noted(cluster: ClusterClient, query: AuditQuery, first: int, last: int) -> Look:
         looked.append((first, last))
-        return await look_back(cluster, wish, first, last)
+        return await look_back(cluster, query, first, last)
 
     monkeypatch.setattr(audit_follower, "look_back", noted)
 
     async def ask() -> None:
         async with ClusterClient(audited.bootstrap) as cluster:
-            follower, wish = AuditFollower(cluster), AuditWish(resource="topic/later")
-            assert (await follower.latest("later", wish)).events == []
+            follower, query = AuditFollower(cluster), AuditQuery(resource="topic/later")
+            assert (await follower.latest("later", query)).events == []
             [(first, last)] = looked
             assert (first, last) == (0, len(events(audited)))
-            await follower.latest("later", wish)
+            await follower.latest("later", query)
             assert len(looked) == 1, "nothing has come"
             await asyncio.to_thread(audited.create_topic, "later", configs={"retention.ms": "1000"})
             await asyncio.to_thread(published, audited, "topic/later", "retention.ms", "1000")
-            found = await follower.latest("later", wish)
+            found = await follower.latest("later", query)
             assert {event.resource for event in found.events} == {"topic/later"}
             assert looked[1][0] == last
-            assert await follower.latest("later", wish) == found
-            assert found == await read_back(cluster, wish)
+            assert await follower.latest("later", query) == found
+            assert found == await read_back(cluster, query)
             for number in range(FOLLOWED_MAX):
-                await follower.latest(number, AuditWish(principal="User:nobody"))
-            await follower.latest("later", wish)
+                await follower.latest(number, AuditQuery(principal="User:nobody"))
+            await follower.latest("later", query)
             assert looked[-1][0] == 0, "of many filters the one used longest ago is forgotten"
 
     asyncio.run(ask())
@@ -99,9 +99,9 @@ def test_who_asks_again_reads_what_has_come_since(
 def test_a_wish_that_ends_in_time_is_looked_for_anew(audited: EmbeddedBroker) -> None:
     async def ask() -> None:
         async with ClusterClient(audited.bootstrap) as cluster:
-            follower, wish = AuditFollower(cluster), AuditWish(resource="topic/t*", until_ms=1)
-            assert (await follower.latest("until", wish)).events == []
-            later = AuditWish(resource="topic/t*", until_ms=2**62)
+            follower, query = AuditFollower(cluster), AuditQuery(resource="topic/t*", until_ms=1)
+            assert (await follower.latest("until", query)).events == []
+            later = AuditQuery(resource="topic/t*", until_ms=2**62)
             assert (await follower.latest("until", later)).events
 
     asyncio.run(ask())
@@ -110,7 +110,7 @@ def test_a_wish_that_ends_in_time_is_looked_for_anew(audited: EmbeddedBroker) ->
 def test_a_follower_without_an_audit_says_so() -> None:
     async def ask(bootstrap: str) -> AuditPage:
         async with ClusterClient(bootstrap) as cluster:
-            return await AuditFollower(cluster).latest("", AuditWish())
+            return await AuditFollower(cluster).latest("", AuditQuery())
 
     with EmbeddedBroker({"barnabas.audit.enable": "false"}) as kafka:
         assert asyncio.run(ask(kafka.bootstrap)) == NO_AUDIT

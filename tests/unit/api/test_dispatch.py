@@ -308,13 +308,15 @@ async def test_the_audit_is_told_once_of_a_request_whose_answer_cannot_be_encode
         context.record_change("topic/a", "moved", "here", "there")
         return CreateTopicsResponse(topics=[CreatableTopicResult(name="x" * 40_000)])
 
-    async def remark(_actor: object, _refusals: object, _warnings: object, differences: object) -> None:
+    async def record_events(
+        _actor: object, _refusals: object, _warnings: object, differences: object
+    ) -> None:
         told.append(differences)
 
     told: list[object] = []
     async with running_node(tmp_path) as node:
         with_handler(node, 19, handle)
-        monkeypatch.setattr(node.node.metadata, "remark", remark)
+        monkeypatch.setattr(node.node.metadata, "record_events", record_events)
         await node.ask(CreateTopicsRequest(topics=[CreatableTopic(name="a")]), 4)
         assert told == [[Difference("topic/a", "moved", "here", "there")]]
 

@@ -154,8 +154,10 @@ async def test_a_topic_named_twice_is_answered_once(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("t", 2))
         node.partition("t").append_as_leader(batch(b"1", b"2"), 1)
-        wishes = [ListOffsetsTopic("t", [ListOffsetsPartition(index, timestamp=-1)]) for index in (0, 1, 1)]
-        [offsets] = (await node.ask(ListOffsetsRequest(replica_id=-1, topics=wishes))).topics
+        requested_topics = [
+            ListOffsetsTopic("t", [ListOffsetsPartition(index, timestamp=-1)]) for index in (0, 1, 1)
+        ]
+        [offsets] = (await node.ask(ListOffsetsRequest(replica_id=-1, topics=requested_topics))).topics
         assert [(each.partition_index, each.offset) for each in offsets.partitions] == [(0, 2), (1, -1)]
         deletions = [DeleteRecordsTopic("t", [DeleteRecordsPartition(0, offset)]) for offset in (2, 1)]
         [deleted] = (await node.ask(DeleteRecordsRequest(topics=deletions))).topics

@@ -52,7 +52,7 @@ def test_verdicts_can_be_had_as_json(run: Run, rules: str, cases: str) -> None:
         "line": 3,
         "expected": "allowed",
         "says": None,
-        "verdict": "refused",
+        "result": "refused",
         "why": "Topic name 'BAD' must match [a-z]+.",
         "as_expected": False,
     }

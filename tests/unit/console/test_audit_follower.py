@@ -3,10 +3,10 @@
 import pytest
 
 from barnabas.console.audit_follower import joined
-from barnabas.console.audit_reader import COUNT, AuditWish, Look
+from barnabas.console.audit_reader import COUNT, AuditQuery, Look
 from barnabas.metadata.audit.events import AuditEvent, AuditOutcome
 
-ANY = AuditWish()
+ANY = AuditQuery()
 
 
 def events(*offsets: int) -> list[tuple[int, AuditEvent]]:
@@ -49,5 +49,5 @@ def test_what_is_gone_or_was_too_long_ago_is_let_go_of(
 ) -> None:
     look = joined(Look([], None, 6), Look(events(5, 2), 2, 6), ANY, first)
     assert (offsets(look), look.older) == (kept, older)
-    since = AuditWish(since_ms=3_000)
+    since = AuditQuery(since_ms=3_000)
     assert offsets(joined(Look([], None, 6), Look(events(5, 2), 2, 6), since, 0)) == [5]

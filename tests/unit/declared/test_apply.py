@@ -35,8 +35,8 @@ def fates(monkeypatch: pytest.MonkeyPatch, shown_count_max: int) -> list[tuple[C
     made: list[Any] = [
         ChangeResult(each, ChangeStatus.DONE) for each in differences(DECLARED, DeclaredState())
     ]
-    wish = PlanRequest(DECLARED, cast("Secrets", None))
-    return [(each.fate, each.reason) for each in asyncio.run(apply._shown(admin, made, wish))]
+    request = PlanRequest(DECLARED, cast("Secrets", None))
+    return [(each.status, each.reason) for each in asyncio.run(apply._shown(admin, made, request))]
 
 
 def test_a_cluster_is_waited_for_as_long_as_it_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -45,6 +45,6 @@ def test_a_cluster_is_waited_for_as_long_as_it_goes_on(monkeypatch: pytest.Monke
 
 def test_what_a_cluster_never_shows_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
     found = fates(monkeypatch, COUNT - 1)
-    failed = [reason for fate, reason in found if fate is ChangeStatus.FAILED]
+    failed = [reason for status, reason in found if status is ChangeStatus.FAILED]
     assert set(failed) == {"accepted, but the cluster does not show it"}
     assert len(failed) == len(found) // COUNT

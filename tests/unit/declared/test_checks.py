@@ -38,7 +38,9 @@ def test_as_many_keys_move_as_the_partitioner_moves(before: int, after: int) -> 
 def verdicts(before: DeclaredTopic, after: DeclaredTopic) -> dict[str, tuple[Level, str]]:
     live, declared = DeclaredState(topics={"t": before}), DeclaredState(topics={"t": after})
     found = check_changes(differences(declared, live), live)
-    return {each.key: (each.level, " ".join(remark.text for remark in each.remarks)) for each in found}
+    return {
+        each.key: (each.level, " ".join(diagnostic.text for diagnostic in each.diagnostics)) for each in found
+    }
 
 
 def test_growing_tells_how_many_keys_move() -> None:

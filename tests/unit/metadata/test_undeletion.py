@@ -37,9 +37,9 @@ def deleted(image: MetadataImage, deletion: TrashEntry = ALICE) -> MetadataImage
     return replayed(image, decide_delete(image, [TopicToDelete("or.ders")], trash=deletion))
 
 
-def refused(image: MetadataImage, wish: TrashedTopicRequest, new_name: str | None = None) -> KafkaError:
+def refused(image: MetadataImage, requested: TrashedTopicRequest, new_name: str | None = None) -> KafkaError:
     with pytest.raises(KafkaError) as caught:
-        decide_undelete(image, wish, new_name)
+        decide_undelete(image, requested, new_name)
     return caught.value
 
 
@@ -81,8 +81,8 @@ def test_what_comes_back_is_what_was_deleted() -> None:
     before = with_orders()
     image = deleted(before)
     after = replayed(image, decide_undelete(image, TrashedTopicRequest("or.ders")))
-    for noun in ("topics", "topic_configs", "taken_names", "partition_states", "topic_names"):
-        assert dict(getattr(after, noun)) == dict(getattr(before, noun)), noun
+    for record_type in ("topics", "topic_configs", "taken_names", "partition_states", "topic_names"):
+        assert dict(getattr(after, record_type)) == dict(getattr(before, record_type)), record_type
     assert not after.trashed_topics
 
 

@@ -48,7 +48,7 @@ async def test_the_example_s_cases_come_out_as_they_say() -> None:
     assert [
         case.line for case, outcome in zip(cases, found, strict=True) if not outcome.is_as_expected(case)
     ] == []
-    assert {outcome.verdict for outcome in found} == {
+    assert {outcome.result for outcome in found} == {
         CaseStatus.ALLOWED,
         CaseStatus.WARNED,
         CaseStatus.REFUSED,
@@ -105,7 +105,7 @@ def test_a_policy_that_fails_is_never_as_expected(tmp_path: Path) -> None:
         with policy_module(tmp_path, ECHO) as module:
             cases = cases_of(tmp_path, "- create_topic: {topic: error}\n  expect: refused")
             [outcome] = await outcomes(PolicySettings(module.named("Echo")), cases)
-            assert outcome.verdict is CaseStatus.FAILED
+            assert outcome.result is CaseStatus.FAILED
             assert not outcome.is_as_expected(cases[0])
 
     scenario()

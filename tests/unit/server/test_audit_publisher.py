@@ -193,7 +193,7 @@ async def test_refusals_are_not_told_where_too_much_waits_to_be_published(
     async with running_node(tmp_path, audited=True) as running:
         for number in range(5):
             refusal = Refusal(f"topic/t{number}", "TOPIC_AUTHORIZATION_FAILED", "no")
-            await running.node.metadata.remark(ALICE, [refusal])
+            await running.node.metadata.record_events(ALICE, [refusal])
         assert len(running.node.image.audit) == 3
         await change(running, 2)
         assert len(running.node.image.audit) == 5

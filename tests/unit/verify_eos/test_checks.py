@@ -38,14 +38,14 @@ class Run:
 
     def _write(self, tp: TopicPartition, partition: int, inputs_count: int) -> None:
         """Offsets go up by two: behind each output there is another one that was aborted."""
-        fates: dict[int, TransactionOutcome] = {}
+        outcomes: dict[int, TransactionOutcome] = {}
         for sequence in range(inputs_count):
             offset, transaction = 2 * sequence, b"%d.%d" % (partition, sequence // TRANSACTION_SIZE)
             self.outputs.append(
                 Output(tp, offset, Number(partition, sequence), transaction, TRANSACTION_SIZE)
             )
-            fates |= {offset: TransactionOutcome.COMMITTED, offset + 1: TransactionOutcome.ABORTED}
-        self.logs[tp] = ReadLog(fates, 2 * inputs_count)
+            outcomes |= {offset: TransactionOutcome.COMMITTED, offset + 1: TransactionOutcome.ABORTED}
+        self.logs[tp] = ReadLog(outcomes, 2 * inputs_count)
 
     def judged(self) -> Findings:
         return check_exactly_once(self.inputs, self.outputs, self.logs)
@@ -61,9 +61,9 @@ class Run:
     def forget(self, output: Output) -> None:
         """As if it had never been written."""
         self.outputs.remove(output)
-        fates = dict(self.logs[output.tp].fates)
-        del fates[output.offset]
-        self.logs[output.tp] = self.logs[output.tp]._replace(fates=fates)
+        outcomes = dict(self.logs[output.tp].outcomes)
+        del outcomes[output.offset]
+        self.logs[output.tp] = self.logs[output.tp]._replace(outcomes=outcomes)
 
 
 def test_a_perfect_run_has_no_faults() -> None:
@@ -112,15 +112,15 @@ def test_a_transaction_that_was_written_twice_is_torn() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fate", "text"),
+    ("outcome", "text"),
     [(TransactionOutcome.ABORTED, "aborted"), (TransactionOutcome.OPEN, "open"), (None, "not in the log")],
 )
-def test_an_output_that_nobody_committed_is_found(fate: TransactionOutcome | None, text: str) -> None:
+def test_an_output_that_nobody_committed_is_found(outcome: TransactionOutcome | None, text: str) -> None:
     run = Run()
     tp = TopicPartition(OUT, 0)
-    fates = dict(run.logs[tp].fates)
-    del fates[6]
-    run.logs[tp] = ReadLog(fates | ({6: fate} if fate else {}), 40)
+    outcomes = dict(run.logs[tp].outcomes)
+    del outcomes[6]
+    run.logs[tp] = ReadLog(outcomes | ({6: outcome} if outcome else {}), 40)
     assert run.faults() == {"aborted": [f"0-3 (out-0 offset 6): {text}"]}
 
 

@@ -2,7 +2,7 @@
 
 import random
 
-from barnabas.verify_eos.transaction_outcomes import Fates, TransactionOutcome
+from barnabas.verify_eos.transaction_outcomes import TransactionOutcome, TransactionOutcomes
 from barnabas.wire.records.control import EndTransactionMarker, encode_end_marker
 from barnabas.wire.records.record import Record, encode_batch
 
@@ -36,9 +36,9 @@ class Log:
 
 
 def fates_of(log: Log) -> dict[int, TransactionOutcome]:
-    fates = Fates()
-    fates.take(bytes(log.data))
-    return fates.by_offset
+    outcomes = TransactionOutcomes()
+    outcomes.take(bytes(log.data))
+    return outcomes.by_offset
 
 
 def test_a_marker_ends_the_transaction_of_its_producer_alone() -> None:
@@ -66,7 +66,7 @@ def test_markers_without_a_transaction_are_passed_over() -> None:
 def test_any_history_is_followed_across_the_pieces_in_which_it_comes() -> None:
     rng = random.Random(98)
     for _ in range(50):
-        log, fates = Log(), Fates()
+        log, outcomes = Log(), TransactionOutcomes()
         expected: dict[int, TransactionOutcome] = {}
         open_offsets: dict[int, list[int]] = {}
         for _ in range(40):
@@ -74,11 +74,11 @@ def test_any_history_is_followed_across_the_pieces_in_which_it_comes() -> None:
             if rng.random() < 0.3:
                 commit = rng.random() < 0.5
                 log.end(producer_id, commit=commit)
-                fate = TransactionOutcome.COMMITTED if commit else TransactionOutcome.ABORTED
-                expected.update(dict.fromkeys(open_offsets.pop(producer_id, []), fate))
+                outcome = TransactionOutcome.COMMITTED if commit else TransactionOutcome.ABORTED
+                expected.update(dict.fromkeys(open_offsets.pop(producer_id, []), outcome))
             else:
                 offsets = log.write(rng.randint(1, 3), producer_id, transactional=True)
                 open_offsets.setdefault(producer_id, []).extend(offsets)
                 expected.update(dict.fromkeys(offsets, TransactionOutcome.OPEN))
-            fates.take(bytes(log.data))
-        assert fates.by_offset == expected
+            outcomes.take(bytes(log.data))
+        assert outcomes.by_offset == expected

@@ -115,16 +115,16 @@ async def _commit(
     policies = context.policies
     while True:
         refused: dict[int, Outcome] = {}
-        judged: dict[int, ConfigAlterationResult] = {}
+        checked: dict[int, ConfigAlterationResult] = {}
         if policies.guards_alteration:
             # Policies take their time: they are asked before the commit, for what would pass as things stand.
             trial = await _write(context, alterations, {}, validate_only=True)
             refused = {index: await alteration_error(policies, each) for index, each in trial.items()}
             refused = {index: error for index, error in refused.items() if error is not None}
-            judged = {index: each for index, each in trial.items() if index not in refused}
+            checked = {index: each for index, each in trial.items() if index not in refused}
         passed = {index: each for index, each in alterations.items() if index not in refused}
         with contextlib.suppress(_ChangedSincePolicyCheck):
-            altered = await _write(context, passed, judged, validate_only=validate_only)
+            altered = await _write(context, passed, checked, validate_only=validate_only)
             return {**refused, **{index: each.error for index, each in altered.items()}}
 
 
@@ -148,11 +148,11 @@ async def alteration_error(policies: Policies, altered: ConfigAlterationResult) 
 async def _write(
     context: RequestContext,
     alterations: Mapping[int, ConfigAlteration],
-    judged: Mapping[int, ConfigAlterationResult],
+    checked: Mapping[int, ConfigAlterationResult],
     *,
     validate_only: bool,
 ) -> dict[int, ConfigAlterationResult]:
-    """Commit, unless that would be something else than `judged`.
+    """Commit, unless that would be something else than `checked`.
 
     :raises _ChangedSincePolicyCheck: When it would be.
     """
@@ -161,7 +161,7 @@ async def _write(
         rules = alteration_rules(context.node, image)
         decision = decide_alter(image, list(alterations.values()), rules, validate_only=validate_only)
         for index, each in zip(alterations, decision.response, strict=True):
-            if each.error is None and index in judged and each != judged[index]:
+            if each.error is None and index in checked and each != checked[index]:
                 raise _ChangedSincePolicyCheck
         return decision
 

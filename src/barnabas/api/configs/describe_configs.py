@@ -23,7 +23,7 @@ from barnabas.config.describe import (
     describe_topic,
 )
 from barnabas.config.describe_groups import describe_client_metrics, describe_group, describe_loggers
-from barnabas.metadata.configs import CONFIG_NOUNS
+from barnabas.metadata.configs import CONFIG_RECORD_TYPES
 from barnabas.metadata.topics import check_name, unknown_topic
 from barnabas.telemetry.logs import levels
 from barnabas.wire.acls import AclOperation
@@ -106,7 +106,7 @@ class _Descriptions:
             check_name(resource.name)
             if resource.name not in image.topics:
                 raise unknown_topic(resource.name)
-        overrides = image.configs(resource) if resource.kind in CONFIG_NOUNS else {}
+        overrides = image.configs(resource) if resource.kind in CONFIG_RECORD_TYPES else {}
         name = resource.name if resource.kind is ResourceKind.BROKER else None
         keys = frozenset(asked.configuration_keys) if asked.configuration_keys else None
         if resource.kind is ResourceKind.TOPIC and overrides:

@@ -52,16 +52,16 @@ async def handle(context: RequestContext, request: RollbackResourceRequest) -> R
     """Decide, ask the policies, commit all of it or nothing."""
     _require_for(context, request.resource)
     while True:
-        judged = await _write(context, request, validate_only=True)
-        if context.policies.guards_alteration and judged.altered is not None:
-            error = await alteration_error(context.policies, judged.altered)
+        checked = await _write(context, request, validate_only=True)
+        if context.policies.guards_alteration and checked.altered is not None:
+            error = await alteration_error(context.policies, checked.altered)
             if error is not None:
                 raise error
         if request.validate_only:
-            return _response(request, judged)
+            return _response(request, checked)
         with contextlib.suppress(_ChangedSincePolicyCheck):
             return _response(
-                request, await _write(context, request, validate_only=False, judged=judged.altered)
+                request, await _write(context, request, validate_only=False, checked=checked.altered)
             )
 
 
@@ -74,12 +74,12 @@ async def _write(
     request: RollbackResourceRequest,
     *,
     validate_only: bool,
-    judged: ConfigAlterationResult | None = None,
+    checked: ConfigAlterationResult | None = None,
 ) -> RolledBack:
     policies = context.policies
 
-    def authorize(nouns: frozenset[str]) -> None:
-        if ACLS.name in nouns:
+    def authorize(record_types: frozenset[str]) -> None:
+        if ACLS.name in record_types:
             require_cluster(context, AclOperation.ALTER)
             require_authorizer(context)
 
@@ -93,7 +93,7 @@ async def _write(
         decision = decide_rollback(
             image, request.resource, request.revision, rules, validate_only=validate_only
         )
-        if not validate_only and decision.response.altered != judged:
+        if not validate_only and decision.response.altered != checked:
             raise _ChangedSincePolicyCheck
         return decision
 

@@ -29,7 +29,7 @@ from barnabas.wire.messages.alter_replica_log_dirs import (
 
 def refuse(request: AlterReplicaLogDirsRequest, error: KafkaError) -> AlterReplicaLogDirsResponse:
     """Every partition, in error."""
-    return _response(dict.fromkeys(_wishes(request), error.code))
+    return _response(dict.fromkeys(_requested(request), error.code))
 
 
 def audit(_request: AlterReplicaLogDirsRequest, response: AlterReplicaLogDirsResponse) -> Results:
@@ -42,12 +42,14 @@ def audit(_request: AlterReplicaLogDirsRequest, response: AlterReplicaLogDirsRes
 async def handle(context: RequestContext, request: AlterReplicaLogDirsRequest) -> AlterReplicaLogDirsResponse:
     """Begin each move, one after the other."""
     require_cluster(context, AclOperation.ALTER)
-    wishes = await context.compute(_wishes, request)
-    codes = {name: await _alter(context, name, path) async for name, path in context.each(wishes.items())}
+    requested_topics = await context.compute(_requested, request)
+    codes = {
+        name: await _alter(context, name, path) async for name, path in context.each(requested_topics.items())
+    }
     return await context.compute(_response, codes)
 
 
-def _wishes(request: AlterReplicaLogDirsRequest) -> dict[TopicPartition, str]:
+def _requested(request: AlterReplicaLogDirsRequest) -> dict[TopicPartition, str]:
     """Where each partition is to go; of one that is named twice the last counts."""
     return {
         TopicPartition(topic.name, index): wanted.path

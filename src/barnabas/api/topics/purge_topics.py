@@ -16,13 +16,15 @@ from barnabas.wire.barnabas_messages.purge_topics import PurgedTopic, PurgeTopic
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 
-def _wishes(request: PurgeTopicsRequest) -> list[TrashedTopicRequest]:
+def _requested(request: PurgeTopicsRequest) -> list[TrashedTopicRequest]:
     return [TrashedTopicRequest(each.name, each.topic_id) for each in request.topics]
 
 
 def refuse(request: PurgeTopicsRequest, error: KafkaError) -> PurgeTopicsResponse:
     """Every topic asked for, in error."""
-    return PurgeTopicsResponse(results=[_result(Purged(wish, error=error)) for wish in _wishes(request)])
+    return PurgeTopicsResponse(
+        results=[_result(Purged(requested, error=error)) for requested in _requested(request)]
+    )
 
 
 def audit(_request: PurgeTopicsRequest, response: PurgeTopicsResponse) -> Results:
@@ -35,20 +37,26 @@ async def handle(context: RequestContext, request: PurgeTopicsRequest) -> PurgeT
     if not context.node.config.boolean("delete.topic.enable"):
         message = "Topics cannot be deleted here: delete.topic.enable is false."
         raise KafkaError(ErrorCode.TOPIC_DELETION_DISABLED, message)
-    wishes = await context.compute(_wishes, request)
-    names = await context.compute(lambda: {wish.name for wish in wishes})
+    requested_topics = await context.compute(_requested, request)
+    names = await context.compute(lambda: {requested.name for requested in requested_topics})
     refused = await refused_topics(context, AclOperation.DELETE, names)
-    asked = await context.compute(lambda: [wish for wish in wishes if wish.name not in refused])
+    asked = await context.compute(
+        lambda: [requested for requested in requested_topics if requested.name not in refused]
+    )
     outcomes = await context.write(lambda image: decide_purge(image, asked))
-    outcomes += [Purged(wish, error=refused[wish.name]) for wish in wishes if wish.name in refused]
+    outcomes += [
+        Purged(requested, error=refused[requested.name])
+        for requested in requested_topics
+        if requested.name in refused
+    ]
     results = [_result(outcome) async for outcome in context.each(outcomes)]
-    context.free(wishes, names, refused, asked, outcomes)
+    context.free(requested_topics, names, refused, asked, outcomes)
     return PurgeTopicsResponse(results=results)
 
 
 def _result(outcome: Purged) -> PurgedTopic:
-    name = outcome.wish.name if outcome.topic is None else outcome.topic.name
-    topic_id = outcome.wish.topic_id if outcome.topic is None else outcome.topic.topic_id
+    name = outcome.requested.name if outcome.topic is None else outcome.topic.name
+    topic_id = outcome.requested.topic_id if outcome.topic is None else outcome.topic.topic_id
     if outcome.error is None:
         return PurgedTopic(name=name, topic_id=topic_id)
     error = outcome.error

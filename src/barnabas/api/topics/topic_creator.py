@@ -51,8 +51,8 @@ async def create_topics(
     if node.policies.guards_creation:
         # Policies take their time, and what they are told depends on the request alone: so they are asked once, for
         # what would pass as things stand, and not again when the commit meets a conflict.
-        judged = decide_create(node.image, requested, rules, node.rng, validate_only=True).response
-        refused = await _refused(context.policies, requested, judged)
+        checked = decide_create(node.image, requested, rules, node.rng, validate_only=True).response
+        refused = await _refused(context.policies, requested, checked)
         requested = [new for new in requested if new.name not in refused]
     outcomes = await context.write(
         lambda image: decide_create(
@@ -92,12 +92,12 @@ async def create_wanted_topics(
 
 
 async def _refused(
-    policies: Policies, requested: Sequence[TopicToCreate], judged: Sequence[Created]
+    policies: Policies, requested: Sequence[TopicToCreate], checked: Sequence[Created]
 ) -> dict[str, Created]:
-    """Those of `judged` that fail anyway, and those that a policy refuses."""
+    """Those of `checked` that fail anyway, and those that a policy refuses."""
     refused: dict[str, Created] = {}
     asked = {new.name: new for new in requested}
-    for outcome in judged:
+    for outcome in checked:
         if outcome.topic is None:
             refused[outcome.name] = outcome
             continue

@@ -44,13 +44,14 @@ def audit(request: UndeleteTopicRequest, response: UndeleteTopicResponse) -> Res
 @serves(UndeleteTopicRequest, UndeleteTopicResponse, 0, 0, refuse=refuse, audit=audit)
 async def handle(context: RequestContext, request: UndeleteTopicRequest) -> UndeleteTopicResponse:
     """Ask the policies as for a new topic, decide and commit; answered when the logs are open."""
-    wish = TrashedTopicRequest(request.name, request.topic_id)
+    requested = TrashedTopicRequest(request.name, request.topic_id)
     _authorize(context, request.name, request.name if request.new_name is None else request.new_name)
-    trial = decide_undelete(context.node.image, wish, request.new_name).response
+    trial = decide_undelete(context.node.image, requested, request.new_name).response
     await context.policies.check_create_topic(_request_metadata(trial))
     with mutations(context, strict_from=0) as quota:
         trashed = await context.write(
-            lambda image: decide_undelete(image, wish, request.new_name, quota.admit()), request.timeout_ms
+            lambda image: decide_undelete(image, requested, request.new_name, quota.admit()),
+            request.timeout_ms,
         )
     offset_count = sum(
         [await _restore(context, trashed, group_id, each) for group_id, each in trashed.offsets.items()]

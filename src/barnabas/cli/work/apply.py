@@ -81,7 +81,7 @@ async def _apply(admin: Admin, request: PlanRequest, consent: Consent, *, as_jso
     with progress(len(plan.changes), of_records=True) as advance:
         results = await apply_plan(admin, plan, request, advance)
     _print(results, as_json=as_json)
-    failed_count = sum(result.fate is not ChangeStatus.DONE for result in results)
+    failed_count = sum(result.status is not ChangeStatus.DONE for result in results)
     if failed_count:
         message = f"{failed_count} of {len(results)} changes were not applied"
         raise CommandError(
@@ -94,12 +94,12 @@ def _print(results: Sequence[ChangeResult], *, as_json: bool) -> None:
         print_json([_result_json(result) for result in results])
         return
     for result in results:
-        if result.fate is not ChangeStatus.DONE:
-            print(f"{result.fate}: {result.change.resource} {result.change.key}: {result.reason}")
-    counts = Counter(result.fate for result in results)
+        if result.status is not ChangeStatus.DONE:
+            print(f"{result.status}: {result.change.resource} {result.change.key}: {result.reason}")
+    counts = Counter(result.status for result in results)
     if results:
         print(", ".join(f"{counts[status]} {status}" for status in ChangeStatus if counts[status]))
 
 
 def _result_json(result: ChangeResult) -> dict[str, object]:
-    return {**as_json(result.change), "outcome": result.fate.value, "reason": result.reason}
+    return {**as_json(result.change), "outcome": result.status.value, "reason": result.reason}

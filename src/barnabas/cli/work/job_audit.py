@@ -58,7 +58,7 @@ def _show(audited: "Audited") -> None:
         (
             row.principal,
             row.acl,
-            row.verdict,
+            row.status,
             row.uses_count,
             _format_time(row.last_used),
             _format_time(row.unused_since),

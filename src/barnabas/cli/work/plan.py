@@ -60,7 +60,7 @@ def format_diagnostics(changes: Iterable[ResourceChange]) -> list[str]:
     """Return lines such as `warning: topic/orders partitions: 50% of keys ...`; each text once per resource."""
     lines: dict[tuple[str, str], str] = {}
     for change in changes:
-        for level, text in change.remarks:
+        for level, text in change.diagnostics:
             line = f"{level.name.lower()}: {change.resource} {change.key}: {text}"
             lines.setdefault((change.resource, text), line)
     return list(lines.values())

@@ -137,7 +137,7 @@ def _print(checked: Sequence[CheckedCase], *, as_json: bool) -> None:
 def _row(case: Case, result: CaseResult) -> tuple[object, ...]:
     expected = f"{case.expected}: {case.says}" if case.says else case.expected
     mark = "ok" if result.is_as_expected(case) else "NOT"
-    return mark, case.line or "", case.change, expected, result.verdict, result.why
+    return mark, case.line or "", case.change, expected, result.result, result.why
 
 
 def _json(case: Case, result: CaseResult) -> dict[str, Any]:
@@ -146,7 +146,7 @@ def _json(case: Case, result: CaseResult) -> dict[str, Any]:
         "line": case.line or None,
         "expected": case.expected,
         "says": case.says or None,
-        "verdict": result.verdict,
+        "result": result.result,
         "why": result.why or None,
         "as_expected": result.is_as_expected(case),
     }

@@ -23,7 +23,7 @@ from barnabas.verify_eos.checks import (
     read_number,
     read_output,
 )
-from barnabas.verify_eos.transaction_outcomes import Fates
+from barnabas.verify_eos.transaction_outcomes import TransactionOutcomes
 
 #: Delivery timeout; brokers may be killed and restarted repeatedly within it.
 _DELIVERY_TIMEOUT_MS = 600_000
@@ -128,7 +128,7 @@ async def _read_outputs(
 
 
 async def _read_transaction_outcomes(cluster: ClusterClient, tp: TopicPartition, read_up_to: int) -> ReadLog:
-    outcomes = Fates()
+    outcomes = TransactionOutcomes()
     async for batches in read_log(cluster, tp):
         outcomes.take(batches)
     return ReadLog(outcomes.by_offset, read_up_to)

@@ -63,7 +63,7 @@ async def show(view: View) -> Response:
 
 
 async def _page(view: View, values: dict[str, str], errors: dict[str, str]) -> Response:
-    wish = ListQuery.of("/acls", view.query, "principal", extra=("type", "permission", "topic"))
+    query = ListQuery.of("/acls", view.query, "principal", extra=("type", "permission", "topic"))
     kind, permission = view.query.get("type", ""), view.query.get("permission", "")
     topic = view.query.get("topic", "")
     if too_long(topic):
@@ -82,7 +82,7 @@ async def _page(view: View, values: dict[str, str], errors: dict[str, str]) -> R
         if kind in ("", word(acl.resource_type)) and permission in ("", word(acl.permission))
     ]
     context = {
-        "part": paged(found, wish, _COLUMNS, _matches),
+        "part": paged(found, query, _COLUMNS, _matches),
         "secured": secured,
         "word": word,
         "written": written,
@@ -157,10 +157,10 @@ async def remove(view: View) -> Response:
     bindings = frozenset(map(binding_in, chosen))
     outcomes = await view.admin.delete_acls([AclFilter(*each) for each in bindings])
     raise_errors(outcomes)
-    fates = [fate for outcome in outcomes if isinstance(outcome, dict) for fate in outcome.values()]
-    raise_errors(fates)
+    errors = [error for outcome in outcomes if isinstance(outcome, dict) for error in outcome.values()]
+    raise_errors(errors)
     await wait_until_visible(view.admin, DeclaredState(acls=bindings), lambda live: not bindings & live.acls)
-    return view.redirect_with_notice("/acls", f"{plural(len(fates), 'ACL')} deleted.")
+    return view.redirect_with_notice("/acls", f"{plural(len(errors), 'ACL')} deleted.")
 
 
 def written(acl: AclBinding) -> str:

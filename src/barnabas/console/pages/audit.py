@@ -5,7 +5,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from barnabas.console.audit_reader import AuditPage, AuditWish, outcomes, read_back
+from barnabas.console.audit_reader import AuditPage, AuditQuery, outcomes, read_back
 from barnabas.console.page import MenuEntry, Route
 from barnabas.console.times import EXAMPLES, time_ms
 from barnabas.console.view import View, segment
@@ -24,21 +24,21 @@ async def show(view: View) -> Response:
 async def _context(view: View) -> dict[str, Any]:
     values = {name: view.query.get(name, "").strip()[:300] for name in _FIELDS}
     errors: dict[str, str] = {}
-    wish = wish_of(values, view.console.clock.wall_ms(), errors)
+    query = audit_query(values, view.console.clock.wall_ms(), errors)
     before = view.query.get("before", "")
     at = int(before) if before.isascii() and before.isdigit() and len(before) < 19 else None
     if errors:
         found = AuditPage([], None)
     elif at is None:
-        found = await view.access.audit.latest(tuple(values.values()), wish)
+        found = await view.access.audit.latest(tuple(values.values()), query)
     else:
-        found = await read_back(view.cluster, wish, before=at)
+        found = await read_back(view.cluster, query, before=at)
     return {
         "found": found,
         "values": values,
         "errors": errors,
         "kept": {name: value for name, value in values.items() if value},
-        "follows": at is None and wish.until_ms is None and not errors,
+        "follows": at is None and query.until_ms is None and not errors,
         "outcome_choices": [("", "anything"), *((each, each) for each in outcomes())],
         "shown": shown,
         "history_path": history_path,
@@ -46,7 +46,7 @@ async def _context(view: View) -> dict[str, Any]:
     }
 
 
-def wish_of(values: dict[str, str], now_ms: int, errors: dict[str, str]) -> AuditWish:
+def audit_query(values: dict[str, str], now_ms: int, errors: dict[str, str]) -> AuditQuery:
     """What the fields ask for; what cannot be is told in `errors`."""
     times: dict[str, int | None] = {}
     for name in ("since", "until"):
@@ -59,7 +59,7 @@ def wish_of(values: dict[str, str], now_ms: int, errors: dict[str, str]) -> Audi
     if principal and ":" not in principal:
         principal = f"User:{principal}"
     outcome = values["outcome"] if values["outcome"] in outcomes() else ""
-    return AuditWish(values["resource"], principal, outcome, times["since"], times["until"])
+    return AuditQuery(values["resource"], principal, outcome, times["since"], times["until"])
 
 
 def shown(value: Any) -> str | None:

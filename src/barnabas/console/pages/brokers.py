@@ -100,10 +100,10 @@ async def _page(
     rows = await _rows(view, resource_of(name))
     source = view.query.get("source", "")
     found = [row for row in rows if source in ("", row.entry.source.name)]
-    wish = ListQuery.of(f"/brokers/{name}", view.query, "name", extra=("source",))
+    query = ListQuery.of(f"/brokers/{name}", view.query, "name", extra=("source",))
     chosen = {row.entry.name: row for row in rows}.get(values.get("key", ""))
     context: dict[str, Any] = {
-        "part": paged(found, wish, _COLUMNS, _matches),
+        "part": paged(found, query, _COLUMNS, _matches),
         "name": name,
         "source": source,
         "sources": {

@@ -30,12 +30,12 @@ class GroupRow(NamedTuple):
 
 async def show(view: View) -> Response:
     """The list; lags are asked for the part of it alone that is shown."""
-    wish = ListQuery.of("/groups", view.query, "name", extra=("state",))
+    query = ListQuery.of("/groups", view.query, "name", extra=("state",))
     everything = await Groups(view.cluster).list()
     states = sorted({group.state for group in everything if group.state})
     state = view.query.get("state", "")
     found = [group for group in everything if state in ("", group.state)]
-    part = paged(found, wish, _COLUMNS, lambda group, text: text in group.group_id.lower())
+    part = paged(found, query, _COLUMNS, lambda group, text: text in group.group_id.lower())
     lags = await lags_of(view.cluster, [group.group_id for group in part.rows])
     view.access.lags.look(lags)
     rows = [_row(group, lags[group.group_id]) for group in part.rows]

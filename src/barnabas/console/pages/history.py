@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from starlette.responses import Response
 
-from barnabas.console.audit_reader import HISTORY_LOOK_MAX, AuditWish, read_back
+from barnabas.console.audit_reader import HISTORY_LOOK_MAX, AuditQuery, read_back
 from barnabas.console.page import Route
 from barnabas.console.pages.audit import history_path, shown
 from barnabas.console.problems import not_found, sentence, wrong_form
@@ -55,7 +55,7 @@ async def show(view: View) -> Response:
 async def _page(view: View, **more: Any) -> Response:
     resource = f"{view.path('kind')}/{view.path('name')}"
     found = await read_back(
-        view.cluster, AuditWish(resource=resource), count=_COUNT_MAX, look_max=HISTORY_LOOK_MAX
+        view.cluster, AuditQuery(resource=resource), count=_COUNT_MAX, look_max=HISTORY_LOOK_MAX
     )
     if not found.exists:
         return await view.page("history_none.html", resource=resource, has_audit=False)

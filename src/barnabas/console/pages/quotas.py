@@ -66,9 +66,9 @@ async def show(view: View) -> Response:
 async def _page(view: View, values: dict[str, str], errors: dict[str, str]) -> Response:
     found = await view.admin.describe_client_quotas()
     rows = [QuotaRow(entity, key, value) for entity, limits in found.items() for key, value in limits.items()]
-    wish = ListQuery.of("/quotas", view.query, "whose")
+    query = ListQuery.of("/quotas", view.query, "whose")
     context = {
-        "part": paged(rows, wish, _COLUMNS, lambda row, text: text in f"{row.whose} {row.key}".lower()),
+        "part": paged(rows, query, _COLUMNS, lambda row, text: text in f"{row.whose} {row.key}".lower()),
         "keys": KEYS,
         "may_alter": view.offers("ALTER_CONFIGS", (await view.cluster_view()).operations),
     }

@@ -61,9 +61,9 @@ async def show(view: View) -> Response:
     """Partitions with leaders, replicas, offsets and sizes."""
     topic = await topic_of(view)
     head = await frame(view, topic)
-    wish = ListQuery.of(head["topic_path"], view.query, "partition")
+    query = ListQuery.of(head["topic_path"], view.query, "partition")
     partitions = paged(
-        topic.partitions, wish, {"partition": lambda each: each.partition}, lambda each, text: True
+        topic.partitions, query, {"partition": lambda each: each.partition}, lambda each, text: True
     )
     shown = {each.partition for each in partitions.rows}
     topic_partitions = [tp for tp in topic.led if tp.partition in shown]

@@ -19,11 +19,11 @@ _COLUMNS = {
 
 async def show(view: View) -> Response:
     """The list, or for htmx its table."""
-    wish = ListQuery.of("/topics", view.query, "name", extra=("internal",))
+    query = ListQuery.of("/topics", view.query, "name", extra=("internal",))
     rows = await view.access.topics.get()
     internal = bool(view.query.get("internal"))
     shown = [row for row in rows if internal or not row.is_internal]
-    topics = paged(shown, wish, _COLUMNS, _matches)
+    topics = paged(shown, query, _COLUMNS, _matches)
     sizes = await _sizes(view, topics.rows)
     if view.is_partial:
         return await view.piece("topics_table.html", topics=topics, sizes=sizes)

@@ -35,7 +35,7 @@ class TrashRow(NamedTuple):
 
 async def show(view: View) -> Response:
     """The list, the latest deleted first; on Apache Kafka a page that says why there is none."""
-    wish = ListQuery.of("/trash", view.query, "")
+    query = ListQuery.of("/trash", view.query, "")
     try:
         rows = await _rows(view)
     except KafkaError as error:
@@ -43,7 +43,10 @@ async def show(view: View) -> Response:
             raise
         return await view.page("trash_none.html")
     part = paged(
-        rows, wish, _COLUMNS, lambda row, text: text in row.topic.name.lower() or text in row.topic_id.lower()
+        rows,
+        query,
+        _COLUMNS,
+        lambda row, text: text in row.topic.name.lower() or text in row.topic_id.lower(),
     )
     if view.is_partial:
         return await view.piece("trash_list.html", part=part)

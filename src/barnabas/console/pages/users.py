@@ -35,9 +35,11 @@ async def show(view: View) -> Response:
 async def _page(view: View, values: dict[str, str], errors: dict[str, str]) -> Response:
     found = await view.admin.describe_user_scram_credentials()
     rows = [UserRow(name, each) for name, each in found.items() if not isinstance(each, KafkaError)]
-    wish = ListQuery.of("/users", view.query, "user")
+    query = ListQuery.of("/users", view.query, "user")
     context = {
-        "part": paged(rows, wish, {"user": lambda row: row.name}, lambda row, text: text in row.name.lower()),
+        "part": paged(
+            rows, query, {"user": lambda row: row.name}, lambda row, text: text in row.name.lower()
+        ),
         "mechanisms": [(title, title) for title in reversed(MECHANISMS_BY_TITLE)],
         "iterations": ITERATIONS,
         "may_alter": view.offers("ALTER", (await view.cluster_view()).operations),

@@ -7,7 +7,7 @@ from barnabas.base.clock import Clock
 from barnabas.metadata.audit.changes import differences
 from barnabas.metadata.audit.records import (
     AUDIT,
-    NO_VERDICTS,
+    NO_POLICY_RESULTS,
     Actor,
     AuditRecord,
     Difference,
@@ -45,7 +45,7 @@ class Auditor:
         image: MetadataImage,
         decision: Decision[ResponseT],
         actor: Actor | None,
-        policy_results: Mapping[str, PolicyResult] = NO_VERDICTS,
+        policy_results: Mapping[str, PolicyResult] = NO_POLICY_RESULTS,
     ) -> Decision[ResponseT]:
         """Return the decision with the replaced values and, if there is an actor, its audit record.
 
@@ -54,7 +54,7 @@ class Auditor:
         now_ms = self._clock.wall_ms()
         added = list(history_records_for(image, decision.changes, now_ms))
         if actor is not None and (changed := tuple(differences(image, decision.changes))):
-            record = AuditRecord(now_ms, actor, changed, verdicts=_results_for(policy_results, changed))
+            record = AuditRecord(now_ms, actor, changed, policy_results=_results_for(policy_results, changed))
             added.append(self._put(record))
         if not added:
             return decision

@@ -24,7 +24,7 @@ from barnabas.metadata.configs import (
     Overrides,
 )
 from barnabas.metadata.features import FINALIZED_FEATURES
-from barnabas.metadata.image import NOUNS, MetadataImage
+from barnabas.metadata.image import RECORD_TYPES, MetadataImage
 from barnabas.metadata.producer_ids import PRODUCER_IDS
 from barnabas.metadata.quotas import QUOTAS, ClientQuota
 from barnabas.metadata.scram import SCRAM_CREDENTIALS, Credentials
@@ -66,7 +66,7 @@ def differences(image: MetadataImage, changes: Iterable[StoreChange]) -> Iterato
     """Yield the differences that `changes` would make to the cluster state `image`."""
     for change in changes:
         name, _, row = change.key.partition("/")
-        after: Any = None if change.value is None else NOUNS[name].decode(change.value)
+        after: Any = None if change.value is None else RECORD_TYPES[name].decode(change.value)
         if name == PARTITION_STATES.name:
             yield from _partition_differences(image, row, after)
         elif name not in UNTOLD:

@@ -107,7 +107,7 @@ def events_of(revision: int, record: AuditRecord) -> Iterator[AuditEvent]:
     common = (record.time_ms, actor.principal, actor.client_id, actor.client_host, actor.api)
     number = 0
     for difference in record.differences:
-        result = record.verdicts.get(difference.resource)
+        result = record.policy_results.get(difference.resource)
         yield AuditEvent(revision, number, *common, AuditOutcome.CHANGED, *difference, policy=result)
         number += 1
     for outcome, refusals in (

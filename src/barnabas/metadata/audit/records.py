@@ -48,7 +48,7 @@ class PolicyResult(enum.StrEnum):
 
 
 #: Of a change that no policy was asked about.
-NO_VERDICTS: Mapping[str, PolicyResult] = MappingProxyType({})
+NO_POLICY_RESULTS: Mapping[str, PolicyResult] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class AuditRecord:
     #: what policies in mode `warn` would have refused
     warnings: Sequence[Refusal] = ()
     #: by resource; nothing of those that no policy was asked about
-    verdicts: Mapping[str, PolicyResult] = field(default_factory=lambda: NO_VERDICTS)
+    policy_results: Mapping[str, PolicyResult] = field(default_factory=lambda: NO_POLICY_RESULTS)
 
 
 def _to_plain(record: AuditRecord) -> Any:
@@ -76,7 +76,7 @@ def _to_plain(record: AuditRecord) -> Any:
         "differences": [list(each) for each in record.differences],
         "refusals": [list(each) for each in record.refusals],
         "warnings": [list(each) for each in record.warnings],
-        "verdicts": dict(record.verdicts),
+        "policy_results": dict(record.policy_results),
     }
 
 
@@ -87,7 +87,7 @@ def _from_plain(plain: Any) -> AuditRecord:
         tuple(Difference(*each) for each in plain["differences"]),
         tuple(Refusal(*each) for each in plain["refusals"]),
         tuple(Refusal(*each) for each in plain["warnings"]),
-        {resource: PolicyResult(verdict) for resource, verdict in plain["verdicts"].items()},
+        {resource: PolicyResult(result) for resource, result in plain["policy_results"].items()},
     )
 
 

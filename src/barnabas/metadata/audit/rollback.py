@@ -15,7 +15,7 @@ from barnabas.metadata.audit.changes import differences
 from barnabas.metadata.audit.records import Difference
 from barnabas.metadata.audit.stored_history import history_start, states_of, value_at
 from barnabas.metadata.config_alteration import AlterationRules, ConfigAlteration, ConfigAlterationResult
-from barnabas.metadata.configs import CONFIG_NOUNS, Overrides
+from barnabas.metadata.configs import CONFIG_RECORD_TYPES, Overrides
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.quotas import QUOTAS, ClientQuota
@@ -25,7 +25,7 @@ from barnabas.metadata.topics import TOPICS, TopicImage
 from barnabas.wire.acls import AclBinding, AclFilter
 from barnabas.wire.errors import ErrorCode, KafkaError
 
-_KINDS = {noun.name: kind for kind, noun in CONFIG_NOUNS.items()}
+_KINDS = {record_type.name: kind for kind, record_type in CONFIG_RECORD_TYPES.items()}
 
 TOPIC_PREFIX = "topic/"
 

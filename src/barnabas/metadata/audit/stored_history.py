@@ -8,9 +8,9 @@ from barnabas.base.resource_names import quota_resource
 from barnabas.metadata.acls import ACLS
 from barnabas.metadata.audit.changes import acl_resource, config_resource
 from barnabas.metadata.audit.historical_value import FORMER_VALUES, HISTORY_START, KEY, FormerValue
-from barnabas.metadata.configs import CONFIG_NOUNS
+from barnabas.metadata.configs import CONFIG_RECORD_TYPES
 from barnabas.metadata.decision import Decision
-from barnabas.metadata.image import NOUNS, MetadataImage
+from barnabas.metadata.image import RECORD_TYPES, MetadataImage
 from barnabas.metadata.quotas import QUOTAS
 from barnabas.metadata.record_type import RecordType
 from barnabas.metadata.scram import SCRAM_CREDENTIALS
@@ -21,13 +21,15 @@ from barnabas.metadata.topics import TOPICS
 KEPT_COUNT_MAX = 20_000
 
 #: What a resource has that can be as it was.
-_RESTORED: tuple[RecordType[Any], ...] = (*CONFIG_NOUNS.values(), ACLS, QUOTAS, SCRAM_CREDENTIALS)
-RESTORED: Mapping[str, RecordType[Any]] = MappingProxyType({noun.name: noun for noun in _RESTORED})
+_RESTORED: tuple[RecordType[Any], ...] = (*CONFIG_RECORD_TYPES.values(), ACLS, QUOTAS, SCRAM_CREDENTIALS)
+RESTORED: Mapping[str, RecordType[Any]] = MappingProxyType(
+    {record_type.name: record_type for record_type in _RESTORED}
+)
 
 #: What is kept of the store: topics, too, to know which there were.
 _KEPT = frozenset({*RESTORED, TOPICS.name})
 
-_KINDS = MappingProxyType({noun.name: kind for kind, noun in CONFIG_NOUNS.items()})
+_KINDS = MappingProxyType({record_type.name: kind for kind, record_type in CONFIG_RECORD_TYPES.items()})
 
 
 def history_records_for(
@@ -40,7 +42,7 @@ def history_records_for(
         name, _, row = change.key.partition("/")
         before = getattr(image, name).get(row) if name in _KEPT else None
         if before is not None:
-            plain = NOUNS[name].to_plain(before)
+            plain = RECORD_TYPES[name].to_plain(before)
             former = FormerValue(change.key, plain, image.revision_of(change.key), now_ms)
             yield FORMER_VALUES.put(former.row, former)
 
@@ -93,7 +95,7 @@ def _value_at(image: MetadataImage, key: str, revision: int, former: Iterable[Fo
     later = [each for each in former if ended(each.row) > revision]
     if later:
         first = min(later, key=lambda each: ended(each.row))
-        return NOUNS[name].from_plain(first.plain) if first.since <= revision else None
+        return RECORD_TYPES[name].from_plain(first.plain) if first.since <= revision else None
     return getattr(image, name).get(row) if image.revision_of(key) <= revision else None
 
 
@@ -107,10 +109,10 @@ def states_of(image: MetadataImage, resource: str, revision: int) -> dict[str, A
             if _bearer(each.key, value) == resource:
                 former.setdefault(each.key, []).append(each)
     present = (
-        noun.key(row)
-        for name, noun in RESTORED.items()
+        record_type.key(row)
+        for name, record_type in RESTORED.items()
         for row, value in getattr(image, name).items()
-        if _bearer(noun.key(row), value) == resource
+        if _bearer(record_type.key(row), value) == resource
     )
     return {
         key: _value_at(image, key, revision, former.get(key, ()))

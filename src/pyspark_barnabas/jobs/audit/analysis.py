@@ -101,13 +101,13 @@ class Use(NamedTuple):
 
 
 class GrantUse(NamedTuple):
-    """An ACL and its use; `verdict` is one of the values of `use_status`."""
+    """An ACL and its use; `status` is one of the values of `use_status`."""
 
     grant: Grant
     uses_count: int  #: in the audit
     last_used: int | None
     principal_seen: int | None  #: when its principal last changed something or tried to
-    verdict: str
+    status: str
     #: since when no broker has used it in a decision; None if one has, or if brokers do not report it
     unused_since: int | None = None
 
@@ -236,11 +236,11 @@ def advice(grants: Sequence[GrantUse], refusals: Mapping[str, int]) -> list[str]
         binding = grant_use.grant.binding
         if not grant_use.grant.is_standing or binding.permission is not AclPermission.ALLOW:
             continue
-        if grant_use.verdict == UNUSED:
+        if grant_use.status == UNUSED:
             lines.append(
                 f"{binding.principal}: {acl_text(binding)} is not used; check since when its use has been counted"
             )
-        elif grant_use.verdict == UNCHANGED:
+        elif grant_use.status == UNCHANGED:
             lines.append(
                 f"{binding.principal}: no change used {acl_text(binding)}; remove it unless it is needed to describe "
                 "resources, which is not audited"

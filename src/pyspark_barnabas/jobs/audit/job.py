@@ -125,7 +125,7 @@ class GrantRow(NamedTuple):
     uses_count: int
     last_used: int | None
     principal_seen: int | None
-    verdict: str
+    status: str
     unused_since: int | None
 
 
@@ -171,7 +171,7 @@ class Audited:
                 grant_use.uses_count,
                 grant_use.last_used,
                 grant_use.principal_seen,
-                grant_use.verdict,
+                grant_use.status,
                 grant_use.unused_since,
             )
             for grant_use in self.grants

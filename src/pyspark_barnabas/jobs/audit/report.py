@@ -172,7 +172,7 @@ def _grants(audited: Audited) -> list[str]:
         (
             each.principal,
             each.acl,
-            each.verdict,
+            each.status,
             each.uses_count,
             _moment(each.last_used),
             _moment(each.unused_since),

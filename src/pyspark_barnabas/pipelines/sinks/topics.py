@@ -20,7 +20,7 @@ def write_topic(
     writer.option("delivery", "exactly-once").mode("append").save()
 
 
-def dead_letters(judged: DataFrame, flow: str) -> DataFrame:
+def dead_letters(checked: DataFrame, flow: str) -> DataFrame:
     """Records for rows whose action is dead_letter.
 
     What could not be decoded keeps its key and value; a row that was not as expected is told in JSON.
@@ -38,7 +38,7 @@ def dead_letters(judged: DataFrame, flow: str) -> DataFrame:
         )
         for name in _HEADERS
     ]
-    dead = judged.where("action = 'dead_letter'")
+    dead = checked.where("action = 'dead_letter'")
     value = f.when(f.col("letter").isNotNull(), f.col("letter.value")).otherwise(row)
     return dead.select(
         f.col("letter.key").alias("key"),

@@ -99,11 +99,11 @@ async def test_what_cannot_be_moved_is_refused_and_its_neighbour_moves(
 async def test_of_a_partition_named_twice_the_last_wish_counts(tmp_path: Path) -> None:
     async with running_node(tmp_path, log_dirs=both(tmp_path)) as node:
         await node.create(new_topic("t"))
-        wishes = [
+        requested_topics = [
             AlterReplicaLogDir(str(tmp_path / directory), [AlterReplicaLogDirTopic("t", [0, 0])])
             for directory in ("b", "nowhere", "a")
         ]
-        assert codes(await node.ask(AlterReplicaLogDirsRequest(wishes))) == {("t", 0): "NONE"}
+        assert codes(await node.ask(AlterReplicaLogDirsRequest(requested_topics))) == {("t", 0): "NONE"}
         assert partitions(await node.ask(EVERYTHING)) == {("t", 0): ["a"]}
 
 

@@ -8,10 +8,10 @@ from barnabas.config.config_resource import Resource, ResourceKind
 from barnabas.metadata.acls import ACLS, acl_key, decide_create_acls, decide_delete_acls
 from barnabas.metadata.audit.changes import HIDDEN, UNTOLD, differences
 from barnabas.metadata.audit.records import Difference
-from barnabas.metadata.configs import BROKER_CONFIGS, CONFIG_NOUNS, TOPIC_CONFIGS
+from barnabas.metadata.configs import BROKER_CONFIGS, CONFIG_RECORD_TYPES, TOPIC_CONFIGS
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.features import FINALIZED_FEATURES
-from barnabas.metadata.image import NOUNS, MetadataImage
+from barnabas.metadata.image import RECORD_TYPES, MetadataImage
 from barnabas.metadata.quotas import QuotaAlteration, decide_alter, entity_of
 from barnabas.metadata.scram import ScramUpsertion, decide_add_user, decide_alter_credentials
 from barnabas.metadata.store import StoreChange
@@ -41,22 +41,22 @@ def of(image: MetadataImage, decision: Decision[object]) -> list[Difference]:
 def in_configs(image: MetadataImage, resource: Resource, **overrides: str) -> list[Difference]:
     """What it makes different that a resource has these configs and no others; keys have underscores for dots."""
     values = {key.replace("_", "."): value for key, value in overrides.items()}
-    noun = CONFIG_NOUNS[resource.kind]
-    change = noun.put(resource.name, values) if values else noun.remove(resource.name)
+    record_type = CONFIG_RECORD_TYPES[resource.kind]
+    change = record_type.put(resource.name, values) if values else record_type.remove(resource.name)
     return list(differences(image, (change,)))
 
 
-@pytest.mark.parametrize("name", sorted(set(NOUNS) - UNTOLD))
+@pytest.mark.parametrize("name", sorted(set(RECORD_TYPES) - UNTOLD))
 def test_what_is_made_and_removed_is_told_of_every_noun(name: str) -> None:
     image = rich_image()
     table = getattr(image, name)
     assert table, f"the image of this test needs a row of {name}"
     for row, value in table.items():
         removed = list(differences(image, (StoreChange(f"{name}/{row}", None),)))
-        made = list(differences(MetadataImage(), (NOUNS[name].put(row, value),)))
+        made = list(differences(MetadataImage(), (RECORD_TYPES[name].put(row, value),)))
         assert removed
         assert [each._replace(before=each.after, after=each.before) for each in made] == removed
-        assert not list(differences(image, (NOUNS[name].put(row, value),))), "nothing has changed"
+        assert not list(differences(image, (RECORD_TYPES[name].put(row, value),))), "nothing has changed"
 
 
 def rich_image() -> MetadataImage:
@@ -74,7 +74,7 @@ def rich_image() -> MetadataImage:
     image = replayed(
         image, decide_delete(image, [TopicToDelete("clicks")], trash=TrashEntry(0, "User:alice"))
     )
-    changes = [noun.put("x", {"key": "value"}) for noun in CONFIG_NOUNS.values()]
+    changes = [record_type.put("x", {"key": "value"}) for record_type in CONFIG_RECORD_TYPES.values()]
     return replayed(image, Decision(None, (*changes, FINALIZED_FEATURES.put("group.version", 1))))
 
 
@@ -179,6 +179,6 @@ def test_a_partition_is_told_by_its_topic_until_that_is_gone() -> None:
 def test_a_broker_that_comes_back_elsewhere_is_told() -> None:
     image = cluster(1)
     moved = broker(1, rack="r2")
-    assert [(each.key, each.after) for each in differences(image, (NOUNS["brokers"].put("1", moved),))] == [
-        ("rack", "r2")
-    ]
+    assert [
+        (each.key, each.after) for each in differences(image, (RECORD_TYPES["brokers"].put("1", moved),))
+    ] == [("rack", "r2")]

@@ -183,8 +183,8 @@ def test_who_may_not_change_a_part_changes_nothing(world: World) -> None:
     world.change(ACLS.remove(acl_key(binding("User:alice"))))
     asked: list[frozenset[str]] = []
 
-    def authorize(nouns: frozenset[str]) -> None:
-        asked.append(nouns)
+    def authorize(record_types: frozenset[str]) -> None:
+        asked.append(record_types)
         raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
 
     rules = RollbackRules(RULES.configs, everything, everything, authorize)

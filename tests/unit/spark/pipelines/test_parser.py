@@ -227,5 +227,7 @@ def test_a_directory_that_delta_rs_cannot_read_is_refused(tmp_path: Path, name: 
         FLOW.replace("{topic: out}", f"{{delta: 'tables/{name}'}}"),
         FLOW.replace("{topic: in, format: raw}", f"{{delta: 'tables/{name}'}}"),
     ):
-        with pytest.raises(PipelineFileError, match=r"the path of a Delta table must not contain square brackets"):
+        with pytest.raises(
+            PipelineFileError, match=r"the path of a Delta table must not contain square brackets"
+        ):
             read_pipeline(written(tmp_path, text))

@@ -95,13 +95,13 @@ def test_the_needs_of_every_request_that_the_audit_tells_of_are_known() -> None:
 def test_grants_are_judged_by_their_uses_and_by_when_their_principal_was_seen() -> None:
     grants = [Grant(READ), Grant(ALTER, 1, "User:root")]
     unseen, used = grant_uses(grants, [Use(1, 3, 9)], {"User:bob": 4})
-    assert (unseen.uses_count, unseen.last_used, unseen.principal_seen, unseen.verdict) == (
+    assert (unseen.uses_count, unseen.last_used, unseen.principal_seen, unseen.status) == (
         0,
         None,
         None,
         NOT_AUDITED,
     )
-    assert (used.uses_count, used.last_used, used.verdict) == (3, 9, USED)
+    assert (used.uses_count, used.last_used, used.status) == (3, 9, USED)
 
 
 def test_of_acls_that_stand_brokers_know_more() -> None:
@@ -109,9 +109,9 @@ def test_of_acls_that_stand_brokers_know_more() -> None:
     grants = [Grant(READ), Grant(ALTER, 30, "User:root"), gone]
     other = allow(AclOperation.WRITE)
     used, unused, removed = grant_uses(grants, [], {}, AclUse(20, frozenset({READ, other})))
-    assert (used.verdict, used.unused_since) == (USED, None)
-    assert (unused.verdict, unused.unused_since) == (UNUSED, 30)
-    assert (removed.verdict, removed.unused_since) == (UNCHANGED, None)
+    assert (used.status, used.unused_since) == (USED, None)
+    assert (unused.status, unused.unused_since) == (UNUSED, 30)
+    assert (removed.status, removed.unused_since) == (UNCHANGED, None)
     [early] = grant_uses([Grant(ALTER, 10, "User:root")], [], {}, AclUse(20, frozenset()))
     assert early.unused_since == 20
     assert advice([early], {}) == [
