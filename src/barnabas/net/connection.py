@@ -1,45 +1,32 @@
-"""One client's connection: requests in order, answers in order, bounded memory.
+"""The asyncio protocol of one client connection.
 
-A request that needs no waiting is parsed, handled and answered within the callback that received it: no task,
-no queue. One that waits becomes a task; what comes behind it on the same connection queues up, and beyond a
-bound the socket is not read any more. Requests queue up, too, when the turn of the event loop is over.
+A request that does not wait is parsed, handled and answered within the callback that received it, without a task or a
+queue. `ConnectionState` decides what may happen next; here it is connected to the socket, the dispatcher, the login and
+the timers.
 """
 
 import asyncio
-from collections import deque
-from collections.abc import Coroutine, Generator
-from typing import Any, cast
+from typing import cast
 
 from barnabas.api.context import ConnectionInfo, RequestContext
 from barnabas.api.dispatch import Dispatcher, RequestRejectedError
+from barnabas.base import eager
 from barnabas.base.buffers import Buffer
+from barnabas.net.connection_state import ConnectionPhase, ConnectionState
 from barnabas.net.connections import Connections
+from barnabas.net.response_buffer import ResponseBuffer
 from barnabas.security.sasl.authenticator import Authenticator, SaslAuthenticationError, SaslState
 from barnabas.security.sasl.server import SaslServer
 from barnabas.telemetry.logs import get_logger
 from barnabas.wire.framing import FrameReader, InvalidFrameError
 
-#: Requests that may queue behind one that waits, before the socket is left unread.
-QUEUED_COUNT_MAX = 32
-QUEUED_BYTES_MAX = 1 << 20
-
-#: Answers of a turn that are joined into one buffer; larger ones go out as they are, uncopied.
-COPIED_BYTES_MAX = 16 << 10
-
-#: Answers of a turn wait for one another up to here: a client that asks for more must also read it.
-HELD_BYTES_MAX = 64 << 10
-
-#: What is handed to the transport at a time; the rest of a larger answer follows as the client reads.
-WRITTEN_BYTES_MAX = 1 << 20
-
 _log = get_logger("barnabas.net")
 
-Parts = list[Buffer] | None
+#: An encoded response; None for a request without one, such as Produce with acks=0.
+Response = list[Buffer] | None
 
 
 class ServerConnection(asyncio.BufferedProtocol):
-    """The protocol object of one socket."""
-
     def __init__(
         self,
         dispatcher: Dispatcher,
@@ -47,33 +34,26 @@ class ServerConnection(asyncio.BufferedProtocol):
         connections: Connections,
         sasl: SaslServer | None = None,
     ) -> None:
-        """`sasl` is what clients log in against; None where nobody does."""
+        """:param sasl: Authenticates clients; None for a listener without authentication."""
         self._dispatcher = dispatcher
         self.listener = listener
         self._connections = connections
         self._turns = dispatcher.node.turns
-        self._is_continued = False  #: what is queued will be handled in a later turn
         self._sasl = sasl
-        self._login: Authenticator | None = None  #: while it has a say in what comes
+        self._login: Authenticator | None = None  #: None once no more frames have to be checked
         self._frames = FrameReader(connections.scratch, connections.frame_bytes_max)
-        self._queue: deque[bytearray] = deque()
-        self._queued_bytes = 0
-        self._task: asyncio.Task[Parts] | None = None  #: the request that waits, if one does
-        self._out: list[Buffer] = []  #: answers of this turn
-        self._held_bytes = 0  #: of `_out`, as far as it can be large
-        self._unsent: deque[Buffer] = deque()  #: of large answers; only while writing is paused
-        self._write_paused = False
-        self._read_paused = False
-        self._muted: asyncio.TimerHandle | None = (
-            None  #: ends the time in which a throttled client is not heard
-        )
-        self._closing = False
-        self.active_ms = 0  #: when bytes last came in, on the monotonic clock
+        self._state = ConnectionState()
+        self._is_reading = True  #: as the transport knows it
+        self._is_drain_scheduled = False  #: queued requests will be handled in a later turn
+        self._responses = ResponseBuffer()
+        self._task: asyncio.Task[Response] | None = None  #: the request that waits
+        self._timer: asyncio.TimerHandle | None = None  #: ends THROTTLED or REFUSED
+        self.active_ms = 0  #: time of the last received bytes, on the monotonic clock
 
     # Transport callbacks
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast("asyncio.Transport", transport)  # uvloop's is none by its class
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's class does not inherit from it
         host, port = (transport.get_extra_info("peername") or ("unknown", 0))[:2]
         self.info = ConnectionInfo(listener=self.listener, client_host=host, client_port=port)
         if self._sasl is not None:
@@ -85,25 +65,22 @@ class ServerConnection(asyncio.BufferedProtocol):
         if refusal is not None:
             self.close(refusal)
         elif delay_ms := self._dispatcher.connection_delay_ms(host):
-            self._refuse_connection(delay_ms)
+            self._change(ConnectionPhase.REFUSED)
+            self._timer = asyncio.get_running_loop().call_later(delay_ms / 1000, self.abort)
 
     def connection_lost(self, error: Exception | None) -> None:
-        """Forget everything that was under way."""
-        self._closing = True
-        self._queue.clear()
-        self._unsent.clear()
+        self._change(ConnectionPhase.CLOSED)
+        self._responses.clear()
         if self._task is not None:
             self._task.cancel()
-        if self._muted is not None:
-            self._muted.cancel()
+        self._cancel_timer()
         self._connections.remove(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Where the transport puts what it receives."""
         return self._frames.buffer()
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Handle the requests that are whole now."""
+        """Handle the requests that are complete now."""
         self.active_ms = self._connections.now_ms()
         self._dispatcher.statistics.bytes_in(nbytes)
         self._frames.received(nbytes)
@@ -113,167 +90,141 @@ class ServerConnection(asyncio.BufferedProtocol):
                 self._receive(frame)
         except InvalidFrameError as error:
             self.close(str(error))
-        if self._out:
+        if self._responses.has_turn:
             self._connections.send_soon(self)
 
     def pause_writing(self) -> None:
-        """Stop answering: the client reads more slowly than it asks."""
-        self._write_paused = True
+        self._state.is_write_paused = True
 
     def resume_writing(self) -> None:
-        """Go on with what queued up meanwhile."""
-        self._write_paused = False
-        self._send_unsent()
+        self._state.is_write_paused = False
+        self._write()
         self._drain_queue()
 
     # Requests
 
-    @property
-    def _can_go_on(self) -> bool:
-        """Whether no request waits, the client reads its answers and is not throttled."""
-        return self._task is None and self._muted is None and not self._write_paused and not self._closing
-
     def _receive(self, frame: memoryview) -> None:
         """Handle a request, or queue it behind one that waits or for a later turn."""
-        if self._closing:
-            return
-        if not self._queue and self._can_go_on:
+        state = self._state
+        if state.can_start and not state.queued_count:
             if not self._turns.is_over():
                 self._start(frame)
-                if self._held_bytes > HELD_BYTES_MAX:
-                    self.send()
                 return
-            self._continue_later()
-        self._queue.append(bytearray(frame))
-        self._queued_bytes += len(frame)
-        if len(self._queue) >= QUEUED_COUNT_MAX or self._queued_bytes >= QUEUED_BYTES_MAX:
-            self._pause_reading()
+            self._schedule_drain()
+        elif state.is_ending:
+            return
+        state.enqueue(frame)
+        self._update_reading()
 
-    def _continue_later(self) -> None:
-        """Handle what is queued in a later turn."""
-        if not self._is_continued:
-            self._is_continued = True
-            self._turns.call_later(self.info.share, self._continue)
+    def _schedule_drain(self) -> None:
+        """Handle queued requests in a later turn."""
+        if not self._is_drain_scheduled:
+            self._is_drain_scheduled = True
+            self._turns.call_later(self.info.share, self._drain_in_turn)
 
-    def _continue(self) -> None:
-        self._is_continued = False
+    def _drain_in_turn(self) -> None:
+        self._is_drain_scheduled = False
         try:
             self._drain_queue()
         except Exception:
-            self.abort()  # what is queued would never be answered
+            self.abort()  # the queued requests would never be answered
             raise
 
+    def _drain_queue(self) -> None:
+        state = self._state
+        while state.queued_count and state.can_start:
+            if self._turns.is_over():
+                self._schedule_drain()
+                break
+            self._start(state.dequeue())
+        self.send()
+        state.resume_reading()
+        self._update_reading()
+
     def _start(self, frame: memoryview) -> None:
-        """Handle one request as far as it goes without waiting."""
+        """Handle a request until it waits."""
         login = self._login
-        if login is not None and not self._may_start(login, frame):
+        if login is not None and not self._check_login(login, frame):
             return
         try:
             context, answer = self._dispatcher.begin(frame, self.info)
-        except RequestRejectedError as refused:
-            if refused.answer is not None and (login is None or login.is_complete):
-                self._out.append(refused.answer)
-            self.close(str(refused))
+        except RequestRejectedError as error:
+            if error.answer is not None and (login is None or login.is_complete):
+                self._responses.add([error.answer])
+            self.close(str(error))
             return
-        if answer is None or isinstance(answer, list):
-            self._answered(context, answer)
-            return
-        steps = answer.__await__()
-        try:
-            awaited = next(steps)
-        except StopIteration as done:
-            self._answered(context, done.value)
+        response = answer if answer is None or isinstance(answer, list) else eager.start(answer)
+        if isinstance(response, asyncio.Task):
+            self._state.change(ConnectionPhase.RESPONSE_PENDING)
+            self._task = response
+            response.add_done_callback(lambda task: self._finish(context, task))
         else:
-            self._task = asyncio.get_running_loop().create_task(_resume(steps, awaited))
-            self._task.add_done_callback(lambda task: self._finished(context, task))
+            self._respond(context, response)
 
-    def _finished(self, context: RequestContext, task: "asyncio.Task[Parts]") -> None:
+    def _finish(self, context: RequestContext, task: "asyncio.Task[Response]") -> None:
+        """Respond to a request that has waited, and handle those behind it."""
         self._task = None
-        if self._closing:
+        if self._state.phase is not ConnectionPhase.RESPONSE_PENDING:
             return
+        self._state.change(ConnectionPhase.OPEN)
         if task.cancelled():
             self.close("a request was cancelled")
             return
         if task.exception() is not None:
-            # Not even the refusal could be encoded: asyncio logs why, and the client must not wait for ever.
+            # The error response could not be encoded either. Close, so that the client does not wait; asyncio logs why.
             self.close("a request could not be answered")
             task.result()
-        self._answered(context, task.result())
+        self._respond(context, task.result())
         self.send()
         self._drain_queue()
 
-    def _answered(self, context: RequestContext, parts: Parts) -> None:
-        if self._login is not None and not self._step_login(self._login, parts):
+    def _respond(self, context: RequestContext, response: Response) -> None:
+        if self._login is not None and not self._update_login(self._login, response):
             return
-        if parts is not None:
-            self._out += parts
-            for part in parts:
-                self._held_bytes += len(part)
+        if response is not None:
+            self._responses.add(response)
         if context.close_after:
             self.close("a request without an answer failed")
         elif context.throttle_ms:
-            self._mute(context.throttle_ms)
+            self._throttle(context.throttle_ms)
+        if self._responses.is_turn_full:
+            self.send()
 
-    def _drain_queue(self) -> None:
-        while self._queue and self._can_go_on:
-            if self._turns.is_over():
-                self._continue_later()
-                break
-            frame = self._queue.popleft()
-            self._queued_bytes -= len(frame)
-            self._start(memoryview(frame))
-            if self._held_bytes > HELD_BYTES_MAX:
-                self.send()
-        self.send()
-        if self._read_paused and not self._queue and self._muted is None and not self._closing:
-            self._read_paused = False
-            self._transport.resume_reading()
+    # Throttling
 
-    def _pause_reading(self) -> None:
-        if not self._read_paused:
-            self._read_paused = True
-            self._transport.pause_reading()
+    def _throttle(self, throttle_ms: int) -> None:
+        """Do not read the client for a while; its response is sent first (KIP-219)."""
+        self._change(ConnectionPhase.THROTTLED)
+        self._timer = asyncio.get_running_loop().call_later(throttle_ms / 1000, self._end_throttle)
 
-    # Quotas
-
-    def _mute(self, throttle_ms: int) -> None:
-        """Do not hear the client for a while; its answer goes out first (KIP-219)."""
-        self._pause_reading()
-        self._muted = asyncio.get_running_loop().call_later(throttle_ms / 1000, self._unmute)
-
-    def _unmute(self) -> None:
-        self._muted = None
+    def _end_throttle(self) -> None:
+        self._timer = None
+        self._change(ConnectionPhase.OPEN)
         self.active_ms = self._connections.now_ms()
         self._drain_queue()
 
-    def _refuse_connection(self, delay_ms: int) -> None:
-        """Hold a connection that came too soon, unheard, then close it (KIP-612)."""
-        self._closing = True
-        self._pause_reading()
-        self._muted = asyncio.get_running_loop().call_later(delay_ms / 1000, self.abort)
-
     # Login
 
-    def _may_start(self, login: Authenticator, frame: memoryview) -> bool:
-        """Whether a frame is a request that may be handled now."""
+    def _check_login(self, login: Authenticator, frame: memoryview) -> bool:
+        """Return whether `frame` is a request that may be handled now; a bare token is answered here."""
         try:
             token = login.receive(frame)
-        except SaslAuthenticationError as ended:
-            if ended.at_once:
-                self.close(str(ended))
+        except SaslAuthenticationError as error:
+            if error.is_immediate:
+                self.close(str(error))
             else:
                 self._refuse_login(login, None)
             return False
         if token is None:
             return True
-        if self._step_login(login, None):
-            self._out += [len(token).to_bytes(4, "big"), token]
+        if self._update_login(login, None):
+            self._responses.add([len(token).to_bytes(4, "big"), token])
         return False
 
-    def _step_login(self, login: Authenticator, parts: Parts) -> bool:
-        """Follow the login after an answer; False when it failed, and the answer is held back for a while."""
+    def _update_login(self, login: Authenticator, response: Response) -> bool:
+        """Follow the login after a response; return False if it failed, and the response is delayed."""
         if login.state is SaslState.FAILED:
-            self._refuse_login(login, parts)
+            self._refuse_login(login, response)
             return False
         if login.is_complete:
             self.info.principal = f"User:{login.user}"
@@ -283,117 +234,105 @@ class ServerConnection(asyncio.BufferedProtocol):
                 self._login = None
         return True
 
-    def _refuse_login(self, login: Authenticator, parts: Parts) -> None:
-        """Answer after a while, unheard meanwhile, and close: guessing takes its time."""
+    def _refuse_login(self, login: Authenticator, response: Response) -> None:
+        """Respond after a delay and close, so that passwords cannot be tried quickly (KIP-306)."""
         assert self._sasl is not None
-        self._closing = True
         self.send()
-        self._pause_reading()
+        self._change(ConnectionPhase.REFUSED)
         delay_s = self._sasl.failure_delay_ms / 1000
-        self._muted = asyncio.get_running_loop().call_later(
-            delay_s, self._close_after_flush, login.failure, parts
+        self._timer = asyncio.get_running_loop().call_later(
+            delay_s, self._end_refusal, login.failure, response or []
         )
 
-    def _close_after_flush(self, why: str, parts: Parts) -> None:
-        self._muted = None
-        self._closing = False
-        self._out += parts or []
-        self.close(why)
+    def _end_refusal(self, reason: str, response: list[Buffer]) -> None:
+        self._responses.add(response)
+        self._close(reason)
 
-    # Answers
+    # State
+
+    def _change(self, phase: ConnectionPhase) -> None:
+        self._state.change(phase)
+        self._update_reading()
+
+    def _update_reading(self) -> None:
+        """Pause or resume the transport as the state requires."""
+        if self._state.is_reading is self._is_reading or self._transport.is_closing():
+            return
+        self._is_reading = self._state.is_reading
+        if self._is_reading:
+            self._transport.resume_reading()
+        else:
+            self._transport.pause_reading()
+
+    def _cancel_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    # Responses
 
     def send(self) -> None:
-        """Hand over what has been answered."""
-        out = self._out
-        if not out:
-            return
-        self._out, self._held_bytes = [], 0
-        size_bytes = sum(map(len, out))
-        self._dispatcher.statistics.bytes_out(size_bytes)
-        if self._transport.is_closing():
-            return
-        if self._unsent or size_bytes > WRITTEN_BYTES_MAX:
-            self._unsent += out
-            self._send_unsent()
-        elif size_bytes <= COPIED_BYTES_MAX:
-            self._transport.write(b"".join(out))  # cheaper than handing over many small buffers
+        """Write the responses of this turn."""
+        size_bytes = self._responses.end_turn()
+        if size_bytes:
+            self._dispatcher.statistics.bytes_out(size_bytes)
+            self._write()
+
+    def _write(self) -> None:
+        """Write as much as the client reads."""
+        while not self._state.is_write_paused and not self._transport.is_closing():
+            chunk = self._responses.next_chunk()
+            if not chunk:
+                return
+            self._write_chunk(chunk)
+
+    def _write_chunk(self, chunk: list[Buffer]) -> None:
+        if len(chunk) == 1:
+            self._transport.write(chunk[0])
         else:
-            self._transport.writelines(out)
+            self._transport.writelines(chunk)
 
-    def _send_unsent(self) -> None:
-        """Hand over as much of large answers as the client reads."""
-        unsent = self._unsent
-        while unsent and not self._write_paused:
-            written, size_bytes = [], 0
-            while unsent and size_bytes < WRITTEN_BYTES_MAX:
-                size_bytes += len(unsent[0])
-                written.append(unsent.popleft())
-            self._transport.writelines(written)
+    def close(self, reason: str) -> None:
+        """Send the ready responses, then close. Does nothing if the connection is ending already."""
+        if not self._state.is_ending:
+            self._close(reason)
 
-    def close(self, why: str) -> None:
-        """Send what is ready, then close, with a line in the log."""
-        if self._closing:
-            return
-        self._closing = True
-        _log.info("closing a connection", why=why, client=f"{self.info.client_host}:{self.info.client_port}")
+    def _close(self, reason: str) -> None:
+        self._state.change(ConnectionPhase.CLOSING)
+        self._cancel_timer()
+        client = f"{self.info.client_host}:{self.info.client_port}"
+        _log.info("closing a connection", reason=reason, client=client)
         self.send()
-        if self._unsent:
-            unsent, self._unsent = self._unsent, deque()
-            self._transport.writelines(unsent)
+        if not self._transport.is_closing():
+            while chunk := self._responses.next_chunk():
+                self._write_chunk(chunk)
         self._transport.close()
 
     def abort(self) -> None:
-        """Close at once."""
-        self._closing = True
+        """Close without sending anything."""
+        if self._state.phase not in (ConnectionPhase.CLOSING, ConnectionPhase.CLOSED):
+            self._state.change(ConnectionPhase.CLOSING)
+        self._cancel_timer()
         self._transport.abort()
 
     @property
     def client_host(self) -> str:
-        """The address of its other end."""
         return self.info.client_host
 
     @property
     def is_busy(self) -> bool:
-        """Whether a request is under way: such a connection is not idle.
+        """Whether a request waits, so that the connection does not count as idle.
 
-        One that is not read, full or throttled, is none: the loop would never tell that its client has gone, and a
-        throttled one could be held for days. Apache Kafka closes those, too.
+        A connection that is not read does count as idle, as in Apache Kafka: the loop would not notice that its client
+        has gone, and a throttled client could keep it open for days.
         """
-        return self._task is not None and not self._read_paused
+        return self._state.phase is ConnectionPhase.RESPONSE_PENDING and self._state.is_reading
 
     def statistics(self) -> dict[str, object]:
-        """Who is there and what is under way."""
         return {
             "client": f"{self.info.client_host}:{self.info.client_port}",
             "software": f"{self.info.client_software_name} {self.info.client_software_version}",
             "requests_count": self.info.requests_count,
-            "queued_count": len(self._queue),
-            "is_muted": self._muted is not None,
+            **self._state.statistics(),
             "write_buffer_bytes": self._transport.get_write_buffer_size(),
         }
-
-
-class _Started:
-    """A coroutine that has run to its first wait, made awaitable again."""
-
-    def __init__(self, steps: Generator[Any, None, Parts], awaited: Any) -> None:
-        self._steps = steps
-        self._awaited = awaited
-
-    def __await__(self) -> Generator[Any, None, Parts]:
-        try:
-            yield self._awaited
-        except BaseException as error:  # it belongs into the coroutine, which may catch it and go on
-            try:
-                awaited = self._steps.throw(error)
-            except StopIteration as done:
-                return cast("Parts", done.value)
-            return (yield from _Started(self._steps, awaited).__await__())
-        return (yield from self._steps)
-
-
-def _resume(steps: Generator[Any, None, Parts], awaited: Any) -> Coroutine[Any, Any, Parts]:
-    async def run() -> Parts:
-        return await _Started(steps, awaited)
-
-    return run()

@@ -26,10 +26,10 @@ class Login:
         elif text.startswith("now:no"):
             self.state = SaslState.FAILED
         elif text == "out":
-            raise SaslAuthenticationError("so it is", at_once=True)
+            raise SaslAuthenticationError("so it is", is_immediate=True)
         elif text == "out later":
             self.state = SaslState.FAILED
-            raise SaslAuthenticationError("so it is", at_once=False)
+            raise SaslAuthenticationError("so it is", is_immediate=False)
         elif text == "bare":
             return b"token;"
         return None

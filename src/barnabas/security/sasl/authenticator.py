@@ -69,9 +69,9 @@ Mechanisms: TypeAlias = Mapping[str, Callable[[], ServerMechanism]]
 class SaslAuthenticationError(Exception):
     """The connection must close without an answer; a failed login only after a while."""
 
-    def __init__(self, reason: str, *, at_once: bool) -> None:
+    def __init__(self, reason: str, *, is_immediate: bool) -> None:
         super().__init__(reason)
-        self.at_once = at_once
+        self.is_immediate = is_immediate
 
 
 class Authenticator:
@@ -135,7 +135,7 @@ class Authenticator:
             self._receive_in_session(api_key)
         elif self.state is SaslState.OTHER_MECHANISM:
             self._fail(f"a login by {self.mechanism} cannot be renewed by another mechanism")
-            raise SaslAuthenticationError(self.failure, at_once=False)
+            raise SaslAuthenticationError(self.failure, is_immediate=False)
         elif self.state is not SaslState.AUTHENTICATE:
             self._receive_in_handshake(api_key)
         return None
@@ -144,9 +144,9 @@ class Authenticator:
         try:
             return self._evaluate(token)
         except LoginRefused as error:
-            raise SaslAuthenticationError(str(error), at_once=False) from error
+            raise SaslAuthenticationError(str(error), is_immediate=False) from error
         except BadCredentials as error:
-            raise SaslAuthenticationError(str(error), at_once=False) from error
+            raise SaslAuthenticationError(str(error), is_immediate=False) from error
 
     def _receive_in_session(self, api_key: int) -> None:
         if self._expires_ms is None:
@@ -158,13 +158,13 @@ class Authenticator:
             self._go(SaslState.HANDSHAKE)
         elif now_ms > self._expires_ms:
             self._fail("the session has expired and was not renewed", LoginOutcome.EXPIRED)
-            raise SaslAuthenticationError(self.failure, at_once=True)
+            raise SaslAuthenticationError(self.failure, is_immediate=True)
 
     def _receive_in_handshake(self, api_key: int) -> None:
         due = (SASL_HANDSHAKE, API_VERSIONS) if self.state is SaslState.BEGIN else (SASL_HANDSHAKE,)
         if api_key not in due:
             self._fail(f"api key {api_key} came where {self.state.value}")
-            raise SaslAuthenticationError(self.failure, at_once=True)
+            raise SaslAuthenticationError(self.failure, is_immediate=True)
 
     # Requests
 

@@ -115,7 +115,7 @@ def test_a_bare_token_that_fails_ends_the_connection_after_a_while_without_an_an
     login.handshake(version=0)
     with pytest.raises(SaslAuthenticationError) as ended:
         login.machine.receive(memoryview(token))
-    assert not ended.value.at_once
+    assert not ended.value.is_immediate
     assert login.machine.state is SaslState.FAILED
 
 
@@ -126,7 +126,7 @@ def test_nothing_else_may_come_first_and_gets_no_answer(api_key: int) -> None:
         SaslAuthenticationError, match=f"api key {api_key} came where ApiVersions or SaslHandshake is due"
     ) as ended:
         login.arrives(api_key)
-    assert ended.value.at_once
+    assert ended.value.is_immediate
 
 
 @pytest.mark.parametrize("api_key", [PRODUCE, API_VERSIONS])
@@ -193,7 +193,7 @@ def test_a_session_that_ends_tells_when_and_takes_requests_until_then() -> None:
     login.clock.advance(1)
     with pytest.raises(SaslAuthenticationError, match="has expired") as ended:
         login.arrives(PRODUCE)
-    assert ended.value.at_once
+    assert ended.value.is_immediate
 
 
 def test_a_session_is_renewed_on_the_same_connection_even_after_its_end() -> None:
@@ -239,7 +239,7 @@ def test_a_renewal_cannot_change_the_mechanism() -> None:
         SaslAuthenticationError, match="by ECHO cannot be renewed by another mechanism"
     ) as ended:
         login.arrives(SASL_AUTHENTICATE)
-    assert not ended.value.at_once
+    assert not ended.value.is_immediate
 
 
 def test_a_renewal_that_fails_says_so() -> None:

@@ -1,0 +1,64 @@
+"""Responses of a connection on their way to the transport. No IO.
+
+The responses of one turn of the event loop are written together. Of larger ones, the transport gets a chunk at a time,
+so that it buffers little for a client that reads slowly.
+"""
+
+from collections import deque
+from collections.abc import Iterable
+
+from barnabas.base.buffers import Buffer
+
+#: Responses of a turn are joined into one buffer up to this size; larger ones are not copied.
+COPIED_BYTES_MAX = 16 << 10
+
+#: The size at which the responses of a turn are written before the turn is over.
+TURN_BYTES_MAX = 64 << 10
+
+#: The size of a chunk, except that buffers are not split.
+CHUNK_BYTES = 1 << 20
+
+
+class ResponseBuffer:
+    def __init__(self) -> None:
+        self._turn: list[Buffer] = []
+        self._turn_bytes = 0
+        self._unsent: deque[Buffer] = deque()
+
+    def add(self, parts: Iterable[Buffer]) -> None:
+        for part in parts:
+            self._turn.append(part)
+            self._turn_bytes += len(part)
+
+    @property
+    def has_turn(self) -> bool:
+        """Whether the present turn has responses."""
+        return bool(self._turn)
+
+    @property
+    def is_turn_full(self) -> bool:
+        return self._turn_bytes > TURN_BYTES_MAX
+
+    def end_turn(self) -> int:
+        """Make the responses of the turn ready to be written, and return their size in bytes."""
+        size_bytes = self._turn_bytes
+        self._unsent += self._turn
+        self._turn, self._turn_bytes = [], 0
+        return size_bytes
+
+    def next_chunk(self) -> list[Buffer]:
+        """Remove and return the next buffers to write; empty if there are none.
+
+        Small buffers are joined, because that costs less than writing each of them.
+        """
+        unsent = self._unsent
+        chunk: list[Buffer] = []
+        size_bytes = 0
+        while unsent and size_bytes < CHUNK_BYTES:
+            size_bytes += len(unsent[0])
+            chunk.append(unsent.popleft())
+        return [b"".join(chunk)] if 0 < size_bytes <= COPIED_BYTES_MAX else chunk
+
+    def clear(self) -> None:
+        self._turn, self._turn_bytes = [], 0
+        self._unsent.clear()

@@ -1,0 +1,50 @@
+from barnabas.net.response_buffer import CHUNK_BYTES, COPIED_BYTES_MAX, TURN_BYTES_MAX, ResponseBuffer
+
+
+def chunks(responses: ResponseBuffer) -> list[list[int]]:
+    """Return the sizes of the buffers in each chunk."""
+    sizes = []
+    while chunk := responses.next_chunk():
+        sizes.append([len(buffer) for buffer in chunk])
+    return sizes
+
+
+def test_responses_are_written_when_their_turn_has_ended() -> None:
+    responses = ResponseBuffer()
+    assert not responses.has_turn
+    responses.add([b"a", b"b"])
+    assert responses.has_turn
+    assert responses.next_chunk() == []
+    assert responses.end_turn() == 2
+    assert not responses.has_turn
+    assert responses.next_chunk() == [b"ab"]
+    assert responses.next_chunk() == []
+
+
+def test_large_responses_are_not_copied_and_written_in_chunks() -> None:
+    responses = ResponseBuffer()
+    part = bytes(CHUNK_BYTES // 2)
+    responses.add([part] * 3 + [bytes(COPIED_BYTES_MAX)])
+    responses.end_turn()
+    first = responses.next_chunk()
+    assert [buffer is part for buffer in first] == [True, True]
+    assert chunks(responses) == [[len(part), COPIED_BYTES_MAX]]
+
+
+def test_a_turn_is_full_above_its_limit() -> None:
+    responses = ResponseBuffer()
+    responses.add([bytes(TURN_BYTES_MAX)])
+    assert not responses.is_turn_full
+    responses.add([b"x"])
+    assert responses.is_turn_full
+    responses.end_turn()
+    assert not responses.is_turn_full
+
+
+def test_nothing_is_left_after_clear() -> None:
+    responses = ResponseBuffer()
+    responses.add([b"unsent"])
+    responses.end_turn()
+    responses.add([b"turn"])
+    responses.clear()
+    assert (responses.end_turn(), responses.next_chunk()) == (0, [])
