@@ -14,7 +14,7 @@ from barnabas.base import eager
 from barnabas.base.buffers import Buffer
 from barnabas.net.connection_state import ConnectionPhase, ConnectionState
 from barnabas.net.connections import Connections
-from barnabas.net.response_buffer import ResponseBuffer
+from barnabas.net.response_buffer import TURN_BYTES_MAX, ResponseBuffer
 from barnabas.security.sasl.authenticator import Authenticator, SaslAuthenticationError, SaslState
 from barnabas.security.sasl.server import SaslServer
 from barnabas.telemetry.logs import get_logger
@@ -90,14 +90,14 @@ class ServerConnection(asyncio.BufferedProtocol):
                 self._receive(frame)
         except InvalidFrameError as error:
             self.close(str(error))
-        if self._responses.has_turn:
+        if self._responses.turn_bytes:
             self._connections.send_soon(self)
 
     def pause_writing(self) -> None:
-        self._state.is_write_paused = True
+        self._state.pause_writing()
 
     def resume_writing(self) -> None:
-        self._state.is_write_paused = False
+        self._state.resume_writing()
         self._write()
         self._drain_queue()
 
@@ -106,7 +106,7 @@ class ServerConnection(asyncio.BufferedProtocol):
     def _receive(self, frame: memoryview) -> None:
         """Handle a request, or queue it behind one that waits or for a later turn."""
         state = self._state
-        if state.can_start and not state.queued_count:
+        if state.can_start and not state.queue:
             if not self._turns.is_over():
                 self._start(frame)
                 return
@@ -132,7 +132,7 @@ class ServerConnection(asyncio.BufferedProtocol):
 
     def _drain_queue(self) -> None:
         state = self._state
-        while state.queued_count and state.can_start:
+        while state.queue and state.can_start:
             if self._turns.is_over():
                 self._schedule_drain()
                 break
@@ -187,7 +187,7 @@ class ServerConnection(asyncio.BufferedProtocol):
             self.close("a request without an answer failed")
         elif context.throttle_ms:
             self._throttle(context.throttle_ms)
-        if self._responses.is_turn_full:
+        if self._responses.turn_bytes > TURN_BYTES_MAX:
             self.send()
 
     # Throttling

@@ -46,54 +46,55 @@ class ConnectionState:
 
     def __init__(self) -> None:
         self.phase = ConnectionPhase.OPEN
+        self.can_start = True  #: the next request may start
         self.is_write_paused = False  #: the client reads more slowly than it sends requests
         self.is_reading = True
-        self._queue: deque[bytearray] = deque()
+        self.queue: deque[bytearray] = deque()
         self._queued_bytes = 0
-
-    @property
-    def can_start(self) -> bool:
-        """Whether a request may start, if it is the next one."""
-        return self.phase is _Phase.OPEN and not self.is_write_paused
 
     @property
     def is_ending(self) -> bool:
         return self.phase in _ENDING
 
-    @property
-    def queued_count(self) -> int:
-        return len(self._queue)
-
     def change(self, phase: ConnectionPhase) -> None:
         assert phase in TRANSITIONS[self.phase], (self.phase, phase)
         self.phase = phase
+        self.can_start = phase is _Phase.OPEN and not self.is_write_paused
         if phase in _UNREAD:
             self.is_reading = False
         elif phase is _Phase.CLOSED:
-            self._queue.clear()
+            self.queue.clear()
             self._queued_bytes = 0
 
     def enqueue(self, frame: memoryview) -> None:
         """Queue a copy of a request: `frame` is valid only until more is received."""
-        self._queue.append(bytearray(frame))
+        self.queue.append(bytearray(frame))
         self._queued_bytes += len(frame)
-        if len(self._queue) >= QUEUED_COUNT_MAX or self._queued_bytes >= QUEUED_BYTES_MAX:
+        if len(self.queue) >= QUEUED_COUNT_MAX or self._queued_bytes >= QUEUED_BYTES_MAX:
             self.is_reading = False
 
     def dequeue(self) -> memoryview:
-        frame = self._queue.popleft()
+        frame = self.queue.popleft()
         self._queued_bytes -= len(frame)
         return memoryview(frame)
 
+    def pause_writing(self) -> None:
+        self.is_write_paused = True
+        self.can_start = False
+
+    def resume_writing(self) -> None:
+        self.is_write_paused = False
+        self.can_start = self.phase is _Phase.OPEN
+
     def resume_reading(self) -> None:
         """Read the socket again if the queue is empty and the phase allows it."""
-        if not self._queue and self.phase in _IN_USE:
+        if not self.queue and self.phase in _IN_USE:
             self.is_reading = True
 
     def statistics(self) -> dict[str, object]:
         return {
             "phase": self.phase.name,
-            "queued_count": len(self._queue),
+            "queued_count": len(self.queue),
             "queued_bytes": self._queued_bytes,
             "is_reading": self.is_reading,
         }

@@ -5,7 +5,6 @@ so that it buffers little for a client that reads slowly.
 """
 
 from collections import deque
-from collections.abc import Iterable
 
 from barnabas.base.buffers import Buffer
 
@@ -22,28 +21,19 @@ CHUNK_BYTES = 1 << 20
 class ResponseBuffer:
     def __init__(self) -> None:
         self._turn: list[Buffer] = []
-        self._turn_bytes = 0
+        self.turn_bytes = 0  #: size of the responses of the present turn
         self._unsent: deque[Buffer] = deque()
 
-    def add(self, parts: Iterable[Buffer]) -> None:
+    def add(self, parts: list[Buffer]) -> None:
+        self._turn += parts
         for part in parts:
-            self._turn.append(part)
-            self._turn_bytes += len(part)
-
-    @property
-    def has_turn(self) -> bool:
-        """Whether the present turn has responses."""
-        return bool(self._turn)
-
-    @property
-    def is_turn_full(self) -> bool:
-        return self._turn_bytes > TURN_BYTES_MAX
+            self.turn_bytes += len(part)
 
     def end_turn(self) -> int:
         """Make the responses of the turn ready to be written, and return their size in bytes."""
-        size_bytes = self._turn_bytes
+        size_bytes = self.turn_bytes
         self._unsent += self._turn
-        self._turn, self._turn_bytes = [], 0
+        self._turn, self.turn_bytes = [], 0
         return size_bytes
 
     def next_chunk(self) -> list[Buffer]:
@@ -60,5 +50,5 @@ class ResponseBuffer:
         return [b"".join(chunk)] if 0 < size_bytes <= COPIED_BYTES_MAX else chunk
 
     def clear(self) -> None:
-        self._turn, self._turn_bytes = [], 0
+        self._turn, self.turn_bytes = [], 0
         self._unsent.clear()

@@ -1,4 +1,4 @@
-from barnabas.net.response_buffer import CHUNK_BYTES, COPIED_BYTES_MAX, TURN_BYTES_MAX, ResponseBuffer
+from barnabas.net.response_buffer import CHUNK_BYTES, COPIED_BYTES_MAX, ResponseBuffer
 
 
 def chunks(responses: ResponseBuffer) -> list[list[int]]:
@@ -11,12 +11,11 @@ def chunks(responses: ResponseBuffer) -> list[list[int]]:
 
 def test_responses_are_written_when_their_turn_has_ended() -> None:
     responses = ResponseBuffer()
-    assert not responses.has_turn
     responses.add([b"a", b"b"])
-    assert responses.has_turn
+    assert responses.turn_bytes == 2
     assert responses.next_chunk() == []
     assert responses.end_turn() == 2
-    assert not responses.has_turn
+    assert responses.turn_bytes == 0
     assert responses.next_chunk() == [b"ab"]
     assert responses.next_chunk() == []
 
@@ -29,16 +28,6 @@ def test_large_responses_are_not_copied_and_written_in_chunks() -> None:
     first = responses.next_chunk()
     assert [buffer is part for buffer in first] == [True, True]
     assert chunks(responses) == [[len(part), COPIED_BYTES_MAX]]
-
-
-def test_a_turn_is_full_above_its_limit() -> None:
-    responses = ResponseBuffer()
-    responses.add([bytes(TURN_BYTES_MAX)])
-    assert not responses.is_turn_full
-    responses.add([b"x"])
-    assert responses.is_turn_full
-    responses.end_turn()
-    assert not responses.is_turn_full
 
 
 def test_nothing_is_left_after_clear() -> None:
