@@ -60,14 +60,14 @@ def test_any_state_comes_about_in_one_apply(shared: EmbeddedBroker, declared: De
     async def work() -> None:
         async with ClusterClient(shared.bootstrap) as cluster:
             admin = Admin(cluster)
-            wish = await grown(admin, declared)
-            plan, outcomes = await applied(admin, wish)
-            assert [each for each in outcomes if each.fate is not ChangeStatus.DONE] == []
+            request = await grown(admin, declared)
+            plan, outcomes = await applied(admin, request)
+            assert [each for each in outcomes if each.status is not ChangeStatus.DONE] == []
             assert len(outcomes) == len(plan.changes)
-            assert (await make_plan(admin, wish, SystemClock())).changes == []
+            assert (await make_plan(admin, request, SystemClock())).changes == []
             found = await whole_state(admin)
             assert found.acls == declared.acls
-            assert found.topics == wish.declared.topics
+            assert found.topics == request.declared.topics
             assert found.quotas == declared.quotas
 
     asyncio.run(work())
@@ -84,14 +84,14 @@ def test_what_is_cut_short_comes_about_in_the_next_apply(
             CutShort(shared.bootstrap, at, is_heard=is_heard) as cut,
         ):
             admin = Admin(cluster)
-            wish = await grown(admin, declared)
-            _, outcomes = await applied(Admin(cut), wish)
-            fates = [each.fate for each in outcomes]
-            assert fates == sorted(fates, key=list(ChangeStatus).index), (
+            request = await grown(admin, declared)
+            _, outcomes = await applied(Admin(cut), request)
+            statuses = [each.status for each in outcomes]
+            assert statuses == sorted(statuses, key=list(ChangeStatus).index), (
                 "nothing is tried after the connection is lost"
             )
-            await applied(admin, wish)
-            assert (await make_plan(admin, wish, SystemClock())).changes == []
+            await applied(admin, request)
+            assert (await make_plan(admin, request, SystemClock())).changes == []
 
     asyncio.run(work())
 
@@ -203,13 +203,13 @@ groups: {billing: {configs: {consumer.session.timeout.ms: 47000}}}
 """)
     done = run("apply", file, "--yes", "--json")
     assert done.exit_code == 1
-    fates = {(each["resource"], each["key"]): each["outcome"] for each in json.loads(done.stdout)}
-    assert {tp for tp, fate in fates.items() if fate == "done"} == {
+    statuses = {(each["resource"], each["key"]): each["outcome"] for each in json.loads(done.stdout)}
+    assert {tp for tp, status in statuses.items() if status == "done"} == {
         ("topic/fresh", "partitions"),
         ("topic/fresh", "replication_factor"),
         ("group/billing", "consumer.session.timeout.ms"),
     }
-    assert fates["topic/orders", "partitions"] == fates["topic/clicks", "no.such.key"] == "left"
+    assert statuses["topic/orders", "partitions"] == statuses["topic/clicks", "no.such.key"] == "left"
     assert "5 of 8 changes were not applied" in done.stderr
 
 

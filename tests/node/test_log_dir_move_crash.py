@@ -38,9 +38,9 @@ def move_all(broker: BrokerProcess, directory: Path) -> None:
 def throttle(broker: BrokerProcess, bytes_per_second: str | None) -> None:
     """Bound moves, or let them go as quickly as they can."""
     operation = OpType.DELETE if bytes_per_second is None else OpType.SET
-    wish = {Resource(ResourceKind.BROKER, ""): [AlterConfigOp(THROTTLE, operation, bytes_per_second)]}
+    alterations = {Resource(ResourceKind.BROKER, ""): [AlterConfigOp(THROTTLE, operation, bytes_per_second)]}
     with BlockingClient(broker.bootstrap) as client:
-        assert list(client.admin.alter_configs(wish).values()) == [None]
+        assert list(client.admin.alter_configs(alterations).values()) == [None]
 
 
 def await_moves(broker: BrokerProcess, to: str) -> None:
