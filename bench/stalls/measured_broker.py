@@ -7,7 +7,7 @@ from typing import Self
 
 from barnabas.client.core.loop_thread import LoopThread
 from barnabas.config.load import load_broker_config
-from barnabas.server.broker import BrokerServer
+from barnabas.server.broker import start_broker
 from barnabas.server.garbage import calm_collector
 from barnabas.wire.messages.api_versions import ApiVersionsRequest
 from barnabas.wire.messages.create_acls import AclCreation, CreateAclsRequest
@@ -49,12 +49,11 @@ class MeasuredBroker:
         self._thread = LoopThread("measured-broker", self._loop)
         settings = SETTINGS | {"log.dirs": str(data)}
         config = load_broker_config(settings=[f"{key}={value}" for key, value in settings.items()]).config
-        self.server = BrokerServer(config)
+        self.server = self._thread.run(start_broker(config))
         self._topics_count = topics_count
         self._calm = ExitStack()
 
     def __enter__(self) -> Self:
-        self._thread.run(self.server.start())
         _, host, port = self.server.addresses[0]
         self.bootstrap = f"{host}:{port}"
         for request in state(self._topics_count):

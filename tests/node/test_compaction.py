@@ -81,7 +81,7 @@ def test_a_topic_is_compacted_once_it_says_so_and_readers_see_what_is_left() -> 
         until(lambda: len(kafka.records("t")) < 20)
         last = {record.key: int((record.value or b"").partition(b"x")[0]) for record in kafka.records("t")}
         assert last == {b"k0": 57, b"k1": 58, b"k2": 59}
-        assert kafka.server.cleaner.statistics()["uncleanable"] == {}
+        assert kafka.server.parts.cleaner.statistics()["uncleanable"] == {}
 
 
 def test_nothing_is_compacted_where_the_cleaner_is_off() -> None:
@@ -89,7 +89,7 @@ def test_nothing_is_compacted_where_the_cleaner_is_off() -> None:
         kafka.create_topic("t", configs={**CONFIGS, "internal.segment.bytes": "1000"})
         for number in range(60):
             kafka.produce("t", b"%d" % number + b"x" * 100, key=b"k")
-        assert kafka.server.cleaner.filthiest() is not None
+        assert kafka.server.parts.cleaner.filthiest() is not None
         assert len(kafka.records("t")) == 60
 
 
@@ -98,7 +98,7 @@ def test_what_was_replaced_goes_from_the_disk(tmp_path: Path) -> None:
         kafka.create_topic("t", configs={**CONFIGS, "internal.segment.bytes": "1000"})
         for number in range(60):
             kafka.produce("t", b"%d" % number + b"x" * 100, key=b"k")
-        cleaner = kafka.server.cleaner
+        cleaner = kafka.server.parts.cleaner
         until(lambda: cleaner.filthiest() is None and cleaner.statistics()["under_way"] == [])
         until(lambda: not list((tmp_path / "t-0").glob("*.deleted")))
         assert not list((tmp_path / "t-0").glob("*.cleaned"))

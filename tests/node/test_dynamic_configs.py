@@ -94,7 +94,7 @@ def test_a_value_holds_in_every_log_at_once_and_goes_as_it_came(kafka: EmbeddedB
 def test_a_value_holds_for_the_log_cleaner_at_once(kafka: EmbeddedBroker) -> None:
     for key, (value, field, expected) in IN_THE_CLEANER.items():
         alter(kafka, EVERY_BROKER, key, value)
-        assert getattr(kafka.server.cleaner.settings, field) == expected, key
+        assert getattr(kafka.server.parts.cleaner.settings, field) == expected, key
 
 
 def test_a_brokers_own_value_comes_before_that_of_every_broker(kafka: EmbeddedBroker) -> None:

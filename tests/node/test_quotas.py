@@ -19,7 +19,7 @@ def topic(kafka: EmbeddedBroker) -> str:
 
 
 def muted_count(kafka: EmbeddedBroker) -> int:
-    return sum(each.statistics()["phase"] == "THROTTLED" for each in kafka.server._connections._open)
+    return sum(each.statistics()["phase"] == "THROTTLED" for each in kafka.server.parts.connections._open)
 
 
 def test_a_throttled_producer_is_told_and_not_heard_until_its_time_is_over(

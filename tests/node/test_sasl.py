@@ -63,7 +63,7 @@ def open_wire(kafka: EmbeddedBroker) -> Iterator[Wire]:
 
 def principal(kafka: EmbeddedBroker) -> str:
     """Of the one connection that there is."""
-    [connection] = kafka.server._connections._open
+    [connection] = kafka.server.parts.connections._open
     return str(connection.info.principal)  # type: ignore[attr-defined]
 
 
@@ -357,12 +357,12 @@ def test_the_own_client_says_what_the_broker_offers(kafka: EmbeddedBroker) -> No
 @pytest.mark.kafka_settings({"connections.max.reauth.ms": "200"})
 def test_the_own_client_renews_its_login_on_the_same_connection(kafka: EmbeddedBroker) -> None:
     """The broker's clock stands still, so that a slow machine does not end the session in between."""
-    listeners = kafka.server._listeners
+    listeners = kafka.server.parts.listeners
     sasl = listeners._opened["CLIENTS"].network.sasl
     assert sasl is not None
     sasl._now_ms = lambda: 0
     with client_of(kafka, ALICE) as client:
-        opened_count = kafka.server._connections.accepted_count
+        opened_count = kafka.server.parts.connections.accepted_count
         deadline_s = time.monotonic() + 20
         while (
             "CLIENTS",
@@ -371,4 +371,4 @@ def test_the_own_client_renews_its_login_on_the_same_connection(kafka: EmbeddedB
         ) not in listeners.logins and time.monotonic() < deadline_s:
             client.admin.describe_cluster()
         assert listeners.logins["CLIENTS", "PLAIN", LoginOutcome.RENEWED] == 1
-        assert kafka.server._connections.accepted_count == opened_count
+        assert kafka.server.parts.connections.accepted_count == opened_count

@@ -26,7 +26,7 @@ from support.source_rows import SourceRow, consumed_rows, fill
 from support.spark import worker_environment
 from support.transactions_of_others import transact
 
-#: Ends the process when one of the partitions has been handed over.
+#: Ends the process when one of the partitions has been imported.
 KILL_BETWEEN = """
 import os, signal
 from pyspark_barnabas.jobs.restore import job as restore
@@ -154,7 +154,7 @@ def test_a_killed_run_is_made_good_and_leaves_each_partition_empty_or_whole(
     assert result.exit_code == 0, result.output
     assert sorted(part["is_there"] for part in json.loads(result.stdout)["partitions"]) == [False, True]
     assert rows(broker, name, topic) == rows(broker, topic)
-    assert list(broker.directory.glob(f"{name}-*/handover*")) == []
+    assert list(broker.directory.glob(f"{name}-*/restored*")) == []
 
 
 def test_records_that_are_not_those_of_the_archive_are_found(

@@ -12,33 +12,15 @@ from barnabas.api import registry
 from barnabas.api.context import ConnectionInfo, Node, RequestContext
 from barnabas.api.dispatch import Dispatcher, Parts
 from barnabas.base.clock import ManualClock
-from barnabas.base.turns import Turns
-from barnabas.base.worker import Worker
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.log.log_manager import LogManager
-from barnabas.metadata.audit.auditor import Auditor
-from barnabas.metadata.audit.stored_history import decide_keep_history
 from barnabas.metadata.brokers import decide_register
-from barnabas.metadata.client_metrics import ClientTelemetry
-from barnabas.metadata.cluster import decide_form
-from barnabas.metadata.dynamic_config import DynamicConfig
 from barnabas.metadata.features import decide_finalize, supported_features
 from barnabas.metadata.topic_creation import TopicToCreate, decide_create
-from barnabas.metadata.writer import MetadataWriter
-from barnabas.quotas.manager import QuotaManager
-from barnabas.replication.fetch_sessions import FetchSessionCache
-from barnabas.replication.flusher import Flusher
-from barnabas.replication.log_configs import cordons, log_config
-from barnabas.replication.log_dir_moves import LogDirMoves
-from barnabas.replication.log_importer import Handovers
+from barnabas.policy.policies import Policies
 from barnabas.replication.partition import Partition
-from barnabas.replication.producer_ids import ProducerIds
-from barnabas.replication.replica_manager import ReplicaManager
-from barnabas.security.authorizer import configured_authorizer
-from barnabas.security.security_log import SecurityLog
-from barnabas.server.coordinators import Coordinators
-from barnabas.telemetry.requests import RequestStatistics
-from barnabas.telemetry.tracing import Tracer
+from barnabas.server.assembly import BrokerParts, Environment, assemble
+from barnabas.server.shutdown import Shutdown
 from barnabas.wire.barnabas_messages import is_kafka_api
 from barnabas.wire.codec import decode, encode
 from barnabas.wire.messages.create_topics import CreateTopicsRequest
@@ -61,12 +43,32 @@ ADVERTISED_APIS = {key: spec for key, spec in KAFKA_APIS.items() if key not in (
 class RunningNode:
     """A node, and what tests do with it."""
 
-    node: Node
-    dispatcher: Dispatcher
-    clock: ManualClock
-    store: MemoryStore
-    directories: LogManager
+    parts: BrokerParts
     connection: ConnectionInfo
+
+    @property
+    def node(self) -> Node:
+        return self.parts.node
+
+    @property
+    def dispatcher(self) -> Dispatcher:
+        return self.parts.dispatcher
+
+    @property
+    def clock(self) -> ManualClock:
+        clock = self.parts.environment.clock
+        assert isinstance(clock, ManualClock)
+        return clock
+
+    @property
+    def store(self) -> MemoryStore:
+        store = self.parts.environment.store
+        assert isinstance(store, MemoryStore)
+        return store
+
+    @property
+    def directories(self) -> LogManager:
+        return self.parts.directories
 
     async def create(self, *topics: TopicToCreate) -> None:
         """Create topics, whatever the broker's configuration says."""
@@ -138,68 +140,6 @@ def config_of(directory: Path, **overrides: str) -> BrokerConfig:
     return BrokerConfig({**defaults, **settings})
 
 
-def _open_directories(
-    dynamic: DynamicConfig, cluster_id: str, clock: ManualClock, rng: random.Random
-) -> LogManager:
-    paths = [Path(path) for path in dynamic.static.log_dirs]
-    directories = LogManager.open(paths, cluster_id=cluster_id, node_id=1, clock=clock, random=rng)
-    directories.cordons = lambda path: cordons(dynamic.current, path)
-    return directories
-
-
-async def _form(metadata: MetadataWriter, rng: random.Random, *, audited: bool) -> str:
-    """Form the cluster with broker 1 in it; gives its id."""
-    await metadata.write(lambda image: decide_keep_history(image, wanted=audited))
-    cluster_id = await metadata.write(lambda image: decide_form(image.cluster, rng.randbytes(16), None))
-    supported = supported_features(APIS)
-    await metadata.write(lambda image: decide_finalize(image.finalized_features, supported))
-    await metadata.write(lambda image: decide_register(image.brokers, broker(1)))
-    return cluster_id
-
-
-def _moves(
-    replicas: ReplicaManager, flusher: Flusher, dynamic: DynamicConfig, clock: ManualClock
-) -> LogDirMoves:
-    throttled = "replica.alter.log.dirs.io.max.bytes.per.second"
-    moves = LogDirMoves(replicas, flusher, clock, lambda: dynamic.current.integer(throttled), 2)
-    moves.resume()
-    return moves
-
-
-def _fetch_sessions(config: BrokerConfig, clock: ManualClock, rng: random.Random) -> FetchSessionCache:
-    slots_count = config.integer("max.incremental.fetch.session.cache.slots")
-    return FetchSessionCache(slots_count, clock, rng)
-
-
-def _coordinators(dynamic: DynamicConfig, metadata: MetadataWriter, *parts: Any) -> Coordinators:
-    coordinators = Coordinators(lambda: dynamic.current, lambda: metadata.image, *parts)
-    coordinators.follow(metadata)
-    return coordinators
-
-
-def _quotas_and_telemetry(
-    metadata: MetadataWriter, config: BrokerConfig, clock: ManualClock
-) -> tuple[QuotaManager, ClientTelemetry]:
-    """Quotas and client telemetry, which follow the image."""
-    quotas, client_telemetry = QuotaManager(config, clock), ClientTelemetry(clock)
-    metadata.listen(quotas.apply)
-    metadata.listen(client_telemetry.apply)
-    return quotas, client_telemetry
-
-
-def _replicas(dynamic: DynamicConfig, metadata: MetadataWriter, directories: LogManager) -> ReplicaManager:
-    """The replicas, which follow the image and the configuration."""
-    replicas = ReplicaManager(1, directories, lambda topic, own: log_config(dynamic.current, own))
-    replicas.load(metadata.image)
-    metadata.listen(replicas.apply)
-
-    async def reconfigure(before: BrokerConfig, after: BrokerConfig) -> None:
-        await replicas.reconfigure_all()
-
-    dynamic.follow(reconfigure)
-    return replicas
-
-
 @asynccontextmanager
 async def running_node(
     directory: Path,
@@ -209,55 +149,19 @@ async def running_node(
     audited: bool = False,
     **overrides: str,
 ) -> AsyncIterator[RunningNode]:
-    """A node on `directory`, registered as broker 1, until the block ends; its store keeps what is audited."""
-    config = config_of(directory, **overrides)
-    clock, rng, flusher = ManualClock(), random.Random(seed), Flusher()
-    store = store or MemoryStore()
-    metadata = MetadataWriter(store, Auditor(clock, random.Random(seed)) if audited else None)
-    await metadata.start()
-    dynamic = DynamicConfig(config)
-    dynamic.load(metadata.image)
-    metadata.listen(dynamic.apply)
-    cluster_id = await _form(metadata, rng, audited=audited)
-    directories = _open_directories(dynamic, cluster_id, clock, rng)
-    directories.load(lambda topic: log_config(config, metadata.image.topic_configs.get(topic, {})))
-    replicas = _replicas(dynamic, metadata, directories)
-    quotas, client_telemetry = _quotas_and_telemetry(metadata, config, clock)
-    moves = _moves(replicas, flusher, dynamic, clock)
-    producer_ids = ProducerIds(metadata)
-    coordinators = _coordinators(dynamic, metadata, replicas, flusher, clock, rng, producer_ids)
-    node = Node(
-        broker_id=1,
-        dynamic_config=dynamic,
-        clock=clock,
-        rng=rng,
-        metadata=metadata,
-        replicas=replicas,
-        fetch_sessions=_fetch_sessions(config, clock, rng),
-        flusher=flusher,
-        producer_ids=producer_ids,
-        log_dir_moves=moves,
-        handovers=Handovers(replicas.directories, clock),
-        tracer=Tracer.disabled(),
-        apis=APIS,
-        quotas=quotas,
-        client_telemetry=client_telemetry,
-        turns=Turns(clock.monotonic_ns),
-        worker=Worker(),
-        groups=coordinators.groups,
-        transactions=coordinators.transactions,
-        transaction_verifier=coordinators.verifier,
-        authorizer=configured_authorizer(config, metadata, clock),
-        security_log=SecurityLog(clock),
-    )
-    dispatcher = Dispatcher(node, RequestStatistics())
-    connection = ConnectionInfo(LISTENER, "client", 1234)
+    """Assemble a broker without sockets on `directory`, registered as broker 1, until the block ends.
+
+    :param audited: Keep the audit records of changes in the store; nothing publishes them.
+    """
+    overrides.setdefault("barnabas_audit_enable", str(audited).lower())
+    environment = Environment(store or MemoryStore(), ManualClock(), random.Random(seed))
+    shutdown = Shutdown()
     try:
-        yield RunningNode(node, dispatcher, clock, store, directories, connection)
+        parts = await assemble(config_of(directory, **overrides), environment, Policies(), shutdown)
+        supported = supported_features(APIS)
+        await parts.metadata.write(lambda image: decide_finalize(image.finalized_features, supported))
+        await parts.metadata.write(lambda image: decide_register(image.brokers, broker(1)))
+        parts.log_dir_moves.resume()
+        yield RunningNode(parts, ConnectionInfo(LISTENER, "client", 1234))
     finally:
-        await coordinators.stop()
-        await moves.stop()
-        await flusher.close()
-        node.worker.close()
-        await metadata.stop()
-        directories.close()
+        await shutdown.run()

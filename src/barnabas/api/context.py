@@ -26,7 +26,7 @@ from barnabas.quotas.manager import QuotaManager
 from barnabas.replication.fetch_sessions import FetchSessionCache
 from barnabas.replication.flusher import Flusher
 from barnabas.replication.log_dir_moves import LogDirMoves
-from barnabas.replication.log_importer import Handovers
+from barnabas.replication.log_importer import LogImporter
 from barnabas.replication.producer_ids import ProducerIds
 from barnabas.replication.replica_manager import ReplicaManager
 from barnabas.replication.transaction_verification import TransactionVerifier
@@ -66,7 +66,7 @@ class Node:
     flusher: Flusher
     producer_ids: ProducerIds
     log_dir_moves: LogDirMoves
-    handovers: Handovers
+    log_importer: LogImporter
     tracer: Tracer
     apis: Mapping[int, ApiSpec]
     quotas: QuotaManager

@@ -1,9 +1,12 @@
 """Manages all logs of a node in `log.dirs`: opens, creates, deletes, checkpoints and closes them."""
 
+import asyncio
 import contextlib
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from random import Random
 from types import MappingProxyType
@@ -27,7 +30,9 @@ from barnabas.log.segments.open_files import OPEN_SEGMENTS_MAX, OpenFiles
 from barnabas.log.startup.log_loader import ConfigFor, Opened, open_logs, select_replicas
 from barnabas.log.startup.replica_selection import Role
 from barnabas.log.trash.state import remove_state, save_state, trash_directory
+from barnabas.telemetry import names
 from barnabas.telemetry.logs import get_logger
+from barnabas.telemetry.metrics import MetricsRegistry, Values
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 #: Number of threads that flush logs at shutdown: a disk serves several flushes at once.
@@ -472,6 +477,30 @@ class LogManager:
                     directory.checkpoint()
                 except OSError as error:
                     self.fail(directory, error)
+
+    def register_metrics(self, registry: MetricsRegistry) -> None:
+        attributes = {
+            names.LOG_SIZE: "size_bytes",
+            names.LOG_START_OFFSET: "log_start_offset",
+            names.LOG_END_OFFSET: "log_end_offset",
+            names.HIGH_WATERMARK: "high_watermark",
+        }
+        for metric, attribute in attributes.items():
+            registry.add_metric(metric, partial(self._log_values, attrgetter(attribute)))
+
+    def _log_values(self, value_of: Callable[[PartitionLog], int]) -> Values:
+        for tp, log in self.logs.items():
+            yield {"topic": tp.topic, "partition": str(tp.partition)}, value_of(log)
+
+    async def shut_down(self, *, abruptly: bool) -> None:
+        """Close all logs; if `abruptly`, as a killed process leaves them: unflushed and not marked as clean."""
+        if not abruptly:
+            await asyncio.to_thread(self.close)
+            return
+        for directory in self._directories:
+            for log in (*directory.logs.values(), *directory.futures.values()):
+                log.abandon()
+            directory.unlock()
 
     def close(self) -> None:
         """Flush and close all logs; mark directories that closed without error as cleanly shut down. Blocks."""

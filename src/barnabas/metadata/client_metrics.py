@@ -7,8 +7,10 @@ from barnabas.base.clock import Clock
 from barnabas.config.client_metrics import effective_client_metrics_values
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.store import StoreChange
+from barnabas.telemetry import names
 from barnabas.telemetry.client_instances import ClientInstances, Subscription
 from barnabas.telemetry.client_metrics import ClientMetrics
+from barnabas.telemetry.metrics import MetricsRegistry
 
 
 def subscription_of(overrides: Mapping[str, str]) -> Subscription:
@@ -42,6 +44,14 @@ class ClientTelemetry:
         """Follow one commit: a listener of the metadata writer."""
         if after.client_metrics_configs is not before.client_metrics_configs:
             self.load(after)
+
+    def register_metrics(self, registry: MetricsRegistry) -> None:
+        registry.add_metric(
+            names.CLIENT_INSTANCES, lambda: [({}, self.instances.statistics()["instances_count"])]
+        )
+        registry.add_metric(names.CLIENT_GAUGE, self.metrics.gauges)
+        registry.add_metric(names.CLIENT_SUM, self.metrics.sums)
+        registry.add_metric(names.CLIENT_DROPPED, lambda: [({}, self.metrics.dropped_count)])
 
     def statistics(self) -> dict[str, int]:
         """Clients, subscriptions and series."""

@@ -142,7 +142,7 @@ def _is_of(committed: CommittedOffset, topic: TopicImage) -> bool:
     return committed.topic_id in (ZERO_UUID, topic.topic_id)
 
 
-def decide_forget(image: MetadataImage, topic_ids: Sequence[bytes]) -> Decision[None]:
+def decide_remove_deleted(image: MetadataImage, topic_ids: Sequence[bytes]) -> Decision[None]:
     """Forget deleted topics whose logs are gone from the disks."""
     gone = [topic_id.hex() for topic_id in topic_ids if topic_id.hex() in image.deleted_topics]
     return Decision(None, tuple(DELETED_TOPICS.remove(key) for key in gone))

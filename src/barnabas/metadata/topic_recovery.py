@@ -37,7 +37,7 @@ class FoundLog(NamedTuple):
     leader_epoch: int = -1
 
 
-def decide_adopt(
+def decide_recover_topics(
     image: MetadataImage, broker_id: int, found: Iterable[FoundLog], config: BrokerConfig
 ) -> Decision[list[str]]:
     """Make topics of logs, each on this broker alone, if the cluster knows no topics yet.

@@ -10,7 +10,9 @@ from barnabas.metadata.audit.records import NO_POLICY_RESULTS, Actor, Difference
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.store import Commit, Conflict, Store, StoreChange, StoreError
+from barnabas.telemetry import names
 from barnabas.telemetry.logs import get_logger
+from barnabas.telemetry.metrics import MetricsRegistry
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 ResponseT = TypeVar("ResponseT")
@@ -181,6 +183,9 @@ class MetadataWriter:
             future = asyncio.get_running_loop().create_future()
             self._waiters.append((revision, future))
             await future
+
+    def register_metrics(self, registry: MetricsRegistry) -> None:
+        registry.add_metric(names.METADATA_REVISION, lambda: [({}, self.image.revision)])
 
     def statistics(self) -> dict[str, int]:
         """Where the image is, and how writing goes."""

@@ -8,6 +8,8 @@ from socket import SO_RCVBUF, SO_SNDBUF, SOL_SOCKET
 from typing import Protocol
 
 from barnabas.base.clock import Clock
+from barnabas.telemetry import names
+from barnabas.telemetry.metrics import MetricsRegistry
 from barnabas.wire.framing import SCRATCH_BYTES
 
 #: More connections than there can be (`Integer.MAX_VALUE`).
@@ -177,6 +179,12 @@ class Connections:
         """Close everything at once."""
         for connection in list(self._open):
             connection.abort()
+
+    def register_metrics(self, registry: MetricsRegistry) -> None:
+        registry.add_metric(
+            names.CONNECTIONS,
+            lambda: [({"listener": name}, count) for name, count in self.by_listener().items()],
+        )
 
     def statistics(self) -> dict[str, int]:
         """How many connections are open, and how many have been taken in since the start."""

@@ -19,6 +19,8 @@ from barnabas.policy.interfaces import (
 )
 from barnabas.policy.loading import PolicyLoadError, fresh_modules
 from barnabas.policy.rules import AclAction, Rules, Violation
+from barnabas.telemetry import names
+from barnabas.telemetry.metrics import MetricsRegistry, Values
 from barnabas.wire.acls import AclBinding, PatternType
 from barnabas.wire.errors import ErrorCode, KafkaError
 
@@ -232,6 +234,21 @@ class Policies:
     def _tell(self, resource: str, message: str | None) -> None:
         if self.tell is not None:
             self.tell(resource, message)
+
+    def register_metrics(self, registry: MetricsRegistry) -> None:
+        def collect(outcomes: dict[str, str]) -> Values:
+            counts = self.statistics()
+            return [({"outcome": outcome}, counts[name]) for outcome, name in outcomes.items()]
+
+        checks = {
+            "asked": "checks_count",
+            "refused": "refusals_count",
+            "failed": "failures_count",
+            "warned": "warnings_count",
+        }
+        reloads = {"done": "reloads_count", "failed": "failed_reloads_count"}
+        registry.add_metric(names.POLICY_CHECKS, lambda: collect(checks))
+        registry.add_metric(names.POLICY_RELOADS, lambda: collect(reloads))
 
     def statistics(self) -> dict[str, int]:
         """What the policies were asked, and what came of it."""

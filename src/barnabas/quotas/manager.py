@@ -11,6 +11,8 @@ from barnabas.metadata.store import StoreChange
 from barnabas.quotas.limits import Limit, Limits, canonical
 from barnabas.quotas.rate import Rate, Windows
 from barnabas.quotas.token_bucket import TokenBucket
+from barnabas.telemetry import names
+from barnabas.telemetry.metrics import MetricsRegistry
 
 PRODUCE, FETCH = "producer_byte_rate", "consumer_byte_rate"
 REQUEST, MUTATION = "request_percentage", "controller_mutation_rate"
@@ -182,6 +184,10 @@ class QuotaManager:
         """Have all clients looked up anew."""
         self._clients.clear()
         self.version += 1
+
+    def register_metrics(self, registry: MetricsRegistry) -> None:
+        registry.add_metric(names.THROTTLED, lambda: [({}, self.throttled_count)])
+        registry.add_metric(names.REFUSED_CONNECTIONS, lambda: [({}, self.refused_connections_count)])
 
     def statistics(self) -> dict[str, int]:
         """How much is remembered, and how often somebody had to wait."""

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 from barnabas.base.clock import Clock
 from barnabas.replication.fetch_data import FetchData, FetchTarget, Key
+from barnabas.telemetry import names
+from barnabas.telemetry.metrics import MetricsRegistry
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 INVALID_SESSION_ID = 0
@@ -163,6 +165,9 @@ class FetchSessionCache:
             session_id = self._rng.randrange(1, 2**31)
             if session_id not in self._sessions:
                 return session_id
+
+    def register_metrics(self, registry: MetricsRegistry) -> None:
+        registry.add_metric(names.FETCH_SESSIONS, lambda: [({}, len(self._sessions))])
 
     def statistics(self) -> dict[str, int]:
         """Return the number of sessions, of their partitions, and of evictions."""

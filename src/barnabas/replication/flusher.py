@@ -5,6 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from barnabas.log.partition_log import PartitionLog
+from barnabas.telemetry import names
+from barnabas.telemetry.metrics import MetricsRegistry
 
 
 class Flusher:
@@ -32,6 +34,9 @@ class Flusher:
     async def close(self) -> None:
         """Complete all requested flushes."""
         await asyncio.gather(*(lane.close() for lane in self._lanes.values()))
+
+    def register_metrics(self, registry: MetricsRegistry) -> None:
+        registry.add_metric(names.FLUSHES, lambda: [({}, self.flushes_count)])
 
     def statistics(self) -> dict[str, int]:
         """Return the number of flushes, and of logs that wait for one."""

@@ -1,6 +1,6 @@
 """Imports files that a job has written outside the broker as the log of a partition.
 
-The job writes a directory `handover` into that of the partition, which Kafka and a start of this broker ignore, and
+The job writes a directory `manifest` into that of the partition, which Kafka and a start of this broker ignore, and
 then sends AlterReplicaLogDirs with the directory that the replica is already in. A thread checks the files batch by
 batch, as after a crash; then the imported log replaces the current one, which must never have had a record. Offsets,
 timestamps and gaps are those of the files, which a producer could not create.
@@ -14,7 +14,12 @@ from typing import TypeVar
 
 from barnabas.base.clock import Clock
 from barnabas.base.ids import TopicPartition
-from barnabas.log.imports.restore_manifest import HANDOVER, MANIFEST_FILE, Handover, read_handover
+from barnabas.log.imports.restore_manifest import (
+    MANIFEST_FILE,
+    RESTORED_DIRECTORY,
+    RestoreManifest,
+    read_restore_manifest,
+)
 from barnabas.log.log_manager import LogManager
 from barnabas.log.partition_log import PartitionLog
 from barnabas.log.startup.checkpoints import MalformedFile
@@ -24,10 +29,10 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 
 ResultT = TypeVar("ResultT")
 
-_log = get_logger("barnabas.handovers")
+_log = get_logger("barnabas.import")
 
 
-class Handovers:
+class LogImporter:
     """Imports logs that jobs have written. All methods run on the event loop."""
 
     def __init__(self, directories: LogManager, clock: Clock) -> None:
@@ -46,7 +51,7 @@ class Handovers:
         name = TopicPartition(partition.topic, partition.index)
         task = self._tasks.get(name)
         if task is None:
-            path = partition.log.directory / HANDOVER
+            path = partition.log.directory / RESTORED_DIRECTORY
             if self._is_stopping or not path.is_dir():
                 return
             task = asyncio.get_running_loop().create_task(self._import(partition, path))
@@ -66,7 +71,7 @@ class Handovers:
         except OSError as error:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{path}: {error}") from error
         try:
-            manifest = await self._in_thread(read_handover, claimed)
+            manifest = await self._in_thread(read_restore_manifest, claimed)
             self._check(partition, log, manifest)
             imported = await self._in_thread(self._open, claimed, log, manifest)
             self._replace(partition, log, imported, manifest)
@@ -82,7 +87,7 @@ class Handovers:
             await self._in_thread(self._directories.checkpoint, home)
 
     def _replace(
-        self, partition: Partition, log: PartitionLog, imported: PartitionLog, manifest: Handover
+        self, partition: Partition, log: PartitionLog, imported: PartitionLog, manifest: RestoreManifest
     ) -> None:
         """Replace `log` by `imported`, if `log` is still in use and empty.
 
@@ -96,7 +101,7 @@ class Handovers:
             imported.abandon()
             raise
 
-    def _check(self, partition: Partition, log: PartitionLog, manifest: Handover) -> None:
+    def _check(self, partition: Partition, log: PartitionLog, manifest: RestoreManifest) -> None:
         """Check that the log is still in use, and has never had a record.
 
         :raises KafkaError: INVALID_REQUEST, KAFKA_STORAGE_ERROR.
@@ -116,7 +121,7 @@ class Handovers:
             return
         raise KafkaError(ErrorCode.INVALID_REQUEST, message)
 
-    def _open(self, directory: Path, log: PartitionLog, manifest: Handover) -> PartitionLog:
+    def _open(self, directory: Path, log: PartitionLog, manifest: RestoreManifest) -> PartitionLog:
         """Open and flush the log that the files make, if all of them are valid. Blocks.
 
         :raises KafkaError: CORRUPT_MESSAGE, KAFKA_STORAGE_ERROR.

@@ -21,7 +21,9 @@ from barnabas.metadata.topics import (
 )
 from barnabas.metadata.trash import TRASHED_TOPICS
 from barnabas.replication.partition import Partition
+from barnabas.telemetry import names
 from barnabas.telemetry.logs import get_logger
+from barnabas.telemetry.metrics import MetricsRegistry
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.control import EndTransactionMarker
 
@@ -294,6 +296,10 @@ class ReplicaManager:
             partition.update_state(state)
         else:
             self._open(topic, range(index, index + 1))
+
+    def register_metrics(self, registry: MetricsRegistry) -> None:
+        registry.add_metric(names.PARTITIONS, lambda: [({}, len(self._partitions))])
+        registry.add_metric(names.PARTITION_LEADERS, lambda: [({}, self.statistics()["leaders_count"])])
 
     def statistics(self) -> dict[str, int]:
         """Return the number of partitions, and of those that this broker leads."""

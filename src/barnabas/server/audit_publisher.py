@@ -20,7 +20,9 @@ from barnabas.metadata.store import StoreChange
 from barnabas.metadata.topic_creation import decide_create, open_brokers
 from barnabas.metadata.topics import AUDIT_TOPIC
 from barnabas.replication.partition import Partition
+from barnabas.telemetry import names
 from barnabas.telemetry.logs import get_logger
+from barnabas.telemetry.metrics import MetricsRegistry
 from barnabas.wire.errors import KafkaError
 from barnabas.wire.records.key_value_batch import encode_pairs
 from barnabas.wire.records.record import decode_all
@@ -167,6 +169,10 @@ class AuditPublisher:
             if created.error is not None and AUDIT_TOPIC not in node.image.topics:
                 raise created.error
         return node.replicas.partition(AUDIT_TOPIC, 0)
+
+    def register_metrics(self, registry: MetricsRegistry) -> None:
+        registry.add_metric(names.AUDIT_EVENTS, lambda: [({}, self.events_count)])
+        registry.add_metric(names.AUDIT_WAITING, lambda: [({}, len(self._waiting))])
 
     def statistics(self) -> dict[str, int]:
         """How much has been published, and how much waits."""

@@ -24,7 +24,9 @@ from barnabas.security.sasl.authenticator import LoginEvent, LoginOutcome
 from barnabas.security.sasl.server import SaslServer
 from barnabas.security.sasl.stand_ins import StandIns
 from barnabas.security.security_log import SecurityLog
+from barnabas.telemetry import names
 from barnabas.telemetry.logs import get_logger
+from barnabas.telemetry.metrics import MetricsRegistry, Values
 from barnabas.wire.scram import ScramMechanism
 
 _log = get_logger("barnabas.listeners")
@@ -99,6 +101,15 @@ class Listeners:
         """Accept nobody any more; open connections are not touched."""
         for opened in self._opened.values():
             await opened.network.stop()
+
+    def register_metrics(self, registry: MetricsRegistry) -> None:
+        registry.add_metric(names.LOGINS, self._login_counts)
+
+    def _login_counts(self) -> Values:
+        return [
+            ({"listener": listener, "mechanism": mechanism, "outcome": outcome.value}, count)
+            for (listener, mechanism, outcome), count in self.logins.items()
+        ]
 
     async def follow(self, before: BrokerConfig, after: BrokerConfig) -> None:
         """Close what is not wanted any more, with its connections; open what is new; log in by what holds now."""

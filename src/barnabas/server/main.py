@@ -16,6 +16,7 @@ from barnabas.base.clock import SystemClock
 from barnabas.client.core.address import BrokerAddress
 from barnabas.config.broker_config import BrokerConfig, find_broker_key
 from barnabas.config.definition import ConfigError
+from barnabas.config.listener_validation import check_listeners
 from barnabas.config.listeners import SecurityProtocol
 from barnabas.config.load import LoadedConfig, environment_name, load_broker_config, read_properties
 from barnabas.log.log_directory import LogDirectoryError
@@ -24,7 +25,7 @@ from barnabas.metadata.store import StoreError
 from barnabas.net.listener import StartError
 from barnabas.policy.loading import PolicyLoadError
 from barnabas.server.bootstrap_users import first_users
-from barnabas.server.broker import BrokerServer
+from barnabas.server.broker import BrokerServer, start_broker
 from barnabas.server.garbage import calm_collector, collect_all_when_quiet
 from barnabas.server.process_log import FORMAT_KEY, ProcessLog, everything_logged
 from barnabas.server.web import WebFactory
@@ -107,6 +108,7 @@ def load(
     if listen is not None:
         settings.append(f"listeners={listen if '://' in listen else f'PLAINTEXT://{listen}'}")
     loaded = load_broker_config(file={**defaults, **file}, environment=os.environ, settings=settings)
+    check_listeners(loaded.config)
     return loaded._replace(replaced=replaced)
 
 
@@ -176,12 +178,11 @@ async def _serve(
 
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop_by, number)
-    server = BrokerServer(config, first_users=passwords, web=web)
     started_ms = clock.monotonic_ms()
     _log.info(
         "the broker starts", version=__version__, node_id=config.node_id, log_dirs=list(config.log_dirs)
     )
-    await server.start()
+    server = await start_broker(config, clock=clock, first_users=passwords, web=web)
     _log.info("the broker serves", **_facts(server), took_ms=clock.monotonic_ms() - started_ms)
     reloads: set[asyncio.Task[None]] = set()
 

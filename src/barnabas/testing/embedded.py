@@ -20,7 +20,7 @@ from barnabas.client.core.metadata import TopicInfo
 from barnabas.client.producer.accumulator import RecordMetadata
 from barnabas.config.listeners import SecurityProtocol
 from barnabas.config.load import load_broker_config
-from barnabas.server.broker import BrokerServer
+from barnabas.server.broker import BrokerServer, start_broker
 from barnabas.testing.faults import (
     OWN_CLIENT_ID,
     Delay,
@@ -123,9 +123,7 @@ class EmbeddedBroker:
             **self._settings,
         }
         loaded = load_broker_config(settings=[f"{key}={value}" for key, value in settings.items()])
-        server = BrokerServer(loaded.config, first_users=self._users)
-        self._thread.run(server.start())
-        self._server = server
+        self._server = server = self._thread.run(start_broker(loaded.config, first_users=self._users))
         _, _, self._port = server.addresses[0]
         if not self._faults.is_empty:
             server.dispatcher.interceptor = self._faults.intercept

@@ -18,7 +18,7 @@ from barnabas.metadata.partition_creation import MorePartitions, decide_create_p
 from barnabas.metadata.producer_ids import decide_allocate_block
 from barnabas.metadata.store import NEVER, Commit, StoreChange
 from barnabas.metadata.topic_creation import decide_create
-from barnabas.metadata.topic_deletion import TopicToDelete, decide_delete, decide_forget
+from barnabas.metadata.topic_deletion import TopicToDelete, decide_delete, decide_remove_deleted
 from barnabas.metadata.topics import (
     PARTITION_STATES,
     TOPICS,
@@ -48,7 +48,7 @@ def _delete(name: str) -> Command:
 
 
 def _forget(image: MetadataImage, rng: random.Random) -> Decision[Any]:
-    return decide_forget(image, [topic.topic_id for topic in image.deleted_topics.values()][:1])
+    return decide_remove_deleted(image, [topic.topic_id for topic in image.deleted_topics.values()][:1])
 
 
 def _register(broker_id: int, fenced: bool) -> Command:

@@ -2,7 +2,7 @@ import pytest
 
 from barnabas.base.ids import ZERO_UUID, uuid_to_text
 from barnabas.metadata.image import MetadataImage
-from barnabas.metadata.topic_deletion import Deleted, TopicToDelete, decide_delete, decide_forget
+from barnabas.metadata.topic_deletion import Deleted, TopicToDelete, decide_delete, decide_remove_deleted
 from barnabas.metadata.topics import DeletedTopic, PartitionRegistration
 from barnabas.wire.errors import ErrorCode
 from support.images import cluster, new_topic, replayed, with_state, with_topics
@@ -73,14 +73,14 @@ def test_nothing_asked_for_changes_nothing() -> None:
 
 def test_forgotten_topics_leave_nothing_behind() -> None:
     image = replayed(IMAGE, decide_delete(IMAGE, [TopicToDelete("a"), TopicToDelete("b")]))
-    after = replayed(image, decide_forget(image, [A.topic_id]))
+    after = replayed(image, decide_remove_deleted(image, [A.topic_id]))
     assert set(after.deleted_topics) == {B.topic_id.hex()}
-    assert decide_forget(after, [A.topic_id]).changes == ()
+    assert decide_remove_deleted(after, [A.topic_id]).changes == ()
 
 
 def test_deleting_everything_leaves_an_empty_cluster() -> None:
     image = replayed(IMAGE, decide_delete(IMAGE, [TopicToDelete("a"), TopicToDelete("b")]))
-    image = replayed(image, decide_forget(image, [A.topic_id, B.topic_id]))
+    image = replayed(image, decide_remove_deleted(image, [A.topic_id, B.topic_id]))
     empty = cluster(1)
     assert image == MetadataImage(revision=image.revision, cluster=image.cluster, brokers=image.brokers)
     assert dict(image.brokers) == dict(empty.brokers)

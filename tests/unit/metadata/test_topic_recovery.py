@@ -6,7 +6,7 @@ from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.producer_ids import decide_allocate_block
 from barnabas.metadata.store import NEVER
 from barnabas.metadata.topic_deletion import TopicToDelete, decide_delete
-from barnabas.metadata.topic_recovery import FoundLog, decide_adopt
+from barnabas.metadata.topic_recovery import FoundLog, decide_recover_topics
 from barnabas.metadata.topics import TopicImage
 from support.images import cluster, new_topic, replayed
 
@@ -14,7 +14,7 @@ A, B = b"a" * 16, b"b" * 16
 
 
 def adopt(image: MetadataImage, broker_id: int, found: Iterable[FoundLog]) -> Decision[list[str]]:
-    return decide_adopt(image, broker_id, found, BrokerConfig({}))
+    return decide_recover_topics(image, broker_id, found, BrokerConfig({}))
 
 
 def test_logs_become_topics_on_this_broker_alone() -> None:

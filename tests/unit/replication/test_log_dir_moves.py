@@ -496,5 +496,5 @@ async def test_a_kill_before_the_old_log_is_given_up_leaves_the_new_one(
         assert bytes_of(node.partition("t"), 3) == before
 
 
-async def no_stop() -> None:
+async def no_stop(*, abruptly: bool) -> None:
     """The node ends with nothing under way."""

@@ -19,7 +19,7 @@ from barnabas.metadata.partition_creation import MorePartitions, decide_create_p
 from barnabas.metadata.producer_ids import PRODUCER_IDS
 from barnabas.metadata.store import Commit, StoreChange
 from barnabas.metadata.topic_creation import TopicToCreate, decide_create
-from barnabas.metadata.topic_deletion import TopicToDelete, decide_delete, decide_forget
+from barnabas.metadata.topic_deletion import TopicToDelete, decide_delete, decide_remove_deleted
 from barnabas.metadata.topics import (
     PARTITION_STATES,
     TOPICS,
@@ -298,7 +298,7 @@ def test_a_deletion_that_a_crash_cut_short_is_finished_at_the_next_start(broker:
     broker.image = replayed(broker.image, decide_delete(broker.image, [TopicToDelete("t")]))
     assert broker.restart() == [topic_id]
     assert broker.on_disk == {"t-0-delete", "t-1-delete"}
-    forget = decide_forget(broker.image, [topic_id])
+    forget = decide_remove_deleted(broker.image, [topic_id])
     broker.commit(*forget.changes)
     assert broker.restart() == []
 

@@ -15,10 +15,10 @@ from barnabas.log.log_directory import LogDirectory
 from barnabas.log.log_manager import LogManager
 from barnabas.log.trash import trash as module
 from barnabas.log.trash.state import STATE_FILE
-from barnabas.log.trash.trash import settle_trash
+from barnabas.log.trash.trash import reconcile_trash
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.topic_creation import decide_create
-from barnabas.metadata.topic_deletion import TopicToDelete, decide_delete, decide_forget
+from barnabas.metadata.topic_deletion import TopicToDelete, decide_delete, decide_remove_deleted
 from barnabas.metadata.trash import TrashEntry
 from barnabas.metadata.undeletion import TrashedTopicRequest, decide_purge, decide_undelete
 from barnabas.replication.replica_manager import ReplicaManager
@@ -47,7 +47,7 @@ class Broker:
             self.paths, cluster_id="c", node_id=1, clock=self.clock, random=random.Random(0)
         )
         gone = {topic.topic_id for topic in self.image.deleted_topics.values()}
-        settle_trash(self.directories, self.image.topic_names, gone)
+        reconcile_trash(self.directories, self.image.topic_names, gone)
         self.directories.load(lambda topic: LogConfig())
         self.directories.begin_service()
         self.replicas = ReplicaManager(1, self.directories, lambda topic, own: LogConfig())
@@ -69,7 +69,7 @@ class Broker:
 
     def forget(self, topic_ids: list[bytes]) -> None:
         """The store lets go of the notes on topics of which no disk has anything."""
-        self.image = replayed(self.image, decide_forget(self.image, topic_ids))
+        self.image = replayed(self.image, decide_remove_deleted(self.image, topic_ids))
 
     def create(self, name: str) -> None:
         rng = random.Random(self.image.revision)
@@ -365,7 +365,7 @@ def test_a_disk_that_fails_before_logs_are_loaded_is_offline(
         raise OSError("I/O error")
 
     monkeypatch.setattr(module, "trashed_logs", failing)
-    settle_trash(broker.directories, broker.image.topic_names, ())
+    reconcile_trash(broker.directories, broker.image.topic_names, ())
     assert offline(broker) == broker.paths
 
 

@@ -13,7 +13,7 @@ from barnabas.metadata.store import StoreError
 from barnabas.metadata.topic_creation import decide_create
 from barnabas.metadata.topic_deletion import TopicToDelete, decide_delete
 from barnabas.net.listener import StartError
-from barnabas.server.broker import STORE_FILE, BrokerServer
+from barnabas.server.broker import STORE_FILE, BrokerServer, start_broker
 from support.batches import batch
 from support.images import RULES, new_topic
 from support.loop import on_loop, turns
@@ -22,8 +22,8 @@ from support.nodes import config_of
 CLEAN = ".kafka_cleanshutdown"
 
 
-def broker_on(directory: Path, **config: str) -> BrokerServer:
-    return BrokerServer(config_of(directory, **config), clock=ManualClock(), rng=random.Random(1))
+async def started(directory: Path, **config: str) -> BrokerServer:
+    return await start_broker(config_of(directory, **config), clock=ManualClock(), rng=random.Random(1))
 
 
 async def create(server: BrokerServer, name: str) -> None:
@@ -40,8 +40,7 @@ async def delete(server: BrokerServer, name: str) -> None:
 
 @on_loop
 async def test_a_broker_registers_where_it_is_reached(tmp_path: Path) -> None:
-    server = broker_on(tmp_path, broker_rack="r1")
-    await server.start()
+    server = await started(tmp_path, broker_rack="r1")
     [(name, host, port)] = server.addresses
     registered = server.node.image.brokers["1"]
     assert registered.endpoints == ((name, host, port),)
@@ -52,15 +51,13 @@ async def test_a_broker_registers_where_it_is_reached(tmp_path: Path) -> None:
 
 @on_loop
 async def test_what_is_written_is_there_after_a_clean_stop(tmp_path: Path) -> None:
-    server = broker_on(tmp_path)
-    await server.start()
+    server = await started(tmp_path)
     await create(server, "t")
     server.node.replicas.partition("t", 0).append_as_leader(batch(b"a"), 1)
     cluster_id = server.node.cluster_id
     await server.stop()
     assert (tmp_path / CLEAN).exists()
-    again = broker_on(tmp_path)
-    await again.start()
+    again = await started(tmp_path)
     assert again.node.cluster_id == cluster_id
     assert again.node.replicas.partition("t", 0).log.high_watermark == 1
     await again.stop()
@@ -70,22 +67,19 @@ async def test_what_is_written_is_there_after_a_clean_stop(tmp_path: Path) -> No
 async def test_what_is_written_is_there_after_a_kill_and_nothing_says_that_it_stopped_cleanly(
     tmp_path: Path,
 ) -> None:
-    server = broker_on(tmp_path)
-    await server.start()
+    server = await started(tmp_path)
     await create(server, "t")
     server.node.replicas.partition("t", 0).append_as_leader(batch(b"a"), 1)
     await server.kill()
     assert not (tmp_path / CLEAN).exists()
-    again = broker_on(tmp_path)
-    await again.start()
+    again = await started(tmp_path)
     assert again.node.replicas.partition("t", 0).log.log_end_offset == 1
     await again.stop()
 
 
 @on_loop
 async def test_a_deleted_topic_is_forgotten_once_its_logs_are_given_up(tmp_path: Path) -> None:
-    server = broker_on(tmp_path)
-    await server.start()
+    server = await started(tmp_path)
     await create(server, "t")
     await delete(server, "t")
     revision = server.node.image.revision
@@ -97,15 +91,13 @@ async def test_a_deleted_topic_is_forgotten_once_its_logs_are_given_up(tmp_path:
 
 @on_loop
 async def test_topics_found_on_disk_are_adopted_when_the_store_is_lost(tmp_path: Path) -> None:
-    server = broker_on(tmp_path)
-    await server.start()
+    server = await started(tmp_path)
     await create(server, "t")
     topic, cluster_id = server.node.image.topics["t"], server.node.cluster_id
     await server.stop()
     for path in tmp_path.glob(f"{STORE_FILE}*"):
         path.unlink()
-    again = broker_on(tmp_path)
-    await again.start()
+    again = await started(tmp_path)
     assert again.node.image.topics["t"] == topic
     assert again.node.cluster_id == cluster_id
     await again.stop()
@@ -115,8 +107,7 @@ async def test_topics_found_on_disk_are_adopted_when_the_store_is_lost(tmp_path:
 async def test_a_producer_of_a_cluster_whose_store_was_lost_is_not_taken_for_one_of_before(
     tmp_path: Path,
 ) -> None:
-    server = broker_on(tmp_path)
-    await server.start()
+    server = await started(tmp_path)
     await create(server, "t")
     first = await server.node.producer_ids.next()
     sent = batch(b"a", producer_id=first, producer_epoch=0, base_sequence=0)
@@ -124,8 +115,7 @@ async def test_a_producer_of_a_cluster_whose_store_was_lost_is_not_taken_for_one
     await server.stop()
     for path in tmp_path.glob(f"{STORE_FILE}*"):
         path.unlink()
-    again = broker_on(tmp_path)
-    await again.start()
+    again = await started(tmp_path)
     assert await again.node.producer_ids.next() > first
     await again.stop()
 
@@ -136,20 +126,18 @@ async def test_a_port_in_use_leaves_nothing_open(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(StartError, match=f"Cannot listen on 127.0.0.1:{port}"):
-            await broker_on(tmp_path, listeners=f"PLAINTEXT://127.0.0.1:{port}").start()
+            await started(tmp_path, listeners=f"PLAINTEXT://127.0.0.1:{port}")
     await turns()
     left = set(threading.enumerate()) - threads
     assert not [thread.name for thread in left if not thread.name.startswith("asyncio")]
-    server = broker_on(tmp_path)
-    await server.start()
+    server = await started(tmp_path)
     await server.stop()
 
 
 @pytest.mark.parametrize("key", ["listeners", "barnabas_metrics_listener"])
 @on_loop
 async def test_a_start_that_fails_leaves_what_was_stopped_cleanly_as_it_is(tmp_path: Path, key: str) -> None:
-    server = broker_on(tmp_path)
-    await server.start()
+    server = await started(tmp_path)
     await create(server, "t")
     server.node.replicas.partition("t", 0).append_as_leader(batch(b"a"), 1)
     await server.stop()
@@ -157,10 +145,9 @@ async def test_a_start_that_fails_leaves_what_was_stopped_cleanly_as_it_is(tmp_p
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         given = address if "metrics" in key else f"PLAINTEXT://{address}"
         with pytest.raises(StartError):
-            await broker_on(tmp_path, **{key: given}).start()
+            await started(tmp_path, **{key: given})
     assert (tmp_path / CLEAN).exists()
-    again = broker_on(tmp_path)
-    await again.start()
+    again = await started(tmp_path)
     log = again.node.replicas.partition("t", 0).log
     assert log.recovery_point == 1, "nothing was recovered"
     assert not (tmp_path / CLEAN).exists()
@@ -169,37 +156,34 @@ async def test_a_start_that_fails_leaves_what_was_stopped_cleanly_as_it_is(tmp_p
 
 @on_loop
 async def test_a_directory_in_use_is_refused(tmp_path: Path) -> None:
-    first = broker_on(tmp_path)
-    await first.start()
+    first = await started(tmp_path)
     with pytest.raises(StoreError, match=str(tmp_path)):
-        await broker_on(tmp_path).start()
+        await started(tmp_path)
     elsewhere = {"log_dirs": str(tmp_path / "other"), "metadata_log_dir": str(tmp_path)}
     with pytest.raises(StoreError, match=str(tmp_path)):
-        await broker_on(tmp_path, **elsewhere).start()
+        await started(tmp_path, **elsewhere)
     assert first.addresses
     await first.stop()
 
 
 @on_loop
 async def test_another_nodes_directory_is_refused(tmp_path: Path) -> None:
-    server = broker_on(tmp_path)
-    await server.start()
+    server = await started(tmp_path)
     await server.stop()
     with pytest.raises(LogDirectoryError, match="node"):
-        await broker_on(tmp_path, node_id="2", broker_id="2").start()
+        await started(tmp_path, node_id="2", broker_id="2")
 
 
 @on_loop
 async def test_a_directory_that_cannot_be_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(StartError, match=r"file/data cannot be written to: .*--data"):
-        await broker_on(tmp_path / "file" / "data").start()
+        await started(tmp_path / "file" / "data")
 
 
 @on_loop
 async def test_the_store_which_has_credentials_is_for_the_brokers_user_alone(tmp_path: Path) -> None:
-    server = broker_on(tmp_path)
-    await server.start()
+    server = await started(tmp_path)
     await create(server, "t")
     modes = {path.name: path.stat().st_mode & 0o077 for path in tmp_path.glob(f"{STORE_FILE}*")}
     await server.stop()
@@ -209,8 +193,7 @@ async def test_the_store_which_has_credentials_is_for_the_brokers_user_alone(tmp
 
 @on_loop
 async def test_the_store_may_lie_elsewhere(tmp_path: Path) -> None:
-    server = broker_on(tmp_path / "logs", metadata_log_dir=str(tmp_path / "meta"))
-    await server.start()
+    server = await started(tmp_path / "logs", metadata_log_dir=str(tmp_path / "meta"))
     await server.stop()
     assert (tmp_path / "meta" / STORE_FILE).exists()
     assert not (tmp_path / "logs" / STORE_FILE).exists()
@@ -219,14 +202,13 @@ async def test_the_store_may_lie_elsewhere(tmp_path: Path) -> None:
 @on_loop
 async def test_a_protection_that_there_is_not_is_refused_before_anything_is_opened(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="wants SSL"):
-        broker_on(tmp_path / "new", listeners="SSL://127.0.0.1:0")
+        await started(tmp_path / "new", listeners="SSL://127.0.0.1:0")
     assert not (tmp_path / "new").exists()
 
 
 @on_loop
 async def test_metrics_tell_of_what_the_broker_holds(tmp_path: Path) -> None:
-    server = broker_on(tmp_path, barnabas_metrics_listener="127.0.0.1:0")
-    await server.start()
+    server = await started(tmp_path, barnabas_metrics_listener="127.0.0.1:0")
     await create(server, "t")
     server.node.replicas.partition("t", 0).append_as_leader(batch(b"a", b"b"), 1)
     reader, writer = await asyncio.open_connection("127.0.0.1", server.metrics_port)
@@ -246,7 +228,6 @@ async def test_metrics_tell_of_what_the_broker_holds(tmp_path: Path) -> None:
 
 @on_loop
 async def test_stopping_twice_is_stopping_once(tmp_path: Path) -> None:
-    server = broker_on(tmp_path)
-    await server.start()
+    server = await started(tmp_path)
     await server.stop()
     await server.stop()

@@ -2,7 +2,7 @@
 
 The answer says that a move has begun; DescribeLogDirs tells how far it is. A replica that is not here yet will be made
 in the directory that was named. To wish a replica where it is asks for nothing, unless files were handed over for it
-(`replication/handovers.py`): the answer then says that they have been taken in. v1 throttles after
+(`replication/log_importer.py`): the answer then says that they have been taken in. v1 throttles after
 answering, v2 is flexible.
 
 Errors, per partition: CLUSTER_AUTHORIZATION_FAILED, INVALID_TOPIC_EXCEPTION for a name that leaves no room for a
@@ -72,7 +72,7 @@ async def _alter(context: RequestContext, name: TopicPartition, path: str) -> Er
         key = f"partition {name.partition} log dir on broker {node.broker_id}"
         context.record_change(f"topic/{name.topic}", key, before and str(before.path), str(destination.path))
         if destination is node.replicas.directories.directory_of(name):
-            await node.handovers.take(partition)
+            await node.log_importer.take(partition)
     except KafkaError as error:
         elsewhere = error.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
         return ErrorCode.REPLICA_NOT_AVAILABLE if elsewhere else error.code

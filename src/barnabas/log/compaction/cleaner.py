@@ -18,7 +18,9 @@ from barnabas.log.files import INDEX_SUFFIX, NO_SPACE, TIME_INDEX_SUFFIX, offset
 from barnabas.log.log_manager import LogManager
 from barnabas.log.partition_log import PartitionLog
 from barnabas.log.segments.segment import Segment
+from barnabas.telemetry import names
 from barnabas.telemetry.logs import get_logger
+from barnabas.telemetry.metrics import MetricsRegistry
 from barnabas.wire.errors import KafkaError
 
 #: Smallest number of bytes that a step reads.
@@ -253,6 +255,23 @@ class LogCleaner:
     def time_since_last_check_ms(self) -> int:
         """Time since the last check of all logs; grows when the cleaner is stuck."""
         return self._clock.monotonic_ms() - self._last_checked_ms
+
+    def register_metrics(self, registry: MetricsRegistry) -> None:
+        registry.add_metric(names.CLEANER_READ, lambda: [({}, self.read_bytes)])
+        registry.add_metric(names.CLEANER_WRITTEN, lambda: [({}, self.written_bytes)])
+        registry.add_metric(names.CLEANER_MAX_DIRTY, lambda: [({}, 100 * self.max_dirty_ratio)])
+        registry.add_metric(names.CLEANER_LAST_CLEAN, lambda: [({}, self.last_clean_ms / 1000)])
+        registry.add_metric(names.CLEANER_IDLE, lambda: [({}, self.idle_ms / 1000)])
+        registry.add_metric(names.CLEANER_LAST_LOOK, lambda: [({}, self.time_since_last_check_ms / 1000)])
+        registry.add_metric(names.CLEANER_MAX_OVERDUE, lambda: [({}, self.max_overdue_ms / 1000)])
+        registry.add_metric(names.CLEANER_TABLE_USE, lambda: [({}, 100 * self.last_table_use)])
+        registry.add_metric(names.CLEANER_COMPACTED, lambda: [({}, self.cleaned_count)])
+        registry.add_metric(names.CLEANER_FAILURES, lambda: [({}, self.failures_count)])
+        registry.add_metric(names.CLEANER_UNCLEANABLE, lambda: [({}, len(self.uncleanable))])
+        registry.add_metric(
+            names.CLEANER_UNCLEANABLE_BYTES,
+            lambda: [({}, sum(each.log.size_bytes for each in self.uncleanable))],
+        )
 
     def statistics(self) -> dict[str, object]:
         """Return counts, current passes, and the logs that could not be compacted."""

@@ -24,11 +24,13 @@ from barnabas.log.imports.manifest import (
     remove_abandoned,
     write_result,
 )
-from barnabas.log.imports.validation import Adoptable, Adoption, ImportRejectedError
+from barnabas.log.imports.validation import Adoptable, ImportRejectedError, SegmentImport
 from barnabas.log.log_manager import LogManager
 from barnabas.log.partition_log import PartitionLog
 from barnabas.log.segments.segment import Segment
+from barnabas.telemetry import names
 from barnabas.telemetry.logs import get_logger
+from barnabas.telemetry.metrics import MetricsRegistry
 
 #: Shortest pause between checks, even if `log.cleaner.backoff.ms` is 0: a thread checks the directories.
 _REST_MS_MIN = 10
@@ -43,7 +45,7 @@ class _PendingImports(NamedTuple):
     claimed: list[PartitionLog]
 
 
-class Replacements:
+class SegmentImporter:
     """Imports compacted segments into logs. All methods run on the event loop."""
 
     def __init__(
@@ -62,9 +64,9 @@ class Replacements:
         self._running: asyncio.Task[None] | None = None
         #: Logs whose completed import could not be removed; they are skipped until the next start.
         self._irremovable: set[PartitionLog] = set()
-        self.adopted_count = 0
+        self.imported_count = 0
         self.refused_count = 0
-        self.adopted_bytes = 0
+        self.imported_bytes = 0
 
     def start(self) -> None:
         """Start importing."""
@@ -119,7 +121,7 @@ class Replacements:
         except Exception as error:  # the same import would fail again
             await self._reject(log, path, str(error) or repr(error))
             return
-        self.adopted_count += 1
+        self.imported_count += 1
         _log.info(
             "imported segments",
             partition=str(log.topic_partition),
@@ -150,12 +152,12 @@ class Replacements:
             if part.end_offset <= log.first_segment_offset or await self._has(work, part):
                 continue  # deleted by retention, or swapped before a crash
             old = _segments_of(log, part)
-            segment_import = Adoption(self._importable_segment(log, path, part, old, end_offset))
+            segment_import = SegmentImport(self._importable_segment(log, path, part, old, end_offset))
             cleaned = await self._worker.drive(work, segment_import.steps())
             files = self._worker.swap(work, old, cleaned)
             await self._worker.in_thread(sync_path, log.directory)
             self.on_replaced(log, files)
-            self.adopted_bytes += part.size_bytes
+            self.imported_bytes += part.size_bytes
             await self._worker.in_thread(unlink_files, [path / part.file])
         log.cleaner_offset = max(log.cleaner_offset, end_offset)
         home = self._directories.directory_of(log.topic_partition)
@@ -204,11 +206,15 @@ class Replacements:
 
     # Statistics
 
+    def register_metrics(self, registry: MetricsRegistry) -> None:
+        registry.add_metric(names.REPLACEMENTS_ADOPTED, lambda: [({}, self.imported_count)])
+        registry.add_metric(names.REPLACEMENTS_REFUSED, lambda: [({}, self.refused_count)])
+
     def statistics(self) -> dict[str, object]:
         """Return counts of imports, and the partitions with pending ones."""
         return {
-            "adopted_count": self.adopted_count,
-            "adopted_bytes": self.adopted_bytes,
+            "adopted_count": self.imported_count,
+            "adopted_bytes": self.imported_bytes,
             "refused_count": self.refused_count,
             "claimed": [str(log.topic_partition) for log in self._worker.claimed],
         }

@@ -8,13 +8,13 @@ from typing import NamedTuple
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 #: Subdirectory of the partition's log directory.
-HANDOVER = "handover"
-MANIFEST_FILE = "handover.json"
+RESTORED_DIRECTORY = "restored"
+MANIFEST_FILE = "restored.json"
 _VERSION = 1
 _SEGMENT = re.compile(r"\d{20}\.log")
 
 
-class Handover(NamedTuple):
+class RestoreManifest(NamedTuple):
     """The log that the segment files next to the manifest make, for the topic with this id."""
 
     topic_id: bytes
@@ -34,7 +34,7 @@ class Handover(NamedTuple):
         )
 
 
-def read_handover(directory: Path) -> Handover:
+def read_restore_manifest(directory: Path) -> RestoreManifest:
     """Read the manifest in `directory`.
 
     :raises KafkaError: INVALID_REQUEST when the manifest is not valid, or if there are files other than segments.
@@ -43,7 +43,7 @@ def read_handover(directory: Path) -> Handover:
         fields = json.loads((directory / MANIFEST_FILE).read_text())
         if (fields["version"], fields["kind"]) != (_VERSION, "log"):
             raise ValueError(f"unsupported version {fields['version']} of kind '{fields['kind']}'")
-        manifest = Handover(
+        manifest = RestoreManifest(
             bytes.fromhex(fields["topicId"]), int(fields["startOffset"]), int(fields["endOffset"])
         )
     except (OSError, ValueError, KeyError, TypeError) as error:

@@ -48,7 +48,7 @@ class Adoptable(NamedTuple):
     step_bytes: int
 
 
-class Adoption:
+class SegmentImport:
     """The validation and copy of one segment."""
 
     def __init__(self, to_import: Adoptable) -> None:

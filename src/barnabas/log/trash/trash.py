@@ -60,7 +60,7 @@ def trashed_logs(directory: LogDirectory) -> Iterator[TrashedLog]:
             yield TrashedLog(bytes.fromhex(match[3]), int(match[2]), path)
 
 
-def settle_trash(directories: LogManager, names: Mapping[bytes, str], gone: Collection[bytes]) -> None:
+def reconcile_trash(directories: LogManager, names: Mapping[bytes, str], gone: Collection[bytes]) -> None:
     """Complete deletions and restores that a crash or a failed disk interrupted, before logs are loaded. Blocks.
 
     A disk that fails goes offline.

@@ -1,4 +1,4 @@
-"""What a broker does unasked: retention, checkpoints, flushes by time, expiries, idle connections."""
+"""Periodic tasks of a broker: retention, checkpoints, flushes by time, expirations, idle connections."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
@@ -18,26 +18,26 @@ from barnabas.telemetry.client_instances import ClientInstances
 from barnabas.telemetry.logs import get_logger
 from barnabas.wire.errors import KafkaError
 
-#: How often what is due by a time of its own is looked for.
+#: Interval of the checks for files, flushes and connections that are due.
 TICK_MS = 1000
 
-#: How often clients that have gone are looked for.
-FORGET_CLIENTS_MS = 60_000
+#: Interval of the expiration of quota and telemetry state of clients.
+EXPIRE_CLIENTS_MS = 60_000
 
-#: Of all partitions together, some hundred bytes each, and how often they are counted.
+#: Limit of the producer ids in all partitions, which take some hundred bytes each, and the interval of its check.
 PRODUCER_IDS_MAX = 1_000_000
 BOUND_PRODUCERS_MS = 10_000
 
-#: Partitions that are looked at in one go: a millisecond or so.
+#: Partitions that are visited before the event loop continues: about a millisecond.
 LOOKED_AT_COUNT = 1_000
 
 _log = get_logger("barnabas.housekeeping")
 
-Chore = Callable[[], Coroutine[Any, Any, None]]
+BackgroundTask = Callable[[], Coroutine[Any, Any, None]]
 
 
 class BackgroundTasks:
-    """Runs each chore in its own interval until stopped; a chore that fails is logged and tried again."""
+    """Runs periodic tasks until stopped. A task that fails is logged and runs again at its next time."""
 
     def __init__(
         self,
@@ -58,13 +58,13 @@ class BackgroundTasks:
         self._flusher = flusher
         self._quotas = quotas
         self._client_instances = client_instances
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._under_way: set[asyncio.Task[None]] = set()  #: chores that are at work now
-        #: (monotonic milliseconds from which they may go, files of deleted segments)
-        self._doomed: list[tuple[int, list[Path]]] = []
+        self._loops: set[asyncio.Task[None]] = set()  #: one for each periodic task
+        self._running: set[asyncio.Task[None]] = set()  #: present runs of periodic tasks
+        #: (monotonic time in ms of their removal, files of deleted segments)
+        self._deleted_files: list[tuple[int, list[Path]]] = []
 
     def start(self) -> None:
-        """Begin with all chores."""
+        """Start the tasks that maintain logs, connections and clients."""
         integer = self._config.current.integer
         offset_checkpoint_ms = min(
             integer("log.flush.offset.checkpoint.interval.ms"),
@@ -75,12 +75,12 @@ class BackgroundTasks:
         self.repeat(self.delete_old_segments, retention_ms, integer("log.initial.task.delay.ms"))
         self.repeat(self.checkpoint, max(offset_checkpoint_ms, 1))
         self.repeat(self.tick, TICK_MS)
-        self.repeat(self.forget_clients, FORGET_CLIENTS_MS)
+        self.repeat(self.expire_clients, EXPIRE_CLIENTS_MS)
         self.repeat(self.bound_producers, BOUND_PRODUCERS_MS)
         self.repeat(self.expire_producers, integer("producer.id.expiration.check.interval.ms"))
 
     def spawn(self, work: Coroutine[Any, Any, Any]) -> None:
-        """Do something once, soon, that the next start does again if `stop` cuts it short."""
+        """Run `work` once. `stop` cancels it, so the next start of the broker must do it again."""
 
         async def run() -> None:
             await work
@@ -88,76 +88,76 @@ class BackgroundTasks:
         self._keep(run())
 
     async def stop(self) -> None:
-        """Stop all chores. One that is under way is finished first: its thread could not be stopped anyway."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        await asyncio.gather(*self._under_way, return_exceptions=True)
+        """Stop all tasks. Runs in progress are awaited, because their threads cannot be stopped."""
+        for loop in self._loops:
+            loop.cancel()
+        await asyncio.gather(*self._loops, return_exceptions=True)
+        await asyncio.gather(*self._running, return_exceptions=True)
 
-    def repeat(self, chore: Chore, interval_ms: int, first_ms: int | None = None) -> None:
-        """Do a chore every `interval_ms` until `stop`, first after `first_ms`."""
+    def repeat(self, task: BackgroundTask, interval_ms: int, first_ms: int | None = None) -> None:
+        """Run `task` every `interval_ms` until `stop`, the first time after `first_ms`."""
         first_ms = interval_ms if first_ms is None else first_ms
-        self._keep(self._run(chore, interval_ms / 1000, first_ms / 1000))
+        self._keep(self._repeat(task, interval_ms / 1000, first_ms / 1000))
 
     def _keep(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        loop = asyncio.get_running_loop().create_task(work)
+        self._loops.add(loop)
+        loop.add_done_callback(self._loops.discard)
 
-    async def _run(self, chore: Chore, interval_seconds: float, first_seconds: float) -> None:
-        await asyncio.sleep(first_seconds)
+    async def _repeat(self, task: BackgroundTask, interval_s: float, first_s: float) -> None:
+        await asyncio.sleep(first_s)
         while True:
             try:
-                await asyncio.shield(self._begin(chore))
-            except Exception:  # whatever it is: without its chores a broker fills its disks
-                _log.exception("background task failed; it will be retried", chore=chore.__name__)
-            await asyncio.sleep(interval_seconds)
+                await asyncio.shield(self._start(task))
+            except Exception:  # any error: a broker without these tasks fills its disks
+                _log.exception("background task failed; it will be retried", task=task.__name__)
+            await asyncio.sleep(interval_s)
 
-    def _begin(self, chore: Chore) -> "asyncio.Task[None]":
-        task = asyncio.get_running_loop().create_task(chore())
-        self._under_way.add(task)
-        task.add_done_callback(self._under_way.discard)
-        return task
+    def _start(self, task: BackgroundTask) -> "asyncio.Task[None]":
+        run = asyncio.get_running_loop().create_task(task())
+        self._running.add(run)
+        run.add_done_callback(self._running.discard)
+        return run
 
     async def delete_old_segments(self) -> None:
-        """Let go of old segments; their files follow after `file.delete.delay.ms`."""
+        """Delete segments beyond their retention; remove their files after `file.delete.delay.ms`."""
         async for log in self._logs():
             if not log.config.is_deleted and log.log_start_offset == log.first_segment_offset:
                 continue
             try:
                 files = log.delete_old_segments(self._clock.wall_ms())
             except KafkaError as error:
-                _log.error("retention has failed", partition=str(log.topic_partition), why=error.message)
+                _log.error("retention failed", partition=str(log.topic_partition), reason=error.message)
                 continue
             if files:
                 self.remove_later(log, files)
             await asyncio.sleep(0)
 
     def remove_later(self, log: PartitionLog, files: list[Path]) -> None:
-        """Remove files that `log` has let go of once `file.delete.delay.ms` has passed."""
+        """Remove deleted files of `log` after `file.delete.delay.ms`."""
         due_ms = self._clock.monotonic_ms() + log.config.file_delete_delay_ms
-        self._doomed.append((due_ms, files))
+        self._deleted_files.append((due_ms, files))
 
     async def checkpoint(self) -> None:
-        """Write down recovery points, log starts and high watermarks."""
+        """Write the checkpoint files of recovery points, log start offsets and high watermarks."""
         await asyncio.to_thread(self._directories.checkpoint)
 
     async def tick(self) -> None:
-        """Remove files that are due, flush what is due by time, close idle connections."""
+        """Remove deleted files, flush logs and close idle connections that are due."""
         now_ms = self._clock.monotonic_ms()
         self._connections.close_idle()
-        await self._remove_doomed(now_ms)
+        await self._remove_deleted_files(now_ms)
         await asyncio.to_thread(self._directories.delete_due, now_ms)
         waits = [self._flusher.flushed(log) async for log in self._logs() if log.flush_due(now_ms)]
         if waits:
             await asyncio.gather(*waits)
 
-    async def _remove_doomed(self, now_ms: int) -> None:
-        """Remove the files that are due; those that cannot be removed now are due again after a while."""
-        due = [path for due_ms, files in self._doomed if due_ms <= now_ms for path in files]
+    async def _remove_deleted_files(self, now_ms: int) -> None:
+        """Remove the files that are due, and retry later those that cannot be removed."""
+        due = [path for due_ms, files in self._deleted_files if due_ms <= now_ms for path in files]
         if not due:
             return
-        self._doomed = [entry for entry in self._doomed if entry[0] > now_ms]
+        self._deleted_files = [entry for entry in self._deleted_files if entry[0] > now_ms]
         failed = await asyncio.to_thread(unlink_what_can_be, due)
         if failed:
             path, error = next(iter(failed.items()))
@@ -167,36 +167,33 @@ class BackgroundTasks:
                 first=str(path),
                 reason=error.strerror,
             )
-            self._doomed.append((now_ms + REMOVAL_RETRY_MS, list(failed)))
+            self._deleted_files.append((now_ms + REMOVAL_RETRY_MS, list(failed)))
 
-    async def forget_clients(self) -> None:
-        """Forget what clients have taken and told that are long gone."""
+    async def expire_clients(self) -> None:
         self._quotas.expire()
         self._client_instances.expire()
 
     async def bound_producers(self) -> None:
-        """Forget idle producers where all partitions together remember too many; the largest give most."""
+        """Evict the longest idle producers if there are more than PRODUCER_IDS_MAX in all partitions."""
         counted = [(log, log.producers_count) async for log in self._logs()]
         counts = [count for _, count in counted]
         if sum(counts) <= PRODUCER_IDS_MAX:
             return
         most = fair_bound(counts, PRODUCER_IDS_MAX)
-        _log.warning(
-            "more producer ids are in use than are remembered", count=sum(counts), most=PRODUCER_IDS_MAX
-        )
+        _log.warning("evicting producer ids: there are too many", count=sum(counts), limit=PRODUCER_IDS_MAX)
         for log, count in counted:
             if count > most:
                 log.evict_producers(most)
                 await asyncio.sleep(0)  # each takes some milliseconds
 
     async def expire_producers(self) -> None:
-        """Forget producers that have been silent for `producer.id.expiration.ms`."""
+        """Remove producers without a write for `producer.id.expiration.ms`."""
         expiration_ms = self._config.current.integer("producer.id.expiration.ms")
         async for log in self._logs():
             log.remove_expired_producers(self._clock.wall_ms(), expiration_ms)
 
     async def _logs(self) -> AsyncIterator[PartitionLog]:
-        """The log of every partition; others are served in between."""
+        """Yield the log of every partition, and let the event loop continue in between."""
         for number, partition in enumerate(list(self._replicas), 1):
             yield partition.log
             if number % LOOKED_AT_COUNT == 0:
@@ -204,7 +201,7 @@ class BackgroundTasks:
 
 
 def fair_bound(counts: Sequence[int], total_max: int) -> int:
-    """The largest bound for each of `counts` under which their sum is at most `total_max`."""
+    """Return the largest limit for each of `counts` with which their sum is at most `total_max`."""
     rest = total_max
     ascending = sorted(counts)
     for index, count in enumerate(ascending):

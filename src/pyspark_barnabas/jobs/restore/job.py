@@ -23,7 +23,7 @@ from pyspark.sql import functions as f
 from barnabas.base.ids import TopicPartition
 from barnabas.client.blocking import BlockingClient
 from barnabas.client.core.metadata import TopicInfo
-from barnabas.log.imports.restore_manifest import HANDOVER, Handover
+from barnabas.log.imports.restore_manifest import RESTORED_DIRECTORY, RestoreManifest
 from barnabas.log.startup.checkpoints import read_partition_metadata
 from barnabas.wire.records.compression import Compression
 from pyspark_barnabas.jobs.archive.job import dated, reading, sums_of
@@ -43,7 +43,7 @@ from pyspark_barnabas.jobs.restore.plan import (
 from pyspark_barnabas.jobs.restore.segments import SegmentsWriter, encode_rows
 from pyspark_barnabas.sink.columns import grouped
 
-_STAGING = f"{HANDOVER}.tmp-"
+_STAGING = f"{RESTORED_DIRECTORY}.tmp-"
 #: Brokers check the segments that they import, at about a gigabyte per second.
 _IMPORT_TIMEOUT_MS = 3_600_000
 _ATTEMPTS_COUNT = 20
@@ -101,7 +101,7 @@ def restore(spark: SparkSession | None, request: Request, *, dry_run: bool = Fal
         homes = _homes(client, [part.tp for part in missing])
         tasks = _Tasks(
             {tp: str(home.directory) for tp, home in homes.items()},
-            {part.tp: Handover(homes[part.tp].topic_id, part.start, part.end) for part in missing},
+            {part.tp: RestoreManifest(homes[part.tp].topic_id, part.start, part.end) for part in missing},
             request.compression,
         )
         if missing:
@@ -197,9 +197,9 @@ def _rows(spark: SparkSession, target: ArchiveTarget, request: Request, tasks: "
     rows = target.records(spark).where(f.col("topic").isin(sorted(names)))
     if request.name:
         rows = rows.withColumn("topic", f.lit(request.name))
-    partitions = spark.createDataFrame([tuple(tp) for tp in tasks.handovers], "topic string, partition int")
+    partitions = spark.createDataFrame([tuple(tp) for tp in tasks.manifests], "topic string, partition int")
     rows = rows.join(f.broadcast(partitions), ["topic", "partition"], "left_semi")
-    parts_count = max(1, min(len(tasks.handovers), 4 * spark.sparkContext.defaultParallelism))
+    parts_count = max(1, min(len(tasks.manifests), 4 * spark.sparkContext.defaultParallelism))
     columns = ["topic", "partition", "offset", "timestamp", "timestampType", "key", "value", "headers"]
     return (
         rows.select(*columns)
@@ -213,17 +213,17 @@ class _Tasks:
     """Work of the tasks: what they write, and where."""
 
     directories: Mapping[TopicPartition, str]
-    handovers: Mapping[TopicPartition, Handover]
+    manifests: Mapping[TopicPartition, RestoreManifest]
     compression: Compression
 
     def run(self, rows: DataFrame) -> dict[TopicPartition, str]:
         """Write all partitions; return the directory of each."""
         for directory in self.directories.values():
-            for leftover in Path(directory).glob(f"{HANDOVER}*"):
+            for leftover in Path(directory).glob(f"{RESTORED_DIRECTORY}*"):
                 shutil.rmtree(leftover, ignore_errors=True)
         written_rows = rows.mapInArrow(self.write, _WRITTEN_DDL).collect()
         written = {TopicPartition(row["topic"], row["partition"]): row["path"] for row in written_rows}
-        for tp in self.handovers.keys() - written.keys():  # partitions without records
+        for tp in self.manifests.keys() - written.keys():  # partitions without records
             with self._writer(tp) as writer:
                 writer.finish()
             written[tp] = str(writer.directory)
@@ -248,7 +248,7 @@ class _Tasks:
 
     def _writer(self, tp: TopicPartition) -> SegmentsWriter:
         directory = Path(self.directories[tp], f"{_STAGING}{uuid.uuid4().hex}")
-        return SegmentsWriter(directory, self.handovers[tp])
+        return SegmentsWriter(directory, self.manifests[tp])
 
 
 def parts_of(batch: pa.RecordBatch) -> Iterator[tuple[TopicPartition, pa.RecordBatch]]:
@@ -268,14 +268,14 @@ def _import(client: BlockingClient, tp: TopicPartition, home: _Home, written: Pa
 
     :raises RestoreError: The broker does not import them.
     """
-    handover = written.rename(home.directory / HANDOVER)
+    manifest = written.rename(home.directory / RESTORED_DIRECTORY)
     [error] = client.admin.alter_replica_log_dirs(home.node_id, {tp: home.log_dir}).values()
     if error is not None:
         raise RestoreError(
             f"the broker rejected the segments of partition {tp} ({error.code.name}); see its log for the reason"
         )
-    if handover.exists():
-        shutil.rmtree(handover, ignore_errors=True)
+    if manifest.exists():
+        shutil.rmtree(manifest, ignore_errors=True)
         message = (
             f"broker {home.node_id} has not imported the segments of partition {tp}: it is not a Barnabas broker; "
             "--map works with any broker"

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from barnabas.log.files import LOG_SUFFIX, offset_file, sync_path
-from barnabas.log.imports.restore_manifest import MANIFEST_FILE, Handover
+from barnabas.log.imports.restore_manifest import MANIFEST_FILE, RestoreManifest
 from barnabas.log.segments.segment import RELATIVE_OFFSET_MAX
 from barnabas.wire.records.arrow_encode import ArrowEncoder
 from barnabas.wire.records.arrow_rows import Batching, Columns, Longs
@@ -147,18 +147,20 @@ def empty_batch(first_offset: int, last_offset: int) -> Buffer:
 class SegmentsWriter:
     """Writes the segments to import into one partition, in a new directory; use as a context manager."""
 
-    def __init__(self, directory: Path, handover: Handover, *, segment_bytes: int = SEGMENT_BYTES) -> None:
+    def __init__(
+        self, directory: Path, manifest: RestoreManifest, *, segment_bytes: int = SEGMENT_BYTES
+    ) -> None:
         self.directory = directory
-        self._handover = handover
+        self._manifest = manifest
         self._segment_bytes = segment_bytes
-        self._next_offset = handover.start_offset
+        self._next_offset = manifest.start_offset
         self._base_offset = 0
         self._file: BinaryIO | None = None
         self.records_count = 0
 
     def __enter__(self) -> Self:
         self.directory.mkdir()
-        self._roll(self._handover.start_offset)
+        self._roll(self._manifest.start_offset)
         return self
 
     def __exit__(
@@ -180,7 +182,7 @@ class SegmentsWriter:
             self._append(batch, read_header(batch))
 
     def _append(self, batch: Buffer, header: BatchHeader) -> None:
-        assert header.last_offset < self._handover.end_offset, (header, self._handover)
+        assert header.last_offset < self._manifest.end_offset, (header, self._manifest)
         assert self._file is not None
         is_full = self._file.tell() + len(batch) > self._segment_bytes and self._file.tell() > 0
         if is_full or header.last_offset - self._base_offset > RELATIVE_OFFSET_MAX:
@@ -191,9 +193,9 @@ class SegmentsWriter:
 
     def finish(self) -> None:
         """Fill the log up to its end offset, write the manifest, and sync everything."""
-        self._skip_to(self._handover.end_offset)
+        self._skip_to(self._manifest.end_offset)
         self._close()
-        (self.directory / MANIFEST_FILE).write_text(self._handover.to_json())
+        (self.directory / MANIFEST_FILE).write_text(self._manifest.to_json())
         for path in (*self.directory.iterdir(), self.directory):
             sync_path(path)
 

@@ -10,7 +10,7 @@ from barnabas.base.clock import ManualClock
 from barnabas.log.compaction.cleaner import LogCleaner
 from barnabas.log.compaction.log_worker import LogWorker
 from barnabas.log.files import CLEANED_SUFFIX, SWAP_SUFFIX
-from barnabas.log.imports.importer import Replacements
+from barnabas.log.imports.importer import SegmentImporter
 from barnabas.log.imports.manifest import Claim, ImportManifest, digest_of
 from barnabas.log.log_config import LogConfig
 from barnabas.log.log_manager import LogManager
@@ -35,7 +35,7 @@ class ImportNode:
         self.directories.load(lambda topic: COMPACT)
         self.worker = LogWorker(self.directories, clock, lambda: SETTINGS.bytes_per_second)
         self.cleaner = LogCleaner(self.directories, clock, lambda: SETTINGS, self.worker)
-        self.replacements = Replacements(self.directories, clock, lambda: SETTINGS, self.worker)
+        self.replacements = SegmentImporter(self.directories, clock, lambda: SETTINGS, self.worker)
 
     def log(self, keys: str = "abacbd", config: LogConfig = COMPACT, topic: str = "x") -> PartitionLog:
         """Create a log with one record per letter of `keys`, each in its own segment; upper case makes a tombstone."""
@@ -186,7 +186,7 @@ async def test_segments_that_do_not_match_are_rejected_and_removed_and_the_log_i
         assert log.failure is None
         assert temporary_files(log) == []
         assert [path.name for path in claim.path.iterdir()] == ["outcome.json"]
-        assert (node.replacements.adopted_count, node.replacements.refused_count) == (0, 1)
+        assert (node.replacements.imported_count, node.replacements.refused_count) == (0, 1)
 
 
 @on_loop
@@ -219,7 +219,7 @@ async def test_aborted_records_are_not_imported(tmp_path: Path, clock: ManualClo
         assert manifest.parts[0].aborted == tuple(log.segments[2].transaction_index.entries)
         claim.publish(manifest)
         await node.replacements.import_all()
-        assert node.replacements.adopted_count == 1
+        assert node.replacements.imported_count == 1
         assert offsets_of(log) == [1]
         assert tuple(log.segments[0].transaction_index.entries) == manifest.parts[0].aborted
 
@@ -263,7 +263,7 @@ async def test_segments_that_retention_has_deleted_are_skipped(tmp_path: Path, c
         log.increment_log_start_offset(manifest.parts[0].end_offset)
         log.delete_old_segments(0)
         await node.replacements.import_all()
-        assert node.replacements.adopted_count == 1
+        assert node.replacements.imported_count == 1
         assert offsets_of(log)[-2:] == [4, 5]
 
 
@@ -309,7 +309,7 @@ async def test_an_import_waits_while_the_log_is_moved_and_is_dropped_when_it_is_
         assert result is not None
         assert not result.adopted
         assert "the log was deleted" in result.why
-        assert (node.replacements.adopted_count, node.replacements.refused_count) == (0, 0)
+        assert (node.replacements.imported_count, node.replacements.refused_count) == (0, 0)
 
 
 @on_loop

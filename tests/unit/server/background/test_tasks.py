@@ -271,12 +271,12 @@ def record(keeper: BackgroundTasks, name: str, fail: Callable[[], None] = lambda
     """The times in seconds at which a chore runs."""
     times: list[float] = []
 
-    async def chore() -> None:
+    async def task() -> None:
         times.append(round(asyncio.get_running_loop().time(), 3))
         fail()
 
-    chore.__name__ = name
-    setattr(keeper, name, chore)
+    task.__name__ = name
+    setattr(keeper, name, task)
     return times
 
 
@@ -312,8 +312,8 @@ def test_a_chore_that_fails_is_logged_and_tried_again(
     logged: list[str] = []
 
     class Log:
-        def exception(self, event: str, chore: str) -> None:
-            logged.append(chore)
+        def exception(self, event: str, task: str) -> None:
+            logged.append(task)
 
     monkeypatch.setattr(module, "_log", Log())
 
@@ -349,7 +349,7 @@ async def test_work_that_is_spawned_runs_once_and_is_cut_short_by_stopping() -> 
     await asyncio.sleep(2)
     await keeper.stop()
     assert done == ["short"]
-    assert keeper._tasks == set()
+    assert keeper._loops == set()
 
 
 @on_loop
@@ -360,7 +360,7 @@ async def test_clients_that_are_long_gone_are_forgotten(tmp_path: Path) -> None:
         instances = node.node.client_telemetry.instances
         instances.ask(b"i" * 16, {})
         node.clock.advance(3_600_000)
-        await keeper.forget_clients()
+        await keeper.expire_clients()
         assert quotas.statistics()["clients_count"] == 0
         assert instances.statistics()["instances_count"] == 0
 

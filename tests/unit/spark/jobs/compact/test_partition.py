@@ -14,7 +14,7 @@ from barnabas.base.clock import ManualClock
 from barnabas.base.ids import TopicPartition
 from barnabas.log.compaction.cleaning_pass import last_records
 from barnabas.log.files import offset_file
-from barnabas.log.imports.validation import Adoptable, Adoption
+from barnabas.log.imports.validation import Adoptable, SegmentImport
 from barnabas.log.log_config import LogConfig
 from barnabas.log.partition_log import PartitionLog
 from barnabas.log.segments.open_files import OpenFiles
@@ -125,7 +125,7 @@ class Home:
             part, target, target, old, end_offset, CONFIG, last_records(log.producer_states.entries), aborted,
             self.clock.now_ms, 500,
         )  # fmt: skip
-        steps = Adoption(wanted).steps()
+        steps = SegmentImport(wanted).steps()
         while True:
             try:
                 next(steps)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from barnabas.log.imports.restore_manifest import Handover, read_handover
+from barnabas.log.imports.restore_manifest import RestoreManifest, read_restore_manifest
 from barnabas.wire.records.batch import crc_matches, iterate_headers
 from barnabas.wire.records.compression import Compression
 from barnabas.wire.records.record import decode_batch
@@ -37,7 +37,7 @@ def rows_of(offsets: list[int], types: list[int]) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist(rows, SCHEMA)
 
 
-def written(directory: Path, wanted: Handover, rows: pa.RecordBatch, **options: Any) -> list[bytes]:
+def written(directory: Path, wanted: RestoreManifest, rows: pa.RecordBatch, **options: Any) -> list[bytes]:
     """The segments, written in two goes."""
     half = len(rows) // 2
     with SegmentsWriter(directory, wanted, **options) as writer:
@@ -46,7 +46,7 @@ def written(directory: Path, wanted: Handover, rows: pa.RecordBatch, **options: 
                 writer.write(batch)
         writer.finish()
     assert writer.records_count == len(rows)
-    assert read_handover(directory) == wanted
+    assert read_restore_manifest(directory) == wanted
     return [path.read_bytes() for path in sorted(directory.glob("*.log"))]
 
 
@@ -69,7 +69,9 @@ def test_rows_come_out_of_segments_as_they_went_in(
     types = [kinds[index * len(kinds) // len(offsets)] for index in range(len(offsets))]
     rows = rows_of(offsets, types)
     end = offset + tail
-    segments = written(tmp_path_factory.mktemp("log") / "handover", Handover(bytes(16), start, end), rows)
+    segments = written(
+        tmp_path_factory.mktemp("log") / "restored", RestoreManifest(bytes(16), start, end), rows
+    )
     expected = start
     for segment in segments:
         for position, header in iterate_headers(segment):
@@ -89,9 +91,9 @@ def test_rows_come_out_of_segments_as_they_went_in(
 def test_segments_are_named_after_their_first_offsets_and_keep_to_their_size(tmp_path: Path) -> None:
     offsets = list(range(10, 5_010))
     rows = rows_of(offsets, [1] * len(offsets))  # a batch for three rows
-    wanted = Handover(bytes(16), 4, 5_010)
-    segments = written(tmp_path / "handover", wanted, rows, segment_bytes=50_000)
-    names = sorted(path.name for path in (tmp_path / "handover").glob("*.log"))
+    wanted = RestoreManifest(bytes(16), 4, 5_010)
+    segments = written(tmp_path / "restored", wanted, rows, segment_bytes=50_000)
+    names = sorted(path.name for path in (tmp_path / "restored").glob("*.log"))
     assert names[0] == "00000000000000000004.log"
     assert len(segments) > 3
     assert all(len(each) <= 50_000 for each in segments)
@@ -103,16 +105,16 @@ def test_segments_are_named_after_their_first_offsets_and_keep_to_their_size(tmp
 def test_gaps_of_compaction_share_batches(tmp_path: Path) -> None:
     offsets = list(range(0, 30_000, 3))
     rows = rows_of(offsets, [0] * len(offsets))
-    [segment] = written(tmp_path / "handover", Handover(bytes(16), 0, offsets[-1] + 1), rows)
+    [segment] = written(tmp_path / "restored", RestoreManifest(bytes(16), 0, offsets[-1] + 1), rows)
     assert len(list(iterate_headers(segment))) <= 20
 
 
 def test_a_partition_without_records_has_an_empty_batch_or_an_empty_segment(tmp_path: Path) -> None:
     nothing = rows_of([], [])
-    [segment] = written(tmp_path / "a", Handover(bytes(16), 5, 9), nothing)
+    [segment] = written(tmp_path / "a", RestoreManifest(bytes(16), 5, 9), nothing)
     [(position, header)] = iterate_headers(segment)
     assert (header.base_offset, header.next_offset, header.records_count) == (5, 9, 0)
     assert decode_batch(segment, position, header) == []
-    assert written(tmp_path / "b", Handover(bytes(16), 7, 7), nothing) == [b""]
-    far = written(tmp_path / "c", Handover(bytes(16), 0, FAR), nothing)
+    assert written(tmp_path / "b", RestoreManifest(bytes(16), 7, 7), nothing) == [b""]
+    far = written(tmp_path / "c", RestoreManifest(bytes(16), 0, FAR), nothing)
     assert [header.next_offset for each in far for _, header in iterate_headers(each)] == [1 << 31, FAR]

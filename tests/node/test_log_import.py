@@ -8,7 +8,7 @@ import pytest
 from barnabas.base.ids import TopicPartition
 from barnabas.client.admin.offsets import EARLIEST, LATEST, ListedOffset
 from barnabas.client.core.metadata import TopicInfo
-from barnabas.log.imports.restore_manifest import HANDOVER, MANIFEST_FILE, Handover
+from barnabas.log.imports.restore_manifest import MANIFEST_FILE, RESTORED_DIRECTORY, RestoreManifest
 from barnabas.testing import EmbeddedBroker
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.record import Record, encode_batch
@@ -44,13 +44,13 @@ def hand_over(
     broker: EmbeddedBroker, offsets: Sequence[int] = OFFSETS, end: int | None = None, topic_id: bytes = b""
 ) -> Path:
     """Write a log of these offsets, the last of them in a segment of its own."""
-    directory = broker.directory / str(PLACE) / HANDOVER
+    directory = broker.directory / str(PLACE) / RESTORED_DIRECTORY
     directory.mkdir()
     *first, last = offsets
     (directory / f"{first[0]:020d}.log").write_bytes(b"".join(map(batch, first)))
     (directory / f"{last:020d}.log").write_bytes(batch(last))
     topic_id = topic_id or id_of(broker)
-    manifest = Handover(topic_id, offsets[0], last + 1 if end is None else end)
+    manifest = RestoreManifest(topic_id, offsets[0], last + 1 if end is None else end)
     (directory / MANIFEST_FILE).write_text(manifest.to_json())
     return directory
 
@@ -127,13 +127,13 @@ def test_without_files_to_take_in_nothing_happens_and_what_is_half_written_goes_
 ) -> None:
     assert take_in(broker) is None
     directory = hand_over(broker)
-    directory.rename(directory.with_name("handover.tmp-1"))
+    directory.rename(directory.with_name("restored.tmp-1"))
     assert take_in(broker) is None
     broker.restart()
     assert bounds(broker) == (0, 0)
     broker.delete_topic(PLACE.topic)
     broker.create_topic(PLACE.topic)
-    assert not (broker.directory / str(PLACE) / "handover.tmp-1").exists()
+    assert not (broker.directory / str(PLACE) / "restored.tmp-1").exists()
     assert take_in(broker, "/nowhere") is not None
 
 

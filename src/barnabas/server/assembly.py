@@ -1,0 +1,261 @@
+"""The composition root: creates and connects the parts of a broker.
+
+`barnabas serve`, the embedded broker and the nodes of unit tests are all assembled here. Tests replace the store, the
+clock and the source of random numbers.
+"""
+
+import random
+from dataclasses import dataclass
+
+import barnabas.api
+from barnabas.api import registry
+from barnabas.api.context import Node
+from barnabas.api.dispatch import Dispatcher
+from barnabas.base.clock import Clock
+from barnabas.base.turns import Turns
+from barnabas.base.worker import Worker
+from barnabas.config.broker_config import BrokerConfig
+from barnabas.log.compaction.cleaner import CleanerSettings, LogCleaner
+from barnabas.log.compaction.log_worker import LogWorker
+from barnabas.log.imports.importer import SegmentImporter
+from barnabas.log.log_manager import LogManager
+from barnabas.metadata.audit.auditor import Auditor
+from barnabas.metadata.audit.stored_history import decide_keep_history
+from barnabas.metadata.client_metrics import ClientTelemetry
+from barnabas.metadata.dynamic_config import DynamicConfig
+from barnabas.metadata.store import Store
+from barnabas.metadata.writer import MetadataWriter
+from barnabas.net.connections import Connections
+from barnabas.policy.policies import Policies
+from barnabas.quotas.manager import QuotaManager
+from barnabas.replication.fetch_sessions import FetchSessionCache
+from barnabas.replication.flusher import Flusher
+from barnabas.replication.log_configs import cleaner_settings
+from barnabas.replication.log_dir_moves import LogDirMoves
+from barnabas.replication.log_importer import LogImporter
+from barnabas.replication.producer_ids import ProducerIds
+from barnabas.replication.replica_manager import ReplicaManager
+from barnabas.security.authorizer import configured_authorizer
+from barnabas.security.security_log import SecurityLog
+from barnabas.server.audit_publisher import AuditPublisher
+from barnabas.server.background.tasks import BackgroundTasks
+from barnabas.server.coordinators import Coordinators
+from barnabas.server.listeners import Listeners, connection_limits, open_files_max
+from barnabas.server.replica_startup import form_cluster, load_replicas, open_directories
+from barnabas.server.shutdown import Shutdown
+from barnabas.telemetry.requests import RequestStatistics
+from barnabas.telemetry.tracing import Tracer
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """What a broker gets from outside."""
+
+    store: Store
+    clock: Clock
+    rng: random.Random
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerParts:
+    """The parts of one broker. Nothing runs or listens before `start_broker` starts it."""
+
+    environment: Environment
+    dynamic_config: DynamicConfig
+    metadata: MetadataWriter
+    directories: LogManager
+    replicas: ReplicaManager
+    flusher: Flusher
+    coordinators: Coordinators
+    log_dir_moves: LogDirMoves
+    cleaner: LogCleaner
+    segment_importer: SegmentImporter
+    connections: Connections
+    background_tasks: BackgroundTasks
+    statistics: RequestStatistics
+    node: Node
+    dispatcher: Dispatcher
+    listeners: Listeners
+    audit: AuditPublisher
+
+
+async def assemble(
+    config: BrokerConfig, environment: Environment, policies: Policies, shutdown: Shutdown
+) -> BrokerParts:
+    """Load metadata and logs, and create all parts on top of them; add to `shutdown` what closes them.
+
+    :raises LogDirectoryError: If a log directory cannot be used.
+    :raises StoreError: If the metadata store cannot be read.
+    :raises MalformedFile: If a `meta.properties` is damaged.
+    """
+    clock, rng = environment.clock, environment.rng
+    dynamic_config = DynamicConfig(config)
+    metadata = await _open_metadata(dynamic_config, environment, shutdown)
+    cluster_id = await form_cluster(config, metadata, rng)
+    directories = await open_directories(dynamic_config, cluster_id, clock, rng)
+    shutdown.add_async(lambda: directories.shut_down(abruptly=shutdown.is_abrupt))
+    replicas = await load_replicas(dynamic_config, metadata, directories)
+    flusher = Flusher()
+    shutdown.add_async(flusher.close)
+    log_dir_moves = _log_dir_moves(dynamic_config, replicas, flusher, clock)
+    shutdown.add_async(lambda: log_dir_moves.stop(abruptly=shutdown.is_abrupt))
+    log_importer = LogImporter(directories, clock)
+    shutdown.add_async(log_importer.stop)
+    producer_ids = ProducerIds(metadata)
+    coordinators = Coordinators(
+        lambda: dynamic_config.current, lambda: metadata.image, replicas, flusher, clock, rng, producer_ids
+    )
+    coordinators.follow(metadata)
+    shutdown.add_async(coordinators.stop)
+    quotas, client_telemetry = _quotas(dynamic_config, metadata, clock), _client_telemetry(metadata, clock)
+    node = Node(
+        broker_id=config.node_id,
+        dynamic_config=dynamic_config,
+        clock=clock,
+        rng=rng,
+        metadata=metadata,
+        replicas=replicas,
+        fetch_sessions=FetchSessionCache(
+            config.integer("max.incremental.fetch.session.cache.slots"), clock, rng
+        ),
+        flusher=flusher,
+        producer_ids=producer_ids,
+        log_dir_moves=log_dir_moves,
+        log_importer=log_importer,
+        tracer=_tracer(config, shutdown),
+        policies=policies,
+        apis=registry.build(barnabas.api),
+        quotas=quotas,
+        client_telemetry=client_telemetry,
+        turns=Turns(clock.monotonic_ns),
+        worker=_worker(shutdown),
+        groups=coordinators.groups,
+        transactions=coordinators.transactions,
+        transaction_verifier=coordinators.verifier,
+        authorizer=configured_authorizer(config, metadata, clock),
+        security_log=SecurityLog(clock),
+    )
+    connections = _connections(config, clock)
+    background_tasks = BackgroundTasks(
+        dynamic_config,
+        clock,
+        directories,
+        replicas,
+        connections,
+        flusher,
+        quotas,
+        client_telemetry.instances,
+    )
+    shutdown.add_async(background_tasks.stop)
+    cleaner, segment_importer = _cleaner(dynamic_config, directories, clock, background_tasks, shutdown)
+    statistics = RequestStatistics()
+    dispatcher = Dispatcher(node, statistics)
+    return BrokerParts(
+        environment,
+        dynamic_config,
+        metadata,
+        directories,
+        replicas,
+        flusher,
+        coordinators,
+        log_dir_moves,
+        cleaner,
+        segment_importer,
+        connections,
+        background_tasks,
+        statistics,
+        node,
+        dispatcher,
+        Listeners(dispatcher, connections, metadata, clock, rng, node.security_log),
+        AuditPublisher(node),
+    )
+
+
+async def _open_metadata(
+    dynamic_config: DynamicConfig, environment: Environment, shutdown: Shutdown
+) -> MetadataWriter:
+    """Read the store; the dynamic configuration follows the image from then on."""
+    clock, rng = environment.clock, environment.rng
+    audits = dynamic_config.static.boolean("barnabas.audit.enable")
+    metadata = MetadataWriter(environment.store, Auditor(clock, rng) if audits else None, _worker(shutdown))
+    shutdown.add_async(metadata.stop)
+    await metadata.start()
+    await metadata.write(lambda image: decide_keep_history(image, wanted=audits))
+    dynamic_config.load(metadata.image)
+    metadata.listen(dynamic_config.apply)
+    return metadata
+
+
+def _worker(shutdown: Shutdown) -> Worker:
+    worker = Worker()
+    shutdown.add(worker.close)
+    return worker
+
+
+def _tracer(config: BrokerConfig, shutdown: Shutdown) -> Tracer:
+    tracer = Tracer.opentelemetry() if config.boolean("barnabas.tracing.enable") else Tracer.disabled()
+    shutdown.add(tracer.close)
+    return tracer
+
+
+def _log_dir_moves(
+    dynamic_config: DynamicConfig, replicas: ReplicaManager, flusher: Flusher, clock: Clock
+) -> LogDirMoves:
+    config = dynamic_config.static
+    return LogDirMoves(
+        replicas,
+        flusher,
+        clock,
+        bytes_per_second=lambda: dynamic_config.current.integer(
+            "replica.alter.log.dirs.io.max.bytes.per.second"
+        ),
+        threads_count=config.integer_or_none("num.replica.alter.log.dirs.threads") or len(config.log_dirs),
+    )
+
+
+def _quotas(dynamic_config: DynamicConfig, metadata: MetadataWriter, clock: Clock) -> QuotaManager:
+    quotas = QuotaManager(dynamic_config.current, clock)
+    quotas.load(metadata.image)
+    metadata.listen(quotas.apply)
+    return quotas
+
+
+def _client_telemetry(metadata: MetadataWriter, clock: Clock) -> ClientTelemetry:
+    client_telemetry = ClientTelemetry(clock)
+    client_telemetry.load(metadata.image)
+    metadata.listen(client_telemetry.apply)
+    return client_telemetry
+
+
+def _connections(config: BrokerConfig, clock: Clock) -> Connections:
+    return Connections(
+        clock,
+        frame_bytes_max=config.integer("socket.request.max.bytes"),
+        limits=connection_limits(config, open_files_max()),
+        idle_ms_max=config.integer("connections.max.idle.ms"),
+        send_buffer_bytes=config.integer("socket.send.buffer.bytes"),
+        receive_buffer_bytes=config.integer("socket.receive.buffer.bytes"),
+    )
+
+
+def _cleaner(
+    dynamic_config: DynamicConfig,
+    directories: LogManager,
+    clock: Clock,
+    background_tasks: BackgroundTasks,
+    shutdown: Shutdown,
+) -> tuple[LogCleaner, SegmentImporter]:
+    """Create the two parts that replace segments; they share a worker and its limit of bytes per second."""
+
+    def settings() -> CleanerSettings:
+        return cleaner_settings(dynamic_config.current)
+
+    worker = LogWorker(directories, clock, lambda: settings().bytes_per_second)
+    shutdown.add(worker.close)
+    cleaner = LogCleaner(directories, clock, settings, worker)
+    cleaner.on_replaced = background_tasks.remove_later
+    shutdown.add_async(cleaner.stop)
+    importer = SegmentImporter(directories, clock, settings, worker)
+    importer.on_replaced = background_tasks.remove_later
+    shutdown.add_async(importer.stop)
+    return cleaner, importer

@@ -1,0 +1,96 @@
+"""Open the log directories of a broker, and load its replicas from them."""
+
+import asyncio
+import random
+from pathlib import Path
+
+from barnabas.base.clock import Clock
+from barnabas.config.broker_config import BrokerConfig
+from barnabas.log.log_manager import LogManager
+from barnabas.log.startup.meta_properties import read_meta_properties
+from barnabas.log.trash.trash import reconcile_trash
+from barnabas.metadata.cluster import SECRET_BYTES, decide_form
+from barnabas.metadata.dynamic_config import DynamicConfig
+from barnabas.metadata.internal_topics import TRANSACTION_TOPIC
+from barnabas.metadata.topic_deletion import decide_remove_deleted
+from barnabas.metadata.topic_recovery import FoundLog, decide_recover_topics
+from barnabas.metadata.writer import MetadataWriter
+from barnabas.replication.log_configs import cordons, log_config
+from barnabas.replication.replica_manager import ReplicaManager
+from barnabas.telemetry.logs import get_logger
+from barnabas.transactions.found_producers import largest_producer_id
+
+_log = get_logger("barnabas.server")
+
+
+async def form_cluster(config: BrokerConfig, metadata: MetadataWriter, rng: random.Random) -> str:
+    """Return the cluster id: that of the store, else that of a log directory, else a new one."""
+    paths = (Path(directory) for directory in config.log_dirs)
+    metas = (read_meta_properties(path) for path in paths if path.is_dir())
+    found_id = next((meta.cluster_id for meta in metas if meta is not None), None)
+    random_id, secret = rng.randbytes(16), rng.randbytes(SECRET_BYTES)
+    return await metadata.write(lambda image: decide_form(image.cluster, random_id, found_id, secret))
+
+
+async def open_directories(
+    dynamic_config: DynamicConfig, cluster_id: str, clock: Clock, rng: random.Random
+) -> LogManager:
+    config = dynamic_config.static
+    directories = await asyncio.to_thread(
+        LogManager.open,
+        [Path(directory) for directory in config.log_dirs],
+        cluster_id=cluster_id,
+        node_id=config.node_id,
+        clock=clock,
+        random=rng,
+    )
+    directories.cordons = lambda path: cordons(dynamic_config.current, path)
+    return directories
+
+
+async def load_replicas(
+    dynamic_config: DynamicConfig, metadata: MetadataWriter, directories: LogManager
+) -> ReplicaManager:
+    """Recover the logs, and return the replicas of this broker; they follow the image and the configuration."""
+    config, image = dynamic_config.current, metadata.image
+    overrides = image.topic_configs
+    deleted = {topic.topic_id for topic in image.deleted_topics.values()}
+    await asyncio.to_thread(reconcile_trash, directories, image.topic_names, deleted)
+    await asyncio.to_thread(
+        directories.load,
+        lambda topic: log_config(config, overrides.get(topic, {})),
+        config.integer("num.recovery.threads.per.data.dir"),
+    )
+    if not image.topics:
+        await _recover_topics(config, metadata, directories)
+    replicas = ReplicaManager(
+        config.node_id, directories, lambda topic, own: log_config(dynamic_config.current, own)
+    )
+    removed = replicas.load(metadata.image)
+    metadata.listen(replicas.apply)
+
+    async def reconfigure(before: BrokerConfig, after: BrokerConfig) -> None:
+        await replicas.reconfigure_all()
+
+    dynamic_config.follow(reconfigure)
+    if removed:
+        await metadata.write(lambda image: decide_remove_deleted(image, removed))
+    return replicas
+
+
+async def _recover_topics(config: BrokerConfig, metadata: MetadataWriter, directories: LogManager) -> None:
+    """Create topics for the logs that a new metadata store finds on the disks."""
+    found = [
+        FoundLog(
+            name.topic,
+            log.topic_id,
+            name.partition,
+            max(log.last_producer_id, largest_producer_id(log) if name.topic == TRANSACTION_TOPIC else -1),
+            -1 if log.latest_epoch is None else log.latest_epoch,
+        )
+        for name, log in directories.logs.items()
+        if log.topic_id is not None
+    ]
+    topics = await metadata.write(lambda image: decide_recover_topics(image, config.node_id, found, config))
+    if topics:
+        _log.warning("recovered topics from their logs: the metadata store had none", topics=topics)
