@@ -28,9 +28,9 @@ def guarded() -> Iterator[EmbeddedBroker]:
 
 @pytest.fixture
 def login(tmp_path: Path) -> Path:
-    tp = tmp_path / "client.properties"
-    tp.write_text(f"security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\nsasl.jaas.config={JAAS}\n")
-    return tp
+    path = tmp_path / "client.properties"
+    path.write_text(f"security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\nsasl.jaas.config={JAAS}\n")
+    return path
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_a_job_logs_in_as_its_command_config_says(
     done = CliRunner().invoke(app, [*command, "--command-config", str(login)])
     assert done.exit_code == 0, done.output
     assert PASSWORD not in done.output
-    told = [tp for tp in tmp_path.rglob("*") if tp.is_file() and PASSWORD.encode() in tp.read_bytes()]
+    told = [path for path in tmp_path.rglob("*") if path.is_file() and PASSWORD.encode() in path.read_bytes()]
     assert told == [login]
 
 

@@ -177,7 +177,7 @@ def test_what_would_break_the_order_of_a_key_is_refused_before_anything_is_writt
     assert contents(consumed_rows(broker.bootstrap, target, committed=True)) == contents(
         consumed_rows(broker.bootstrap, grown, committed=True)
     )
-    with pytest.raises(RekeyError, match="is there already"):
+    with pytest.raises(RekeyError, match="already exists"):
         rekey(spark, options_of(broker), RekeyRequest(grown, target), tmp_path / "other")
     with pytest.raises(RekeyError, match="belongs to the copy"):
         rekey(spark, options_of(broker), RekeyRequest(target, grown), tmp_path / "one")

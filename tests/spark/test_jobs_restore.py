@@ -167,7 +167,7 @@ def test_records_that_are_not_those_of_the_archive_are_found(
     broker.create_topic(name)
     for number in range(10):
         broker.produce(name, f"{number}", partition=0)
-    with pytest.raises(RestoreError, match="is not the same"):
+    with pytest.raises(RestoreError, match="differs between the archive and the topic"):
         restore(spark, Request(options_of(broker), tmp_path, [topic], name))
 
 
@@ -191,6 +191,6 @@ def test_a_dry_run_says_what_would_be_restored_and_makes_nothing(
     broker.create_topic(name, 3)
     result = CliRunner().invoke(app, [*arguments, "--dry-run"])
     assert result.exit_code == 2
-    assert "has 3 partitions, and 2 are archived" in result.stderr
+    assert "has 3 partitions, but 2 are archived" in result.stderr
     result = CliRunner().invoke(app, ["jobs", "restore", str(tmp_path), "-t", "other", "--dry-run"])
     assert "the archive has nothing of topic 'other'" in result.stderr

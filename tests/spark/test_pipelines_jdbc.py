@@ -80,7 +80,7 @@ def test_nothing_of_a_batch_that_the_table_refuses_is_there(scene: Scene, derby:
     scene.send(b'{"id": 20, "kind": "longer than ten"}')
     failed = scene.run(FLOW.replace("URL", derby.url))["to_jdbc"]
     assert failed.state is FlowState.FAILED
-    assert (failed.error or "").startswith(f"jdbc ORDERS at jdbc:derby:{derby.position}: ")
+    assert (failed.error or "").startswith(f"jdbc ORDERS at jdbc:derby:{derby.directory}: ")
     assert derby.rows("SELECT count(*) FROM orders") == [(0,)]
 
 

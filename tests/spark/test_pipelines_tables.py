@@ -122,7 +122,7 @@ def test_rows_that_come_to_a_database_are_written_once(scene: Scene, derby: Derb
     assert (done.state, done.error) == (FlowState.DONE, None)
     assert written(scene) == list(range(20))
     wrong = scene.run(flow.replace("growing: id", "growing: other"))["from_jdbc"]
-    assert f"jdbc orders at jdbc:derby:{derby.position} has no column other; the table has ID, KIND" in (
+    assert f"jdbc orders at jdbc:derby:{derby.directory} has no column other; the table has ID, KIND" in (
         wrong.error or ""
     )
 

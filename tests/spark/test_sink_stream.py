@@ -73,7 +73,7 @@ def test_a_batch_that_spark_has_forgotten_to_be_done_is_not_written_again(
 ) -> None:
     source, sink = topics
     copy(stream(spark, broker, source), broker, sink, tmp_path)
-    newest = max((tmp_path / "commits").glob("[0-9]*"), key=lambda tp: int(tp.name))
+    newest = max((tmp_path / "commits").glob("[0-9]*"), key=lambda path: int(path.name))
     newest.unlink()
     newest.with_name(f".{newest.name}.crc").unlink(missing_ok=True)
     copy(stream(spark, broker, source), broker, sink, tmp_path)

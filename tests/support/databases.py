@@ -74,13 +74,13 @@ class Filed(Opened):
 class Derby(Opened):
     """A database in a directory."""
 
-    def __init__(self, spark: SparkSession, tp: Path) -> None:
+    def __init__(self, spark: SparkSession, directory: Path) -> None:
         super().__init__(spark)
-        self.tp = tp
+        self.directory = directory
 
     @property
     def url(self) -> str:
-        return f"jdbc:derby:{self.tp};create=true"
+        return f"jdbc:derby:{self.directory};create=true"
 
     def table(self, name: str) -> Database:
         return Database(self.url, name, None, None, None, {})
@@ -96,7 +96,7 @@ class Derby(Opened):
         """So that another JVM may open it."""
         jvm: Any = self.spark._jvm
         with pytest.raises(Py4JJavaError, match="shutdown"):  # it says by an error that it has
-            jvm.java.sql.DriverManager.getConnection(f"jdbc:derby:{self.tp};shutdown=true")
+            jvm.java.sql.DriverManager.getConnection(f"jdbc:derby:{self.directory};shutdown=true")
 
 
 class DriverGone(Exception):

@@ -9,13 +9,13 @@ from pathlib import Path
 def below(pid: int) -> Iterator[int]:
     """All processes that this one, or those that it started, started."""
     children = []
-    for tp in Path("/proc").glob("[0-9]*/stat"):
+    for path in Path("/proc").glob("[0-9]*/stat"):
         try:
-            fields = tp.read_text().rpartition(")")[2].split()
+            fields = path.read_text().rpartition(")")[2].split()
         except OSError:
             continue
         if int(fields[1]) == pid:
-            children.append(int(tp.parent.name))
+            children.append(int(path.parent.name))
     for child in children:
         yield child
         yield from below(child)

@@ -8,8 +8,8 @@ LAUGHS = "a0: &a0 [x, x]\n" + "".join(
 )
 
 
-def keys(tp: YamlNode) -> list[str]:
-    return list(tp.mapping())
+def keys(node: YamlNode) -> list[str]:
+    return list(node.mapping())
 
 
 @pytest.mark.parametrize(

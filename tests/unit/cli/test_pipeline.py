@@ -22,9 +22,9 @@ flows:
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    tp = tmp_path / "pipelines.yml"
-    tp.write_text(FILE)
-    return tp
+    path = tmp_path / "pipelines.yml"
+    path.write_text(FILE)
+    return path
 
 
 def test_the_status_of_flows_is_a_table_or_json(file: Path) -> None:

@@ -18,7 +18,7 @@ async def take(commits: AsyncIterator[Commit], count: int) -> list[Commit]:
 class StoreContract:
     """Inherit, and give `opened`; opening the same place again finds what was committed."""
 
-    def opened(self, tp: Path) -> AbstractAsyncContextManager[Store]:
+    def opened(self, directory: Path) -> AbstractAsyncContextManager[Store]:
         raise NotImplementedError
 
     @on_loop

@@ -14,5 +14,5 @@ class TestMemoryStore(StoreContract):
         self.partitions: dict[Path, MemoryStore] = {}
 
     @asynccontextmanager
-    async def opened(self, tp: Path) -> AsyncIterator[Store]:
-        yield self.partitions.setdefault(tp, MemoryStore())
+    async def opened(self, directory: Path) -> AsyncIterator[Store]:
+        yield self.partitions.setdefault(directory, MemoryStore())

@@ -15,8 +15,8 @@ from unit.stores.store_contract import StoreContract
 
 class TestSqliteStore(StoreContract):
     @asynccontextmanager
-    async def opened(self, tp: Path) -> AsyncIterator[Store]:
-        store = SqliteStore(tp / "metadata.sqlite")
+    async def opened(self, directory: Path) -> AsyncIterator[Store]:
+        store = SqliteStore(directory / "metadata.sqlite")
         try:
             yield store
         finally:

@@ -8,9 +8,9 @@ import pytest
 from pyspark_barnabas.runtime.cache import cache_directory, create_once
 
 
-def write(tp: Path) -> None:
-    tp.mkdir()
-    (tp / "content").write_text("whole")
+def write(path: Path) -> None:
+    path.mkdir()
+    (path / "content").write_text("whole")
 
 
 def test_the_cache_is_where_the_user_wants_it() -> None:
@@ -21,16 +21,16 @@ def test_the_cache_is_where_the_user_wants_it() -> None:
 
 
 def test_it_is_made_when_it_is_not_there_and_then_kept(tmp_path: Path) -> None:
-    tp = tmp_path / "deep" / "thing"
-    assert create_once(tp, write) == tp
-    (tp / "content").write_text("kept")
-    create_once(tp, write)
-    assert (tp / "content").read_text() == "kept"
-    assert [each.name for each in tp.parent.iterdir()] == ["thing"]
+    path = tmp_path / "deep" / "thing"
+    assert create_once(path, write) == path
+    (path / "content").write_text("kept")
+    create_once(path, write)
+    assert (path / "content").read_text() == "kept"
+    assert [each.name for each in path.parent.iterdir()] == ["thing"]
 
 
 def test_of_many_who_make_it_at_once_one_wins(tmp_path: Path) -> None:
-    tp = tmp_path / "thing"
+    path = tmp_path / "thing"
     together = threading.Barrier(4)
     failures: list[Exception] = []
 
@@ -40,7 +40,7 @@ def test_of_many_who_make_it_at_once_one_wins(tmp_path: Path) -> None:
             together.wait(30)
 
         try:
-            create_once(tp, write_together)
+            create_once(path, write_together)
         except Exception as error:
             failures.append(error)
 
@@ -51,7 +51,7 @@ def test_of_many_who_make_it_at_once_one_wins(tmp_path: Path) -> None:
         thread.join()
     assert failures == []
     assert [each.name for each in tmp_path.iterdir()] == ["thing"]
-    assert (tp / "content").read_text() == "whole"
+    assert (path / "content").read_text() == "whole"
 
 
 def test_nothing_stays_when_making_fails(tmp_path: Path) -> None:

@@ -198,16 +198,16 @@ def test_the_documented_commands_for_one_machine_and_a_standalone_cluster_run_th
 
 
 def test_what_is_sent_can_be_imported_from_and_is_packed_once(environment: Mapping[str, str]) -> None:
-    tp = packed(environment)
-    assert packed(environment) == tp
-    names = zipfile.ZipFile(tp).namelist()
+    path = packed(environment)
+    assert packed(environment) == path
+    names = zipfile.ZipFile(path).namelist()
     assert {"barnabas/client/__init__.py", "pyspark_barnabas/__init__.py"} <= set(names)
     assert not any("__pycache__" in name for name in names)
-    assert [each.name for each in tp.parent.iterdir()] == [tp.name]
+    assert [each.name for each in path.parent.iterdir()] == [path.name]
 
 
 def test_every_module_can_be_imported_out_of_what_is_sent(environment: Mapping[str, str]) -> None:
-    tp = str(packed(environment))
+    path = str(packed(environment))
     modules = [
         "pyspark_barnabas.source.batch_reader",
         "pyspark_barnabas.source.stream_reader",
@@ -217,7 +217,7 @@ def test_every_module_can_be_imported_out_of_what_is_sent(environment: Mapping[s
     program = (
         f"import importlib; print(*(importlib.import_module(name).__file__ for name in {modules}), sep='\\n')"
     )
-    variables = {**os.environ, "PYTHONPATH": tp, "XDG_CACHE_HOME": environment["XDG_CACHE_HOME"]}
+    variables = {**os.environ, "PYTHONPATH": path, "XDG_CACHE_HOME": environment["XDG_CACHE_HOME"]}
     ended = subprocess.run(
         [sys.executable, "-c", program],
         env=variables,
@@ -227,4 +227,4 @@ def test_every_module_can_be_imported_out_of_what_is_sent(environment: Mapping[s
         check=False,
     )
     assert ended.returncode == 0, ended.stderr
-    assert all(file.startswith(tp) for file in ended.stdout.splitlines())
+    assert all(file.startswith(path) for file in ended.stdout.splitlines())

@@ -59,8 +59,8 @@ def test_kernels_run_where_no_directory_can_be_written() -> None:
 def test_workers_that_spark_sent_an_archive_compile_what_was_not_compiled_yet_wherever_it_lies(
     tmp_path: Path,
 ) -> None:
-    for tp, counts in (("one", "0 1"), ("another", "1 0")):
-        archive = shutil.make_archive(str(tmp_path / tp / "packages"), "zip", SOURCE, "barnabas")
+    for name, counts in (("one", "0 1"), ("another", "1 0")):
+        archive = shutil.make_archive(str(tmp_path / name / "packages"), "zip", SOURCE, "barnabas")
         where = "import barnabas; print(barnabas.__file__);"
         found = run(where + USE, PYTHONPATH=archive, XDG_CACHE_HOME=str(tmp_path)).split("\n")
         assert (found[0].startswith(archive), found[1]) == (True, counts)
