@@ -33,8 +33,8 @@ ids = (number.to_bytes(16, "big") for number in itertools.count(1 << 64))
 
 
 @pytest.fixture
-def with_observer(pair: Pair) -> Iterator[World]:
-    """Both brokers with one subscription, which everybody matches."""
+def with_subscription(pair: Pair) -> Iterator[World]:
+    """Both brokers with one subscription that matches all clients."""
     served = registry.build(api)
     both = replace(pair, apis=pair.apis | {key: served[key] for key in UNADVERTISED})
     with both.world() as world:
@@ -77,7 +77,7 @@ def push(instance_id: bytes, **fields: object) -> PushTelemetryRequest:
     return request
 
 
-def test_a_client_asks_and_pushes_once(telling: World) -> None:
+def test_a_client_asks_and_pushes_once(with_subscription: World) -> None:
     client = next(ids)
     for request in (
         GetTelemetrySubscriptionsRequest(client),
@@ -89,7 +89,7 @@ def test_a_client_asks_and_pushes_once(telling: World) -> None:
         push(client),
         push(client),
     ):
-        same(telling, request)
+        same(with_subscription, request)
 
 
 @pytest.mark.parametrize(
@@ -106,16 +106,16 @@ def test_a_client_asks_and_pushes_once(telling: World) -> None:
     ids=lambda wrong: " ".join(wrong),
 )
 def test_a_push_that_is_wrong_is_refused_alike_and_so_is_what_follows(
-    telling: World, wrong: dict[str, object]
+    with_subscription: World, wrong: dict[str, object]
 ) -> None:
     client = next(ids)
-    same(telling, GetTelemetrySubscriptionsRequest(client))
-    same(telling, push(client, **wrong))
-    same(telling, push(client))
-    same(telling, GetTelemetrySubscriptionsRequest(client))
+    same(with_subscription, GetTelemetrySubscriptionsRequest(client))
+    same(with_subscription, push(client, **wrong))
+    same(with_subscription, push(client))
+    same(with_subscription, GetTelemetrySubscriptionsRequest(client))
 
 
-def test_who_pushes_without_having_asked_is_known_by_its_id(telling: World) -> None:
+def test_who_pushes_without_having_asked_is_known_by_its_id(with_subscription: World) -> None:
     client = next(ids)
-    same(telling, push(client))
-    same(telling, GetTelemetrySubscriptionsRequest(client))
+    same(with_subscription, push(client))
+    same(with_subscription, GetTelemetrySubscriptionsRequest(client))

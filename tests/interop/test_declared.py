@@ -89,10 +89,10 @@ def test_any_state_comes_about_when_it_is_cut_short_and_applied_again(
         bootstrap = secured.bootstrap
         async with ClusterClient(bootstrap) as cluster, CutShort(bootstrap, at, is_heard=is_heard) as cut:
             admin = Admin(cluster)
-            wish = await grown(admin, declared)
-            await applied(Admin(cut), wish)
-            _, outcomes = await applied(admin, wish)
-            assert [each for each in outcomes if each.fate is not ChangeStatus.DONE] == []
-            assert (await make_plan(admin, wish, SystemClock())).changes == []
+            request = await grown(admin, declared)
+            await applied(Admin(cut), request)
+            _, outcomes = await applied(admin, request)
+            assert [each for each in outcomes if each.status is not ChangeStatus.DONE] == []
+            assert (await make_plan(admin, request, SystemClock())).changes == []
 
     asyncio.run(work())

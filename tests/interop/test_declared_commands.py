@@ -22,7 +22,7 @@ from barnabas.wire.messages.delete_topics import DeleteTopicsRequest
 from barnabas.wire.schema import Message
 from interop import candidate, reference
 from support.declared import SECURED, another_state, enriched
-from support.drifts import PRUNED, SINGLE_CHANGES, Place, drifted
+from support.drifts import PRUNED, SINGLE_CHANGES, ResourceKey, drifted
 from support.process import clean_environment
 from support.turnpikes import Turnpike
 from support.waiting import until
@@ -96,16 +96,16 @@ def put_right(run: Run, file: Path) -> None:
     assert drifted(run("drift", file, "--json")) == {}
 
 
-@pytest.mark.parametrize(("command", "place", "values"), SINGLE_CHANGES)
+@pytest.mark.parametrize(("command", "key", "values"), SINGLE_CHANGES)
 def test_every_single_change_is_found_and_put_right(
-    run: Run, file: Path, command: str, tp: Place, values: tuple[Any, Any]
+    run: Run, file: Path, command: str, key: ResourceKey, values: tuple[Any, Any]
 ) -> None:
     done = run(*command.split())
     assert done.exit_code == 0, done.output
 
     def is_all_that_is_found() -> bool:
         found = drifted(run("drift", file, "--json"))
-        return found.get(tp) == values and {name for name, _ in found} == {tp[0]}
+        return found.get(key) == values and {name for name, _ in found} == {key[0]}
 
     until(is_all_that_is_found)
     put_right(run, file)

@@ -14,7 +14,7 @@ from typer.testing import CliRunner, Result
 from barnabas.cli.main import app
 from barnabas.testing import EmbeddedBroker
 from support.declared import SECURED, enriched
-from support.drifts import PRUNED, SINGLE_CHANGES, Place, drifted
+from support.drifts import PRUNED, SINGLE_CHANGES, ResourceKey, drifted
 from support.process import clean_environment
 
 Run = Callable[..., Result]
@@ -48,7 +48,7 @@ def file(kafka: EmbeddedBroker, run: Run, tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize(("command", "key", "values"), SINGLE_CHANGES)
 def test_every_single_change_is_found_and_put_right(
-    run: Run, file: Path, command: str, key: Place, values: tuple[Any, Any]
+    run: Run, file: Path, command: str, key: ResourceKey, values: tuple[Any, Any]
 ) -> None:
     assert drifted(run("drift", file, "--json")) == {}
     done = run(*command.split())

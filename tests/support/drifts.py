@@ -9,10 +9,10 @@ from typer.testing import Result
 PRUNED = "prune: [topics, acls, quotas, users, groups, brokers, client_metrics, configs]\n"
 
 #: Resource and key.
-Place: TypeAlias = tuple[str, str]
+ResourceKey: TypeAlias = tuple[str, str]
 
 #: Commands of `barnabas`; where the difference is; what is declared there and what is found.
-SINGLE_CHANGES: list[tuple[str, Place, tuple[Any, Any]]] = [
+SINGLE_CHANGES: list[tuple[str, ResourceKey, tuple[Any, Any]]] = [
     ("topics create extra -p 2", ("topic/extra", "partitions"), (None, 2)),
     ("topics delete plain", ("topic/plain", "partitions"), (2, None)),
     ("configs set topic orders retention.ms=7", ("topic/orders", "retention.ms"), ("86400000", "7")),
@@ -33,7 +33,7 @@ SINGLE_CHANGES: list[tuple[str, Place, tuple[Any, Any]]] = [
 ]  # fmt: skip
 
 
-def drifted(result: Result) -> dict[Place, tuple[Any, Any]]:
+def drifted(result: Result) -> dict[ResourceKey, tuple[Any, Any]]:
     """What `barnabas drift --json` has found, whose exit code must say whether it has."""
     found = json.loads(result.stdout)["differences"]
     assert result.exit_code == (2 if found else 0), result.output

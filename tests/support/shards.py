@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Sequence
 from barnabas.coordinator.result import CoordinatorResult, Pending, TimerKey, TransactionalProducer
 from barnabas.coordinator.shard import RecordPosition
 from barnabas.coordinator.shard_log import LoadedBatch, ShardLog
-from barnabas.log.partition_log import AppendInfo
+from barnabas.log.append_info import AppendInfo
 from barnabas.metadata.image import MetadataImage
 from barnabas.wire.coordinator_records.serde import AnyRecord
 from barnabas.wire.errors import ErrorCode, KafkaError

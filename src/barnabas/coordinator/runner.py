@@ -12,7 +12,7 @@ from barnabas.coordinator.result import Answer, CoordinatorResult, Pending, Resp
 from barnabas.coordinator.shard import RecordPosition, Shard
 from barnabas.coordinator.shard_log import LoadedBatch, ShardLog, coordinator_error
 from barnabas.coordinator.timers import Timers
-from barnabas.log.partition_log import AppendInfo
+from barnabas.log.append_info import AppendInfo
 from barnabas.telemetry.logs import get_logger
 from barnabas.wire.coordinator_records.serde import AnyRecord
 from barnabas.wire.errors import ErrorCode, KafkaError

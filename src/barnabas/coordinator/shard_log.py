@@ -6,7 +6,7 @@ from typing import NamedTuple, TypeAlias
 
 from barnabas.coordinator.result import TransactionalProducer
 from barnabas.coordinator.shard import RecordPosition
-from barnabas.log.partition_log import AppendInfo
+from barnabas.log.append_info import AppendInfo
 from barnabas.replication.flusher import Flusher
 from barnabas.replication.partition import Partition
 from barnabas.telemetry.logs import get_logger

@@ -13,6 +13,7 @@ from types import MappingProxyType
 
 from barnabas.base.clock import Clock
 from barnabas.base.ids import ZERO_UUID, TopicPartition
+from barnabas.log.closing import close_files, is_synced, mark_synced, sync_closed
 from barnabas.log.files import REMOVAL_RETRY_MS, space_advice, sync_file_system
 from barnabas.log.log_config import LogConfig
 from barnabas.log.log_directory import (
@@ -28,6 +29,7 @@ from barnabas.log.log_directory import (
 from barnabas.log.partition_log import PartitionLog
 from barnabas.log.segments.open_files import OPEN_SEGMENTS_MAX, OpenFiles
 from barnabas.log.startup.log_loader import ConfigFor, Opened, open_logs, select_replicas
+from barnabas.log.startup.open_log import create_log, open_log
 from barnabas.log.startup.replica_selection import Role
 from barnabas.log.trash.state import remove_state, save_state, trash_directory
 from barnabas.telemetry import names
@@ -213,7 +215,7 @@ class LogManager:
         """Register a log that is in `directory` as the partition's log."""
         self._logs[name] = directory.logs[name] = log
         self._homes[name] = directory
-        log.on_failure = lambda error: self.fail(directory, error)
+        log.local.on_failure = lambda error: self.fail(directory, error)
 
     def fail(self, directory: LogDirectory, error: OSError) -> None:
         """Take a directory offline, with all logs in it."""
@@ -223,7 +225,7 @@ class LogManager:
         fields = {"path": str(directory.path), "why": str(error), **space_advice(error)}
         _log.error("log directory failed; it and its logs are offline", **fields)
         for log in (*directory.logs.values(), *directory.futures.values()):
-            log.failure = log.failure or f"the disk of {directory.path} failed: {error}"
+            log.local.failure = log.failure or f"the disk of {directory.path} failed: {error}"
         if self.on_directory_failure is not None:
             self.on_directory_failure(directory)
 
@@ -251,7 +253,7 @@ class LogManager:
         directory = self._choose_directory(name, online)
         try:
             directory.remove_from_checkpoints(name)
-            log = PartitionLog.create(
+            log = create_log(
                 directory.path / str(name),
                 name,
                 topic_id=topic_id,
@@ -301,12 +303,12 @@ class LogManager:
     def _remove_log(self, name: TopicPartition, suffix: str) -> None:
         log, directory = self._logs.pop(name), self._homes.pop(name)
         del directory.logs[name]
-        log.abandon()
+        log.local.abandon()
         self._rename_away(directory, log, suffix)
 
     def _rename_away(self, directory: LogDirectory, log: PartitionLog, suffix: str) -> None:
         """Fail all further use of the log and rename its directory."""
-        log.failure = log.failure or f"{log.topic_partition} is deleted"
+        log.local.failure = log.failure or f"{log.topic_partition} is deleted"
         name = renamed_directory(log.topic_partition, self.random, suffix)
         try:
             if suffix == TRASH:
@@ -344,7 +346,7 @@ class LogManager:
         except OSError as error:
             self.fail(directory, error)
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"cannot replace {name}: {error}") from error
-        log.use_open_files(self.open_files)
+        log.local.use_open_files(self.open_files)
         self.register_log(directory, name, log)
 
     # Moving to another directory
@@ -368,7 +370,7 @@ class LogManager:
         assert name not in self._futures, name
         try:
             directory.remove_from_checkpoints(name)
-            log = PartitionLog.open(
+            log = open_log(
                 directory.path / future_directory(name, self.random),
                 name,
                 config=source.config,
@@ -388,7 +390,7 @@ class LogManager:
 
     def _hold_future(self, directory: LogDirectory, log: PartitionLog) -> None:
         """Register a future replica. It has no `on_failure`, because the copying thread uses it."""
-        log.use_open_files(OpenFiles(_FUTURE_OPEN_SEGMENTS_MAX))
+        log.local.use_open_files(OpenFiles(_FUTURE_OPEN_SEGMENTS_MAX))
         directory.futures[log.topic_partition] = log
         self._futures[log.topic_partition] = directory, log
 
@@ -422,7 +424,7 @@ class LogManager:
         except OSError as error:
             self.fail_future_directory(name, error)
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"cannot move {name}: {error}") from error
-        log.use_open_files(self.open_files)
+        log.local.use_open_files(self.open_files)
         del self._futures[name], directory.futures[name]
         old, home = self._logs[name], self._homes[name]
         self._retired[name] = home, old
@@ -438,7 +440,7 @@ class LogManager:
     def finish_replacement(self, name: TopicPartition) -> None:
         """Delete the replaced log; before, flush the new one and checkpoint its offsets."""
         home, old = self._retired.pop(name)
-        old.abandon()
+        old.local.abandon()
         self._rename_away(home, old, DELETE_SUFFIX)
         directory = self._homes.get(name)
         if directory is not None and directory.failure is None:
@@ -499,7 +501,7 @@ class LogManager:
             return
         for directory in self._directories:
             for log in (*directory.logs.values(), *directory.futures.values()):
-                log.abandon()
+                log.local.abandon()
             directory.unlock()
 
     def close(self) -> None:
@@ -516,14 +518,14 @@ class LogManager:
     def _close_directory(self, directory: LogDirectory) -> None:
         logs = [*directory.logs.values(), *directory.futures.values()]
         for log in logs:
-            log.close_files()
-        unsynced_count = sum(not log.is_synced for log in logs)
+            close_files(log)
+        unsynced_count = sum(not is_synced(log) for log in logs)
         if unsynced_count > _SYNCED_ALONE_COUNT_MAX and sync_file_system(directory.path):
             for log in logs:
-                log.mark_synced()
+                mark_synced(log)
         else:
             with ThreadPoolExecutor(_SYNC_THREADS_COUNT) as pool:
-                for _ in pool.map(PartitionLog.sync_closed, logs):
+                for _ in pool.map(sync_closed, logs):
                     pass
         directory.checkpoint()
         directory.write_clean_shutdown_marker()

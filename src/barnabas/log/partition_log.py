@@ -1,28 +1,22 @@
-"""One replica of a partition: append, read and search. `LocalLog` handles the files as a whole."""
+"""One replica of a partition: its offsets, appends, reads, searches, retention and truncation."""
 
+from collections.abc import Sequence
 from pathlib import Path
-from random import Random
-from typing import NamedTuple
 
 from barnabas.base.clock import Clock
-from barnabas.base.ids import TopicPartition
-from barnabas.log.leader_epoch_cache import LeaderEpochs, open_epochs
+from barnabas.log.append_info import AppendInfo, duplicate_info
+from barnabas.log.leader_epoch_cache import LeaderEpochs
+from barnabas.log.local_log import LocalLog
 from barnabas.log.log_config import LogConfig
-from barnabas.log.producers.producer_recovery import RestoredProducers, restore_producers
-from barnabas.log.producers.producer_snapshot import remove_stray_snapshots
+from barnabas.log.producers.log_producers import LogProducers
+from barnabas.log.producers.producer_recovery import RestoredProducers
 from barnabas.log.producers.producer_state_manager import (
-    BatchMetadata,
-    ProducerStateManager,
     VerificationGuard,
 )
-from barnabas.log.segments import timestamps
-from barnabas.log.segments.open_files import OpenFiles
+from barnabas.log.retention import deletable_count
 from barnabas.log.segments.segment import Segment
-from barnabas.log.segments.segments import FilePart, LogSlice, Segments
-from barnabas.log.segments.timestamps import Search, TimestampOffset
-from barnabas.log.startup.checkpoints import read_partition_metadata
-from barnabas.log.startup.recovery import load_segments
-from barnabas.log.transactional_log import TransactionalLog
+from barnabas.log.segments.segments import LogSlice, Segments
+from barnabas.log.startup.checkpoints import write_partition_metadata
 from barnabas.log.validation import (
     AppendOrigin,
     ValidatedBatch,
@@ -33,7 +27,6 @@ from barnabas.log.validation import (
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.batch import (
     BATCH_OVERHEAD_BYTES,
-    NO_LEADER_EPOCH,
     NO_TIMESTAMP,
     BatchHeader,
     assign,
@@ -48,127 +41,136 @@ from barnabas.wire.records.control import EndTransactionMarker, encode_end_marke
 _EMPTY = memoryview(b"")
 
 
-def _register_open_files(segments: Segments, files: OpenFiles) -> OpenFiles:
-    """Use `files` from now on to limit the open segments."""
-    for segment in segments:
-        segment.use_open_files(files)
-    return files
+class PartitionLog:
+    """A `LocalLog` with offsets, leader epochs and producers. Not thread-safe, except for `flush`.
 
+    Disk errors become KAFKA_STORAGE_ERROR, and take the log offline.
+    """
 
-class AppendInfo(NamedTuple):
-    """The result of an append."""
-
-    first_offset: int
-    last_offset: int
-    #: -1 unless the topic uses LogAppendTime.
-    log_append_time_ms: int
-    log_start_offset: int
-    #: Whether the batch repeats an earlier one: nothing was appended, and the offsets are those of the first append.
-    duplicate: bool
-    size_bytes: int
-
-
-class PartitionLog(TransactionalLog):
-    """A log with its offsets, producers and leader epochs. Not thread-safe, except for `flush`."""
-
-    @classmethod
-    def create(
-        cls,
-        directory: Path,
-        topic_partition: TopicPartition,
+    def __init__(
+        self,
+        local: LocalLog,
         *,
-        topic_id: bytes,
+        topic_id: bytes | None,
         config: LogConfig,
         clock: Clock,
-        random: Random,
-        open_files: OpenFiles,
-    ) -> "PartitionLog":
-        """Create a new, empty log; unlike `open`, it expects no files.
+        epochs: LeaderEpochs,
+        producers: RestoredProducers,
+        log_start_offset: int,
+        log_end_offset: int,
+    ) -> None:
+        self.topic_partition = local.topic_partition
+        self.topic_id = topic_id
+        #: Replaced as a whole when the topic's configs change.
+        self.config = config
+        self.epochs = epochs
+        #: At most `high_watermark`.
+        self.log_start_offset = log_start_offset
+        self.log_end_offset = log_end_offset
+        #: Between `log_start_offset` and `log_end_offset`; moved by `update_high_watermark` alone.
+        self.high_watermark = log_start_offset
+        #: Everything before this offset has been compacted; may be outside the log after a truncation.
+        self.cleaner_offset = 0
+        #: Number of truncations so far; tells a reader of a copy of the log whether the copy is still valid.
+        self.truncations_count = 0
+        self.local = local
+        self.producers = LogProducers(local, producers, clock)
+        self._clock = clock
 
-        :raises OSError: When the disk fails or the directory exists.
+    @property
+    def directory(self) -> Path:
+        return self.local.directory
+
+    @property
+    def segments(self) -> Segments:
+        return self.local.segments
+
+    @property
+    def failure(self) -> str | None:
+        """Why the log is offline, or None if it is online."""
+        return self.local.failure
+
+    def take_offline(self, error: OSError) -> KafkaError:
+        return self.local.take_offline(error)
+
+    # Offsets
+
+    @property
+    def latest_epoch(self) -> int | None:
+        """The epoch of the last leader that wrote, or None for an empty log."""
+        return self.epochs.latest
+
+    @property
+    def recovery_point(self) -> int:
+        """Everything before this offset is flushed to the disk."""
+        return self.local.recovery_point
+
+    @property
+    def size_bytes(self) -> int:
+        """Size of all batches."""
+        return self.local.segments.size_bytes
+
+    @property
+    def first_segment_offset(self) -> int:
+        """Base offset of the oldest segment; the log start offset may be within that segment."""
+        return self.local.segments[0].base_offset
+
+    @property
+    def last_stable_offset(self) -> int:
+        """Every transaction below this offset is complete: the limit for `read_committed`.
+
+        If the log start offset is within an open transaction and within a batch, this is below it, as in Kafka.
         """
-        directory.mkdir()
-        segment = Segment.create(
-            directory, 0, open_files, now_ms=clock.wall_ms(), preallocate_bytes=config.preallocate_bytes
+        return self.producers.last_stable_offset(
+            self.log_start_offset, self.high_watermark, self.log_end_offset
         )
-        log = cls(
-            directory,
-            topic_partition,
-            topic_id=None,
-            config=config,
-            clock=clock,
-            random=random,
-            segments=Segments([segment]),
-            epochs=LeaderEpochs(directory),
-            producers=RestoredProducers(ProducerStateManager(topic_partition), 0),
-            log_start_offset=0,
-            log_end_offset=0,
-            open_files=open_files,
-        )
-        log.set_topic_id(topic_id)
-        return log
 
-    @classmethod
-    def open(
-        cls,
-        directory: Path,
-        topic_partition: TopicPartition,
-        *,
-        config: LogConfig,
-        clock: Clock,
-        recovery_point: int = 0,
-        log_start_offset: int = 0,
-        high_watermark: int = 0,
-        clean_shutdown: bool = False,
-        topic_id: bytes | None = None,
-        random: Random | None = None,
-        open_files: OpenFiles | None = None,
-    ) -> "PartitionLog":
-        """Open or create the log in `directory`; after an unclean shutdown recover it. Blocks.
+    def update_high_watermark(self, offset: int) -> int:
+        """Set the high watermark, clamped to the log; return the new value."""
+        if offset > self.log_end_offset:
+            offset = self.log_end_offset
+        elif offset < self.log_start_offset:
+            offset = self.log_start_offset
+        self.high_watermark = offset
+        self.producers.states.on_high_watermark_updated(offset)
+        return offset
 
-        :raises OSError: When the disk fails.
-        :raises MalformedFile: When `partition.metadata` is damaged.
+    def increment_log_start_offset(self, offset: int) -> bool:
+        """Raise the log start offset (DeleteRecords); return False if it is already at or after `offset`.
+
+        :raises KafkaError: OFFSET_OUT_OF_RANGE above the high watermark, KAFKA_STORAGE_ERROR if the disk fails.
         """
-        directory.mkdir(exist_ok=True)
-        epochs = open_epochs(directory)
-        if epochs is None:
-            epochs, clean_shutdown, recovery_point = LeaderEpochs(directory), False, 0
-        segments, end_offset, _ = load_segments(
-            directory,
-            topic_partition,
-            config,
-            epochs,
-            recovery_point=recovery_point,
-            log_start_offset=log_start_offset,
-            clean_shutdown=clean_shutdown,
-            now_ms=clock.wall_ms(),
-        )
-        start_offset = max(log_start_offset, segments[0].base_offset)
-        epochs.truncate_from_end(end_offset)
-        epochs.truncate_from_start(start_offset)
-        remove_stray_snapshots(directory, [segment.base_offset for segment in segments])
-        producers = restore_producers(directory, topic_partition, segments, start_offset, end_offset)
-        files = _register_open_files(segments, OpenFiles() if open_files is None else open_files)
-        log = cls(
-            directory,
-            topic_partition,
-            topic_id=read_partition_metadata(directory),
-            config=config,
-            clock=clock,
-            random=random or Random(),
-            segments=segments,
-            epochs=epochs,
-            producers=producers,
-            log_start_offset=start_offset,
-            log_end_offset=end_offset,
-            open_files=files,
-        )
-        log.recovery_point = end_offset if clean_shutdown else min(recovery_point, end_offset)
-        log.update_high_watermark(high_watermark)
-        log._unsynced_directory = not clean_shutdown
-        if topic_id is not None and log.topic_id is None:
-            log.set_topic_id(topic_id)
-        return log
+        if self.local.failure is not None:
+            raise self.local.offline_error()
+        if offset > self.high_watermark:
+            message = f"offset {offset} is above the high watermark {self.high_watermark}"
+            raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, message)
+        if offset <= self.log_start_offset:
+            return False
+        self.log_start_offset = offset
+        try:
+            self.epochs.truncate_from_start(offset)
+        except OSError as error:
+            raise self.local.take_offline(error) from error
+        return True
+
+    def begin_epoch(self, leader_epoch: int) -> None:
+        """Record that the leader of `leader_epoch` writes from the log end offset on.
+
+        A disk error takes the log offline but is not raised, because the leader is elected regardless of this disk.
+        """
+        if self.local.failure is not None:
+            return
+        try:
+            self.epochs.assign(leader_epoch, self.log_end_offset)
+        except OSError as error:
+            self.local.take_offline(error)
+
+    def set_topic_id(self, topic_id: bytes) -> None:
+        """Store the topic id in the directory; it never changes."""
+        assert self.topic_id in (None, topic_id), (self.topic_id, topic_id)
+        write_partition_metadata(self.directory, topic_id)
+        self.topic_id = topic_id
 
     # Appending
 
@@ -186,8 +188,8 @@ class PartitionLog(TransactionalLog):
         :raises KafkaError: What `validate` raises, RECORD_LIST_TOO_LARGE, INVALID_PRODUCER_EPOCH,
             OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_TXN_STATE, KAFKA_STORAGE_ERROR; nothing is appended then.
         """
-        if self.failure is not None:
-            raise self._offline()
+        if self.local.failure is not None:
+            raise self.local.offline_error()
         config, now_ms = self.config, self._clock.wall_ms()
         if isinstance(batch, memoryview):
             if origin is AppendOrigin.COORDINATOR:
@@ -200,20 +202,20 @@ class PartitionLog(TransactionalLog):
             raise self._too_large_for_segment(size_bytes)
         _, batch_length, _, _, _, _, last_offset_delta, _, max_timestamp, producer_id, _, _, _ = header
         if producer_id >= 0:
-            duplicate = self._producers.check(
+            duplicate = self.producers.states.check(
                 BatchHeader(*header),
                 sequences=origin is AppendOrigin.CLIENT,
                 verification=verification,
                 verifies=config.verifies_transactions,
             )
             if duplicate is not None:
-                return self._duplicate_info(duplicate)
+                return duplicate_info(duplicate, self.log_start_offset)
         base_offset = self.log_end_offset
         last_offset = base_offset + last_offset_delta
         assign(records, base_offset, batch_length, leader_epoch)
         self._write(records, base_offset, last_offset, leader_epoch, max_timestamp, now_ms)
         if producer_id >= 0:
-            self._update_producer(records, placed(header, base_offset, leader_epoch))
+            self.producers.update(records, placed(header, base_offset, leader_epoch))
         append_time_ms = max_timestamp if config.stamps_append_time else NO_TIMESTAMP
         return AppendInfo(base_offset, last_offset, append_time_ms, self.log_start_offset, False, size_bytes)
 
@@ -232,9 +234,9 @@ class PartitionLog(TransactionalLog):
 
         :raises KafkaError: INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED, KAFKA_STORAGE_ERROR.
         """
-        if self.failure is not None:
-            raise self._offline()
-        self._producers.check_end_marker(marker, transaction_version)
+        if self.local.failure is not None:
+            raise self.local.offline_error()
+        self.producers.states.check_end_marker(marker, transaction_version)
         config, now_ms, offset = self.config, self._clock.wall_ms(), self.log_end_offset
         if config.stamps_append_time:
             marker = marker._replace(timestamp_ms=now_ms)
@@ -243,7 +245,7 @@ class PartitionLog(TransactionalLog):
             stamp_append_time(records, 0, read_header(records), now_ms)
         assign(records, offset, len(records) - BATCH_OVERHEAD_BYTES, leader_epoch)
         self._write(records, offset, offset, leader_epoch, marker.timestamp_ms, now_ms)
-        self._add_aborted(self._producers.end_transaction(marker, offset))
+        self.producers.end_transaction(marker, offset)
         append_time_ms = now_ms if config.stamps_append_time else NO_TIMESTAMP
         return AppendInfo(offset, offset, append_time_ms, self.log_start_offset, False, len(records))
 
@@ -253,8 +255,8 @@ class PartitionLog(TransactionalLog):
         :raises KafkaError: CORRUPT_MESSAGE, OFFSET_OUT_OF_RANGE if a batch is below the log end offset,
             KAFKA_STORAGE_ERROR. Batches before the bad one are appended.
         """
-        if self.failure is not None:
-            raise self._offline()
+        if self.local.failure is not None:
+            raise self.local.offline_error()
         first_offset, size_bytes = self.log_end_offset, 0
         for position, header in iterate_headers(records):
             if not crc_matches(records, position, header):
@@ -274,7 +276,7 @@ class PartitionLog(TransactionalLog):
                 self._clock.wall_ms(),
             )
             if header.producer_id >= 0:
-                self._update_producer(records[position:], header)
+                self.producers.update(records[position:], header)
             size_bytes += header.size_bytes
         return AppendInfo(
             first_offset, self.log_end_offset - 1, NO_TIMESTAMP, self.log_start_offset, False, size_bytes
@@ -290,26 +292,23 @@ class PartitionLog(TransactionalLog):
         now_ms: int,
     ) -> None:
         """Append one batch: its bytes, leader epoch and index entries."""
-        segment = self._segments.active
+        segment = self.local.segments.active
         config = self.config
         try:
             if leader_epoch != self.epochs.latest and leader_epoch >= 0:
                 self.epochs.assign(leader_epoch, base_offset)
-            if segment.should_roll(len(records), last_offset, max_timestamp, now_ms, config, self._jitter_ms):
+            if segment.should_roll(
+                len(records), last_offset, max_timestamp, now_ms, config, self.local.jitter_ms
+            ):
                 segment = self._roll(base_offset)
             segment.append(records, last_offset, max_timestamp, config)
         except OSError as error:
-            raise self.take_offline(error) from error
+            raise self.local.take_offline(error) from error
         self.log_end_offset = last_offset + 1
 
     def _too_large_for_segment(self, size_bytes: int) -> KafkaError:
         message = f"batch of {size_bytes} bytes: segment.bytes allows {self.config.segment_bytes}"
         return KafkaError(ErrorCode.RECORD_LIST_TOO_LARGE, message)
-
-    def _duplicate_info(self, batch: BatchMetadata) -> AppendInfo:
-        return AppendInfo(
-            batch.first_offset, batch.last_offset, batch.timestamp_ms, self.log_start_offset, True, 0
-        )
 
     # Reading
 
@@ -329,56 +328,20 @@ class PartitionLog(TransactionalLog):
 
         :raises KafkaError: OFFSET_OUT_OF_RANGE, KAFKA_STORAGE_ERROR, CORRUPT_MESSAGE for damaged files.
         """
-        if self.failure is not None:
-            raise self._offline()
+        if self.local.failure is not None:
+            raise self.local.offline_error()
         if not self.log_start_offset <= start_offset <= self.log_end_offset:
             raise self._out_of_range(start_offset)
         if start_offset >= upper_bound_offset:
-            return LogSlice(_EMPTY, self._segments.active.base_offset, 0)
+            return LogSlice(_EMPTY, self.local.segments.active.base_offset, 0)
         try:
-            segment, position, size_bytes = self._find(
-                start_offset, max_bytes, upper_bound_offset, min_one_batch
+            segment, position, size_bytes = self.local.segments.find(
+                start_offset, max_bytes, upper_bound_offset, self.log_end_offset, whole_batch=min_one_batch
             )
             data = segment.view(position, size_bytes, may_copy=may_copy) if size_bytes > 0 else _EMPTY
             return LogSlice(data, segment.base_offset, position)
         except OSError as error:
-            raise self.take_offline(error) from error
-
-    def locate(self, start_offset: int, max_bytes: int) -> FilePart:
-        """Return the file range of the batches from `start_offset` on, in one segment, so that a thread can read them.
-
-        It is cut at `max_bytes`, even inside a batch, but always contains the first batch. Empty at the log end offset.
-
-        :raises KafkaError: KAFKA_STORAGE_ERROR, CORRUPT_MESSAGE for damaged files.
-        """
-        if self.failure is not None:
-            raise self._offline()
-        try:
-            segment, position, size_bytes = self._find(start_offset, max_bytes, self.log_end_offset, True)
-        except OSError as error:
-            raise self.take_offline(error) from error
-        is_last = segment is self._segments.active and position + size_bytes == segment.size_bytes
-        return FilePart(segment.path, position, size_bytes, is_last)
-
-    def _find(
-        self, start_offset: int, max_bytes: int, upper_bound_offset: int, whole: bool
-    ) -> tuple[Segment, int, int]:
-        """Return where a read begins and how much it returns: segment, position, size in bytes."""
-        segments = self._segments
-        index = segments.floor_index(start_offset)
-        segment, position = segments[index], segments[index].position_of(start_offset)
-        while position == segment.size_bytes and index + 1 < len(segments):
-            index, position = index + 1, 0
-            segment = segments[index]
-        if upper_bound_offset >= segments.end_offset_of(index, self.log_end_offset):
-            end = segment.size_bytes
-        else:
-            end = segment.position_of(upper_bound_offset)
-        size_bytes = end - position
-        if size_bytes > max_bytes:
-            first_bytes = segment.batch_size_bytes(position) if whole else 0
-            size_bytes = min(size_bytes, max(max_bytes, first_bytes))
-        return segment, position, size_bytes
+            raise self.local.take_offline(error) from error
 
     def _out_of_range(self, offset: int) -> KafkaError:
         message = (
@@ -387,50 +350,127 @@ class PartitionLog(TransactionalLog):
         )
         return KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, message)
 
-    # Looking up
+    # Rolling and flushing
 
-    def search_timestamp(self, timestamp_ms: int) -> Search:
-        """Search the first record at or after `timestamp_ms`; do not continue the search after the log is closed.
+    def roll(self) -> None:
+        """Start a new segment at the log end offset, unless the active one is empty."""
+        if self.local.segments.active.size_bytes:
+            try:
+                self._roll(self.log_end_offset)
+            except OSError as error:
+                raise self.local.take_offline(error) from error
 
-        :raises KafkaError: KAFKA_STORAGE_ERROR, CORRUPT_MESSAGE for damaged files.
-        """
-        return self._guarded(
-            timestamps.first_at_or_after(self._segments, timestamp_ms, self.log_start_offset)
-        )
-
-    def search_max_timestamp(self) -> Search:
-        """Search the first record with the largest timestamp, including deleted records that are still in a segment.
-
-        The result is None for an empty log.
-
-        :raises KafkaError: As `search_timestamp`.
-        """
-        return self._guarded(timestamps.of_max_timestamp(self._segments))
-
-    def _guarded(self, search: Search) -> Search:
-        if self.failure is not None:
-            raise self._offline()
-        try:
-            return (yield from search)
-        except OSError as error:
-            raise self.take_offline(error) from error
-
-    def earliest_offset(self) -> TimestampOffset:
-        """Return the log start offset, with the epoch of the leader that wrote there."""
-        epoch = self.epochs.epoch_at(self.log_start_offset)
-        return TimestampOffset(
-            NO_TIMESTAMP, self.log_start_offset, NO_LEADER_EPOCH if epoch is None else epoch
-        )
-
-    def latest_offset(self) -> TimestampOffset:
-        """Return the log end offset, with the latest epoch."""
-        epoch = self.epochs.latest
-        return TimestampOffset(NO_TIMESTAMP, self.log_end_offset, NO_LEADER_EPOCH if epoch is None else epoch)
+    def _roll(self, base_offset: int) -> Segment:
+        active = self.local.segments.active
+        if active.base_offset == base_offset:
+            return active
+        self.producers.take_snapshot(base_offset)
+        return self.local.roll(base_offset, self.config)
 
     @property
-    def latest_epoch(self) -> int | None:
-        """The epoch of the last leader that wrote, or None for an empty log."""
-        return self.epochs.latest
+    def needs_flush(self) -> bool:
+        """Whether `flush.messages` is reached."""
+        return self.log_end_offset - self.local.recovery_point >= self.config.flush_messages
+
+    def flush_due(self, now_ms: int) -> bool:
+        """Call `LocalLog.flush_due`."""
+        return self.local.flush_due(now_ms, self.log_end_offset, self.config.flush_ms)
+
+    def flush(self) -> int:
+        """Flush everything appended so far to the disk; return the new recovery point. Blocks.
+
+        May run in a thread while the event loop appends.
+
+        :raises OSError: If the disk fails, or failed before.
+        """
+        end_offset = self.log_end_offset
+        self.local.sync(end_offset, self.producers.snapshot_offset)
+        self.epochs.flush()
+        if self.local.recovery_point < end_offset <= self.log_end_offset:
+            self.local.recovery_point = end_offset
+        return self.local.recovery_point
+
+    # Retention, compaction and truncation
+
+    def delete_old_segments(self, now_ms: int) -> list[Path]:
+        """Delete segments by size, age and log start offset, none of them above the high watermark.
+
+        They can no longer be read. Return the renamed files, which `files.unlink_files` removes in a thread after
+        `file.delete.delay.ms`.
+        """
+        if self.local.failure is not None:
+            return []
+        segments = self.local.segments
+        try:
+            count = deletable_count(
+                tuple(segments),
+                self.config,
+                log_start_offset=self.log_start_offset,
+                log_end_offset=self.log_end_offset,
+                high_watermark=self.high_watermark,
+                now_ms=now_ms,
+            )
+            if not count:
+                return []
+            if count == len(segments):
+                self._roll(self.log_end_offset)
+            self.increment_log_start_offset(segments[count].base_offset)
+            return self.local.remove_first(count)
+        except OSError as error:
+            raise self.local.take_offline(error) from error
+
+    def replace_segments(self, old: Sequence[Segment], new: Segment) -> list[Path]:
+        """Call `LocalLog.replace`.
+
+        :raises KafkaError: KAFKA_STORAGE_ERROR if the disk fails.
+        """
+        try:
+            return self.local.replace(old, new)
+        except OSError as error:
+            raise self.local.take_offline(error) from error
+
+    def truncate_to(self, offset: int) -> list[Path]:
+        """Remove all batches from `offset` on; return the files to unlink later.
+
+        Slices that were read beyond `offset` must not be used any more.
+        """
+        if offset >= self.log_end_offset:
+            return []
+        if offset < self.first_segment_offset:
+            return self.truncate_fully_and_start_at(offset)
+        self.truncations_count += 1
+        try:
+            removed = self.local.truncate_to(offset)
+            self.log_end_offset = offset
+            self.log_start_offset = min(self.log_start_offset, offset)
+            self.cleaner_offset = min(self.cleaner_offset, offset)
+            self.epochs.truncate_from_end(offset)
+            self.producers.restore(self.log_start_offset, offset)
+            self.update_high_watermark(self.high_watermark)
+        except OSError as error:
+            raise self.local.take_offline(error) from error
+        return removed
+
+    def truncate_fully_and_start_at(self, offset: int) -> list[Path]:
+        """Remove all batches and start again with an empty log at `offset`; return the files to unlink later."""
+        self.truncations_count += 1
+        try:
+            removed = self.local.start_at(offset, self.config)
+            self.log_start_offset = self.log_end_offset = self.high_watermark = offset
+            self.cleaner_offset = offset
+            self.epochs.clear()
+            self.producers.restore(offset, offset)
+        except OSError as error:
+            raise self.local.take_offline(error) from error
+        return removed
+
+    def rename_directory(self, path: Path) -> None:
+        """Rename the directory within the same disk; open files stay open.
+
+        :raises OSError: If the disk fails.
+        """
+        self.local.relocate(path)
+        self.epochs.relocate(path)
 
     def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
         """Return the largest epoch up to `epoch` and its end offset (OffsetForLeaderEpoch); (-1, -1) if unknown."""
@@ -440,13 +480,13 @@ class PartitionLog(TransactionalLog):
         """Return the state of the log in numbers, for statistics and metrics."""
         return {
             "directory": str(self.directory),
-            "failure": self.failure,
+            "failure": self.local.failure,
             "log_start_offset": self.log_start_offset,
             "high_watermark": self.high_watermark,
             "log_end_offset": self.log_end_offset,
             "recovery_point": self.recovery_point,
             "size_bytes": self.size_bytes,
-            "segments_count": len(self._segments),
-            "producers_count": len(self._producers),
+            "segments_count": len(self.local.segments),
+            "producers_count": len(self.producers.states),
             "latest_epoch": self.latest_epoch,
         }

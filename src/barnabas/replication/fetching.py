@@ -115,7 +115,9 @@ def _read(
         return data
     data.records = log_slice.data
     if committed and target.fetch_offset < log.last_stable_offset:
-        data.aborted_transactions = log.aborted_transactions(target.fetch_offset, log_slice)
+        data.aborted_transactions = log.producers.aborted_transactions(
+            target.fetch_offset, log_slice, log.log_end_offset
+        )
     return data
 
 

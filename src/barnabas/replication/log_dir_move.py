@@ -12,6 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Protocol
 
+from barnabas.log.copied_state import copy_state
 from barnabas.log.log_directory import LogDirectory
 from barnabas.log.partition_log import PartitionLog
 from barnabas.log.segments.segments import FilePart
@@ -126,7 +127,8 @@ class ReplicaMove:
 
         :raises KafkaError: KAFKA_STORAGE_ERROR, CORRUPT_MESSAGE for damage.
         """
-        return self.source.locate(self.future.log_end_offset, max_bytes)
+        source = self.source
+        return source.local.locate(self.future.log_end_offset, max_bytes, source.log_end_offset)
 
     def copy(self, part: FilePart) -> int:
         """Append `part` to the future replica; returns the size of its whole batches. Blocks; may run in a thread.
@@ -154,7 +156,7 @@ class ReplicaMove:
 
         :raises KafkaError: KAFKA_STORAGE_ERROR when its disk fails; the log stays in use then.
         """
-        self.future.copy_state_from(self.source)
+        copy_state(self.source, self.future)
         self.partition.replace_log(promote())
         self.transition(MoveState.PROMOTED, f"at offset {self.future.log_end_offset}")
 

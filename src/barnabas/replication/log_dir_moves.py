@@ -148,7 +148,7 @@ class LogDirMoves:
         if move.state is MoveState.PROMOTED:
             await self._finish(move)
         elif move.state is not MoveState.STOPPED:
-            move.future.abandon()
+            move.future.local.abandon()
 
     async def _copy_all(self, move: ReplicaMove) -> None:
         """Copy until the future replica is promoted, or until the move ends in another way.
@@ -243,10 +243,10 @@ class LogDirMoves:
             await self._in_thread(self._directories.checkpoint, home)
         if failure is not None:
             move.transition(MoveState.FAILED, f"cannot flush the new log: {failure}")
-            old.abandon()
+            old.local.abandon()
         elif self._abruptly:
             move.transition(MoveState.STOPPED, "killed")
-            old.abandon()
+            old.local.abandon()
         else:
             if self._directories.is_retired(old):
                 self._directories.finish_replacement(move.name)

@@ -23,6 +23,7 @@ from barnabas.log.imports.restore_manifest import (
 from barnabas.log.log_manager import LogManager
 from barnabas.log.partition_log import PartitionLog
 from barnabas.log.startup.checkpoints import MalformedFile
+from barnabas.log.startup.open_log import open_log
 from barnabas.replication.partition import Partition
 from barnabas.telemetry.logs import get_logger
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -98,7 +99,7 @@ class LogImporter:
             imported.config = log.config
             self._directories.replace(log.topic_partition, imported)
         except KafkaError:
-            imported.abandon()
+            imported.local.abandon()
             raise
 
     def _check(self, partition: Partition, log: PartitionLog, manifest: RestoreManifest) -> None:
@@ -129,7 +130,7 @@ class LogImporter:
         size_bytes = sum(path.stat().st_size for path in directory.glob("*.log"))
         try:
             (directory / MANIFEST_FILE).unlink()
-            imported = PartitionLog.open(
+            imported = open_log(
                 directory, log.topic_partition, config=log.config, clock=self._clock, topic_id=log.topic_id
             )
             imported.flush()
@@ -138,7 +139,7 @@ class LogImporter:
         found = (imported.log_start_offset, imported.log_end_offset, imported.size_bytes)
         if found == (manifest.start_offset, manifest.end_offset, size_bytes):
             return imported
-        imported.abandon()
+        imported.local.abandon()
         message = (
             f"the manifest declares offsets {manifest.start_offset} to {manifest.end_offset} in {size_bytes} bytes, "
             f"but the valid data is offsets {imported.log_start_offset} to {imported.log_end_offset} "

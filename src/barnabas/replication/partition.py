@@ -2,8 +2,9 @@
 
 import asyncio
 
+from barnabas.log.append_info import AppendInfo
 from barnabas.log.log_config import LogConfig
-from barnabas.log.partition_log import AppendInfo, PartitionLog
+from barnabas.log.partition_log import PartitionLog
 from barnabas.log.producers.producer_state_manager import VerificationGuard
 from barnabas.log.segments.segments import LogSlice
 from barnabas.log.validation import AppendOrigin, ValidatedBatch
@@ -269,7 +270,7 @@ class Partition:
         if log.last_stable_offset == stable_offset:
             return 0
         try:
-            size_bytes = log.size_between(stable_offset, log.last_stable_offset)
+            size_bytes = log.local.size_between(stable_offset, log.last_stable_offset)
         except KafkaError:
             size_bytes = None  # a read reports the same error
         return UNKNOWN_GROWTH_BYTES if size_bytes is None else size_bytes

@@ -64,7 +64,7 @@ def start_verification(write: TransactionalWrite, support: TransactionSupport) -
     for partition, sequence in write.sequences.items():
         try:
             partition.check_leader()
-            verification = partition.log.start_verification(
+            verification = partition.log.producers.start_verification(
                 write.producer_id,
                 write.producer_epoch,
                 sequence,

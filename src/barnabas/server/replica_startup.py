@@ -85,7 +85,10 @@ async def _recover_topics(config: BrokerConfig, metadata: MetadataWriter, direct
             name.topic,
             log.topic_id,
             name.partition,
-            max(log.last_producer_id, largest_producer_id(log) if name.topic == TRANSACTION_TOPIC else -1),
+            max(
+                log.producers.last_producer_id,
+                largest_producer_id(log) if name.topic == TRANSACTION_TOPIC else -1,
+            ),
             -1 if log.latest_epoch is None else log.latest_epoch,
         )
         for name, log in directories.logs.items()

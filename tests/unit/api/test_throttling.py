@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.log.partition_log import AppendInfo
+from barnabas.log.append_info import AppendInfo
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.api_versions import ApiVersionsRequest
 from barnabas.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic

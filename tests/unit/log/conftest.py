@@ -6,9 +6,11 @@ import pytest
 
 from barnabas.base.clock import ManualClock
 from barnabas.base.ids import TopicPartition
+from barnabas.log.append_info import AppendInfo
 from barnabas.log.log_config import LogConfig
-from barnabas.log.partition_log import AppendInfo, PartitionLog
+from barnabas.log.partition_log import PartitionLog
 from barnabas.log.segments.open_files import OpenFiles
+from barnabas.log.startup import open_log as opening
 from barnabas.wire.records.record import Record, encode_batch
 
 NOW_MS = 1_700_000_000_000
@@ -21,13 +23,13 @@ def clock() -> ManualClock:
 
 @pytest.fixture
 def open_log(tmp_path: Path, clock: ManualClock) -> Callable[..., PartitionLog]:
-    """Open the log of t-0; keywords are fields of LogConfig or arguments of PartitionLog.open."""
+    """Open the log of t-0; keywords are fields of LogConfig or arguments of `open_log`."""
 
     def open_(*, config: LogConfig | None = None, **keywords: object) -> PartitionLog:
         fields = {
             name: keywords.pop(name) for name in list(keywords) if name in LogConfig.__dataclass_fields__
         }
-        return PartitionLog.open(
+        return opening.open_log(
             tmp_path / "t-0",
             TopicPartition("t", 0),
             config=config or LogConfig(**fields),  # type: ignore[arg-type]

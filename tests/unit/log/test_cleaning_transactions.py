@@ -22,7 +22,7 @@ def log(open_log: OpenLog) -> PartitionLog:
 
 
 def put(log: PartitionLog, key: bytes, producer_id: int, sequence: int = 0) -> None:
-    verification = log.start_verification(producer_id, 0, sequence, bumps_epochs=False)
+    verification = log.producers.start_verification(producer_id, 0, sequence, bumps_epochs=False)
     batch = encode_batch(
         [Record(0, log._clock.wall_ms(), key, b"v")],
         producer_id=producer_id,
@@ -40,7 +40,7 @@ def end(log: PartitionLog, producer_id: int, *, commit: bool) -> None:
 
 
 def expire_producers(log: PartitionLog) -> None:
-    log.remove_expired_producers(log._clock.wall_ms() + DAY_MS, 1)
+    log.producers.states.remove_expired(log._clock.wall_ms() + DAY_MS, 1)
 
 
 def compact_again(log: PartitionLog, now_ms: int) -> list[int]:

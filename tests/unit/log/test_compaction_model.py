@@ -12,11 +12,12 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from barnabas.base.clock import ManualClock
 from barnabas.base.ids import TopicPartition
+from barnabas.log.closing import close_log
 from barnabas.log.compaction.offset_map import OffsetMap, PlainOffsetMap
 from barnabas.log.compaction.offset_map_numpy import NumpyOffsetMap
 from barnabas.log.log_config import LogConfig
-from barnabas.log.partition_log import PartitionLog
 from barnabas.log.segments.open_files import OpenFiles
+from barnabas.log.startup.open_log import open_log
 from barnabas.wire.records.batch import iterate_headers
 from barnabas.wire.records.compression import Compression
 from barnabas.wire.records.control import ControlType, EndTransactionMarker, control_type
@@ -62,7 +63,7 @@ class CompactionMachine(RuleBasedStateMachine):
         self.open(clean=False)
 
     def open(self, *, clean: bool, cleaner_offset: int = 0) -> None:
-        self.log = PartitionLog.open(
+        self.log = open_log(
             Path(self.home.name) / "t-0",
             TopicPartition("t", 0),
             config=CONFIG,
@@ -75,7 +76,7 @@ class CompactionMachine(RuleBasedStateMachine):
         self.log.update_high_watermark(self.log.log_end_offset)
 
     def teardown(self) -> None:
-        self.log.abandon()
+        self.log.local.abandon()
         self.home.cleanup()
 
     def append(
@@ -91,7 +92,7 @@ class CompactionMachine(RuleBasedStateMachine):
             sequence = self.sequences[producer]
             options = {"producer_id": producer, "producer_epoch": 0, "base_sequence": sequence}
             self.sequences[producer] += len(records)
-            verification = self.log.start_verification(producer, 0, sequence, bumps_epochs=False)
+            verification = self.log.producers.start_verification(producer, 0, sequence, bumps_epochs=False)
         batch = encode_batch(records, compression=codec, transactional=producer is not None, **options)  # type: ignore[arg-type]
         info = self.log.append_as_leader(memoryview(batch), 0, verification=verification)
         self.log.update_high_watermark(self.log.log_end_offset)
@@ -144,9 +145,9 @@ class CompactionMachine(RuleBasedStateMachine):
     def restart(self, clean: bool) -> None:
         cleaner_offset, before = self.log.cleaner_offset, self.log.log_end_offset
         if clean:
-            self.log.close()
+            close_log(self.log)
         else:
-            self.log.abandon()
+            self.log.local.abandon()
         self.open(clean=clean, cleaner_offset=cleaner_offset)
         assert self.log.log_end_offset == before
 
@@ -185,7 +186,9 @@ class CompactionMachine(RuleBasedStateMachine):
 
     @invariant()
     def producer_sequences_are_kept(self) -> None:
-        sequences = {producer.producer_id: producer.last_sequence for producer in self.log.active_producers}
+        sequences = {
+            producer.producer_id: producer.last_sequence for producer in self.log.producers.states.active
+        }
         assert sequences == {producer: count - 1 for producer, count in self.sequences.items() if count}
 
     def read_committed(self) -> list[Record]:
@@ -195,7 +198,7 @@ class CompactionMachine(RuleBasedStateMachine):
         while position < bound:
             log_slice = self.log.read(position, 300, bound, min_one_batch=True)
             upcoming = sorted(
-                self.log.aborted_transactions(position, log_slice),
+                self.log.producers.aborted_transactions(position, log_slice, self.log.log_end_offset),
                 key=lambda transaction: transaction.first_offset,
                 reverse=True,
             )

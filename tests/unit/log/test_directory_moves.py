@@ -8,10 +8,12 @@ import pytest
 
 from barnabas.base.clock import ManualClock
 from barnabas.base.ids import TopicPartition
+from barnabas.log.append_info import AppendInfo
+from barnabas.log.copied_state import copy_state
 from barnabas.log.log_config import LogConfig
 from barnabas.log.log_directory import fits_future_directory, future_directory, parse_future
 from barnabas.log.log_manager import LogManager
-from barnabas.log.partition_log import AppendInfo, PartitionLog
+from barnabas.log.partition_log import PartitionLog
 
 Produce = Callable[..., AppendInfo]
 Open = Callable[[], LogManager]
@@ -64,7 +66,7 @@ def promote(directories: LogManager) -> PartitionLog:
     source = directories.logs[T0]
     future = directories.futures[T0]
     future.append_as_follower(source.read(2, 1 << 20, 3).data)
-    future.copy_state_from(source)
+    copy_state(source, future)
     return directories.replace_current_with_future(T0)
 
 

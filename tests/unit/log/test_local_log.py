@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 
 from barnabas.log import leader_epoch_cache as leader_epochs
-from barnabas.log.partition_log import AppendInfo, PartitionLog
+from barnabas.log.append_info import AppendInfo
+from barnabas.log.closing import close_log
+from barnabas.log.partition_log import PartitionLog
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 OpenLog = Callable[..., PartitionLog]
@@ -90,7 +92,7 @@ def test_a_snapshot_is_taken_at_every_roll_and_at_the_end(
     produce(log, b"a")
     log.roll()
     produce(log, b"b", b"c")
-    log.close()
+    close_log(log)
     names = sorted(path.name for path in (tmp_path / "t-0").glob("*.snapshot"))
     assert names == [f"{1:020d}.snapshot", f"{3:020d}.snapshot"]
 
@@ -119,22 +121,22 @@ def test_truncation_removes_later_batches_from_producer_state(open_log: OpenLog,
         if sequence == 2:
             log.roll()
     log.truncate_to(5)
-    assert log.active_producers[0].last_sequence == 4
+    assert log.producers.states.active[0].last_sequence == 4
     assert produce(log, b"x", base_sequence=5, **options).first_offset == 5
     log.truncate_to(2)
-    assert log.active_producers[0].last_sequence == 1
+    assert log.producers.states.active[0].last_sequence == 1
     log.truncate_fully_and_start_at(0)
-    assert log.active_producers == []
+    assert log.producers.states.active == []
 
 
 def test_producers_expire_by_the_given_time(open_log: OpenLog, produce: Produce) -> None:
     log = open_log()
     produce(log, b"x", producer_id=7, producer_epoch=0, base_sequence=0)
     now_ms = log._clock.wall_ms()
-    log.remove_expired_producers(now_ms + 999, 1_000)
-    assert len(log.active_producers) == 1
-    log.remove_expired_producers(now_ms + 1_000, 1_000)
-    assert log.active_producers == []
+    log.producers.states.remove_expired(now_ms + 999, 1_000)
+    assert len(log.producers.states.active) == 1
+    log.producers.states.remove_expired(now_ms + 1_000, 1_000)
+    assert log.producers.states.active == []
 
 
 def test_a_log_keeps_its_topic_id(open_log: OpenLog) -> None:
@@ -149,9 +151,9 @@ def test_closing_leaves_nothing_to_recover(open_log: OpenLog, produce: Produce) 
     log = open_log(segment_bytes=300)
     for _ in range(5):
         produce(log, b"x" * 100)
-    log.close()
+    close_log(log)
     assert log.recovery_point == 5
-    assert len(log._open_files) == 0
+    assert len(log.local._open_files) == 0
     again = open_log(clean_shutdown=True)
     assert (again.recovery_point, again.log_end_offset) == (5, 5)
 
@@ -160,18 +162,18 @@ def test_an_abandoned_log_writes_nothing(open_log: OpenLog, produce: Produce, tm
     log = open_log()
     produce(log, b"x")
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "t-0").iterdir()}
-    log.abandon()
+    log.local.abandon()
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "t-0").iterdir()} == before
 
 
-@pytest.mark.parametrize("method", ["roll", "close"])
+@pytest.mark.parametrize("finish", [PartitionLog.roll, close_log])
 def test_indexes_are_on_disk_once_a_segment_is_done(
-    open_log: OpenLog, produce: Produce, tmp_path: Path, method: str
+    open_log: OpenLog, produce: Produce, tmp_path: Path, finish: Callable[[PartitionLog], None]
 ) -> None:
     log = open_log(index_interval_bytes=0)
     for index in range(3):
         produce(log, b"x", timestamp_ms=1_000 + index)
-    getattr(log, method)()
+    finish(log)
     assert (tmp_path / "t-0" / f"{0:020d}.index").stat().st_size == 16
     assert (tmp_path / "t-0" / f"{0:020d}.timeindex").stat().st_size == 24
 
@@ -195,7 +197,7 @@ def test_epochs_that_cannot_be_written_take_the_log_offline(
         produce(log, b"a", epoch=epoch)
     log.update_high_watermark(4)
     failures: list[OSError] = []
-    log.on_failure = failures.append
+    log.local.on_failure = failures.append
 
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")

@@ -9,11 +9,11 @@ import pytest
 
 from barnabas.base.clock import ManualClock
 from barnabas.base.ids import TopicPartition
+from barnabas.log.append_info import AppendInfo
 from barnabas.log.files import REMOVAL_RETRY_MS
 from barnabas.log.log_config import LogConfig
 from barnabas.log.log_directory import LogDirectoryError
 from barnabas.log.log_manager import LogManager
-from barnabas.log.partition_log import AppendInfo
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 Produce = Callable[..., AppendInfo]
@@ -303,7 +303,7 @@ def test_many_idle_logs_keep_few_files_open(open_all: OpenAll, produce: Produce)
     for _ in range(3):
         for log in logs:
             produce(log, b"x")
-    assert sum(segment._fd >= 0 for log in logs for segment in log._segments) <= 8
+    assert sum(segment._fd >= 0 for log in logs for segment in log.segments) <= 8
     assert all(log.read(0, 1000, 3).size_bytes > 0 for log in logs)
 
 
@@ -316,7 +316,7 @@ def test_a_log_whose_files_cannot_be_closed_for_another_log_goes_offline(
     old, new = (directories.create("t", partition, TOPIC_ID, config) for partition in range(2))
     produce(old, b"x")
     produce(old, b"y")
-    old._segments.active.used = False
+    old.segments.active.used = False
 
     def full(path: Path, data: bytes) -> int:
         raise OSError(28, "No space content on device", str(path))
@@ -328,7 +328,7 @@ def test_a_log_whose_files_cannot_be_closed_for_another_log_goes_offline(
     assert "No space content" in old.failure
     assert new.failure is None
     assert [directory.failure is None for directory in directories.directories] == [False, True]
-    assert old._segments.active._fd == -1
+    assert old.segments.active._fd == -1
 
 
 def test_a_recreated_topic_does_not_start_at_the_offset_of_the_deleted_one(

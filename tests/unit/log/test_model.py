@@ -9,10 +9,12 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from barnabas.base.clock import ManualClock
 from barnabas.base.ids import TopicPartition
+from barnabas.log.closing import close_log
 from barnabas.log.log_config import LogConfig
-from barnabas.log.partition_log import PartitionLog
+from barnabas.log.offset_lookup import search_timestamp
 from barnabas.log.segments.open_files import OpenFiles
 from barnabas.log.segments.timestamps import run_search
+from barnabas.log.startup.open_log import open_log
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.record import Record, decode_all, encode_batch
 
@@ -30,7 +32,7 @@ class LogMachine(RuleBasedStateMachine):
         self.open(clean=False)
 
     def open(self, *, clean: bool) -> None:
-        self.log = PartitionLog.open(
+        self.log = open_log(
             Path(self.home.name) / "t-0",
             TopicPartition("t", 0),
             config=CONFIG,
@@ -42,7 +44,7 @@ class LogMachine(RuleBasedStateMachine):
         self.log.update_high_watermark(self.log.log_end_offset)
 
     def teardown(self) -> None:
-        self.log.abandon()
+        self.log.local.abandon()
         self.home.cleanup()
 
     @rule(values=st.lists(st.binary(max_size=120), min_size=1, max_size=4), new_epoch=st.booleans())
@@ -79,7 +81,7 @@ class LogMachine(RuleBasedStateMachine):
     def batches(self) -> list[tuple[int, int]]:
         return [
             (header.base_offset, header.next_offset)
-            for segment in self.log._segments
+            for segment in self.log.segments
             for _, header in segment.headers()
         ]
 
@@ -99,9 +101,9 @@ class LogMachine(RuleBasedStateMachine):
     @rule(clean=st.booleans())
     def restart(self, clean: bool) -> None:
         if clean:
-            self.log.close()
+            close_log(self.log)
         else:
-            self.log.abandon()
+            self.log.local.abandon()
         self.open(clean=clean)
 
     @rule(data=st.data(), max_bytes=st.sampled_from([0, 70, 400, 100_000]))
@@ -121,7 +123,7 @@ class LogMachine(RuleBasedStateMachine):
         timestamp_ms = data.draw(st.integers(self.clock.now_ms - 100, self.clock.now_ms + 5))
         alive = [(offset, self.model[offset][0]) for offset in range(self.start, self.end)]
         expected = next(((stamp, offset) for offset, stamp in alive if stamp >= timestamp_ms), None)
-        match = run_search(self.log.search_timestamp(timestamp_ms))
+        match = run_search(search_timestamp(self.log, timestamp_ms))
         assert (match and match[:2]) == expected
 
     @invariant()
@@ -130,7 +132,7 @@ class LogMachine(RuleBasedStateMachine):
         assert (log.log_start_offset, log.log_end_offset) == (self.start, self.end)
         assert log.log_start_offset <= log.high_watermark <= log.log_end_offset
         assert log.recovery_point <= log.log_end_offset
-        assert len(log._open_files) <= 2
+        assert len(log.local._open_files) <= 2
         epochs = log.epochs.entries
         assert list(epochs) == sorted(epochs)
 

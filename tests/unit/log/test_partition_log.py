@@ -4,7 +4,10 @@ from pathlib import Path
 import pytest
 
 from barnabas.base.clock import ManualClock
-from barnabas.log.partition_log import AppendInfo, PartitionLog
+from barnabas.log.append_info import AppendInfo
+from barnabas.log.closing import close_log
+from barnabas.log.offset_lookup import earliest_offset, latest_offset, search_max_timestamp, search_timestamp
+from barnabas.log.partition_log import PartitionLog
 from barnabas.log.segments.timestamps import TimestampOffset, run_search
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.batch import NO_TIMESTAMP, read_header
@@ -95,9 +98,9 @@ def test_a_read_returns_bytes_of_one_segment(open_log: OpenLog, produce: Produce
     log = open_log(segment_bytes=300)
     for index in range(20):
         produce(log, b"%d" % index * 10)
-    assert len(log._segments) > 3
+    assert len(log.segments) > 3
     assert values_of(log) == [(index, b"%d" % index * 10) for index in range(20)]
-    first_end = log._segments[1].base_offset
+    first_end = log.segments[1].base_offset
     log_slice = log.read(first_end, 10_000, 20)
     assert (log_slice.segment_base_offset, log_slice.position) == (first_end, 0)
 
@@ -110,7 +113,7 @@ def test_large_reads_are_views_of_the_mapped_file_and_outlive_the_segment(
     data = log.read(0, 1 << 20, 1).data
     produce(log, b"y" * 800_000)  # rolls
     log.delete_old_segments(0)
-    log.close()
+    close_log(log)
     assert decode_all(data)[0].value == b"z" * 400_000
 
 
@@ -126,9 +129,9 @@ def test_segments_roll_by_the_records_time(open_log: OpenLog, produce: Produce, 
     log = open_log(segment_ms=1000)
     produce(log, b"a", timestamp_ms=clock.now_ms - 5000)
     produce(log, b"b", timestamp_ms=clock.now_ms - 4000)
-    assert len(log._segments) == 1
+    assert len(log.segments) == 1
     produce(log, b"c", timestamp_ms=clock.now_ms - 3999)
-    assert len(log._segments) == 2
+    assert len(log.segments) == 2
 
 
 def test_segments_without_timestamps_roll_by_their_age(
@@ -138,33 +141,33 @@ def test_segments_without_timestamps_roll_by_their_age(
     produce(log, b"a", timestamp_ms=-1)
     clock.advance(1000)
     produce(log, b"b", timestamp_ms=-1)
-    assert len(log._segments) == 1
+    assert len(log.segments) == 1
     clock.advance(1)
     produce(log, b"c", timestamp_ms=-1)
-    assert len(log._segments) == 2
+    assert len(log.segments) == 2
 
 
 def test_jitter_makes_segments_roll_earlier(open_log: OpenLog, produce: Produce, clock: ManualClock) -> None:
     log = open_log(segment_ms=1000, segment_jitter_ms=900)
-    assert 0 < log._jitter_ms < 900
+    assert 0 < log.local.jitter_ms < 900
     produce(log, b"a")
-    clock.advance(1000 - log._jitter_ms + 1)
+    clock.advance(1000 - log.local.jitter_ms + 1)
     produce(log, b"b")
-    assert len(log._segments) == 2
+    assert len(log.segments) == 2
 
 
 def test_segments_roll_when_an_index_is_full(open_log: OpenLog, produce: Produce) -> None:
     log = open_log(segment_index_bytes=24, index_interval_bytes=0)
     for index in range(6):
         produce(log, b"%d" % index)
-    assert [segment.base_offset for segment in log._segments] == [0, 2, 4]
+    assert [segment.base_offset for segment in log.segments] == [0, 2, 4]
 
 
 def test_segments_roll_before_a_relative_offset_needs_more_than_31_bits(open_log: OpenLog) -> None:
     log = open_log()
     for offset in (0, 2**31 - 1, 2**31):
         log.append_as_follower(memoryview(encode_batch([Record(0, 1, None, b"x")], base_offset=offset)))
-    assert [segment.base_offset for segment in log._segments] == [0, 2**31]
+    assert [segment.base_offset for segment in log.segments] == [0, 2**31]
     assert log.log_end_offset == 2**31 + 1
     assert [offset for offset, _ in values_of(log)] == [0, 2**31 - 1, 2**31]
 
@@ -172,11 +175,11 @@ def test_segments_roll_before_a_relative_offset_needs_more_than_31_bits(open_log
 def test_rolling_an_empty_segment_changes_nothing(open_log: OpenLog, produce: Produce) -> None:
     log = open_log()
     log.roll()
-    assert len(log._segments) == 1
+    assert len(log.segments) == 1
     produce(log, b"a")
     log.roll()
     log.roll()
-    assert [segment.base_offset for segment in log._segments] == [0, 1]
+    assert [segment.base_offset for segment in log.segments] == [0, 1]
 
 
 def test_a_follower_keeps_offsets_epochs_and_gaps(open_log: OpenLog) -> None:
@@ -312,11 +315,11 @@ def test_nothing_above_the_high_watermark_is_deleted(
 
 
 def offset_for_timestamp(log: PartitionLog, timestamp_ms: int) -> TimestampOffset | None:
-    return run_search(log.search_timestamp(timestamp_ms))
+    return run_search(search_timestamp(log, timestamp_ms))
 
 
 def max_timestamp_offset(log: PartitionLog) -> TimestampOffset | None:
-    return run_search(log.search_max_timestamp())
+    return run_search(search_max_timestamp(log))
 
 
 def test_offsets_are_found_by_time(open_log: OpenLog, make_batch: MakeBatch, clock: ManualClock) -> None:
@@ -353,11 +356,11 @@ def test_the_largest_timestamp_is_found_where_it_first_occurs(
 
 def test_earliest_and_latest_offset_have_their_epochs(open_log: OpenLog, produce: Produce) -> None:
     log = open_log()
-    assert log.earliest_offset() == log.latest_offset() == (-1, 0, -1)
+    assert earliest_offset(log) == latest_offset(log) == (-1, 0, -1)
     produce(log, b"a", epoch=2)
     produce(log, b"b", epoch=5)
-    assert log.earliest_offset() == (-1, 0, 2)
-    assert log.latest_offset() == (-1, 2, 5)
+    assert earliest_offset(log) == (-1, 0, 2)
+    assert latest_offset(log) == (-1, 2, 5)
     assert log.latest_epoch == 5
     assert log.end_offset_for_epoch(3) == (2, 1)
 
@@ -367,7 +370,7 @@ def test_a_disk_error_takes_the_log_offline(
 ) -> None:
     log = open_log()
     failures: list[OSError] = []
-    log.on_failure = failures.append
+    log.local.on_failure = failures.append
     produce(log, b"a")
 
     def broken(*_: object) -> int:
@@ -421,7 +424,7 @@ def test_a_timestamp_search_pauses_in_large_batches_and_continues_after_segments
         stamps = [base_ms + index] * 5_000
         records = [Record(0, stamp, None, b"v" * 10) for stamp in [*stamps, base_ms + 10 * (index + 1)]]
         log.append_as_leader(memoryview(encode_batch(records)), 3)
-    search = log.search_timestamp(base_ms + 25)
+    search = search_timestamp(log, base_ms + 25)
     packed = next(step for step in search if step is not None)
     log.update_high_watermark(log.log_end_offset)
     log.delete_old_segments(clock.wall_ms())
@@ -437,7 +440,7 @@ def test_a_search_reads_no_batch_after_the_first_match(open_log: OpenLog, clock:
     log = open_log()
     for index in range(3):
         log.append_as_leader(memoryview(encode_batch([Record(0, clock.now_ms + index, None, b"v")])), 3)
-    search = log.search_timestamp(clock.now_ms)
+    search = search_timestamp(log, clock.now_ms)
     packed = next(search)
     assert packed is not None
     with pytest.raises(StopIteration) as result:

@@ -12,10 +12,11 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from barnabas.base.clock import ManualClock
 from barnabas.base.ids import TopicPartition
+from barnabas.log.closing import close_log
 from barnabas.log.log_config import LogConfig
-from barnabas.log.partition_log import PartitionLog
 from barnabas.log.segments.open_files import OpenFiles
 from barnabas.log.segments.transaction_index import AbortedTransaction
+from barnabas.log.startup.open_log import open_log
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.batch import iterate_headers
 from barnabas.wire.records.control import EndTransactionMarker, read_end_marker
@@ -44,7 +45,7 @@ class TransactionMachine(RuleBasedStateMachine):
         self.open(clean=False)
 
     def open(self, *, clean: bool) -> None:
-        self.log = PartitionLog.open(
+        self.log = open_log(
             Path(self.home.name) / "t-0",
             TopicPartition("t", 0),
             config=CONFIG,
@@ -55,7 +56,7 @@ class TransactionMachine(RuleBasedStateMachine):
         self.log.update_high_watermark(self.log.log_end_offset)
 
     def teardown(self) -> None:
-        self.log.abandon()
+        self.log.local.abandon()
         self.home.cleanup()
 
     def epoch_of(self, producer_id: int) -> int:
@@ -75,7 +76,7 @@ class TransactionMachine(RuleBasedStateMachine):
         )
         verification = None
         if batch.is_transactional:
-            verification = self.log.start_verification(
+            verification = self.log.producers.start_verification(
                 batch.producer_id, batch.epoch, sequence, bumps_epochs=False
             )
         self.log.append_as_leader(memoryview(records), 0, verification=verification)
@@ -126,9 +127,9 @@ class TransactionMachine(RuleBasedStateMachine):
     @rule(clean=st.booleans())
     def restart(self, clean: bool) -> None:
         if clean:
-            self.log.close()
+            close_log(self.log)
         else:
-            self.log.abandon()
+            self.log.local.abandon()
         self.open(clean=clean)
 
     @rule(data=st.data(), max_bytes=st.sampled_from([1, 250, 100_000]))
@@ -138,7 +139,7 @@ class TransactionMachine(RuleBasedStateMachine):
         seen: list[int] = []
         while offset < stable_offset:
             log_slice = self.log.read(offset, max_bytes, stable_offset, min_one_batch=True)
-            aborted = self.log.aborted_transactions(offset, log_slice)
+            aborted = self.log.producers.aborted_transactions(offset, log_slice, self.log.log_end_offset)
             offset = consume(log_slice.data, aborted, seen)
         assert seen == [committed for committed in self.committed() if start <= committed < stable_offset]
 
@@ -173,7 +174,7 @@ class TransactionMachine(RuleBasedStateMachine):
     @invariant()
     def producers_know_where_their_transactions_began(self) -> None:
         results = self.results()
-        for producer in self.log.active_producers:
+        for producer in self.log.producers.states.active:
             mine = [
                 offset
                 for offset, result in results.items()

@@ -5,8 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.log.partition_log import AppendInfo, PartitionLog
+from barnabas.log.append_info import AppendInfo
+from barnabas.log.closing import close_log
+from barnabas.log.partition_log import PartitionLog
 from barnabas.log.segments.transaction_index import AbortedTransaction
+from barnabas.log.startup import open_log as opening
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.batch import read_header
 from barnabas.wire.records.control import EndTransactionMarker, read_end_marker
@@ -23,7 +26,7 @@ def write(make_batch: MakeBatch) -> Callable[..., AppendInfo]:
     def append(
         log: PartitionLog, producer_id: int, *values: bytes, sequence: int = 0, epoch: int = 0
     ) -> AppendInfo:
-        verification = log.start_verification(producer_id, epoch, sequence, bumps_epochs=False)
+        verification = log.producers.start_verification(producer_id, epoch, sequence, bumps_epochs=False)
         batch = make_batch(
             *values,
             producer_id=producer_id,
@@ -52,7 +55,7 @@ def end(
 
 def aborted(log: PartitionLog, start: int, max_bytes: int = 1 << 20) -> list[AbortedTransaction]:
     log_slice = log.read(start, max_bytes, log.last_stable_offset, min_one_batch=True)
-    return log.aborted_transactions(start, log_slice)
+    return log.producers.aborted_transactions(start, log_slice, log.log_end_offset)
 
 
 def test_the_last_stable_offset_stays_at_the_first_open_transaction(
@@ -82,7 +85,7 @@ def test_a_marker_contains_producer_epoch_and_coordinator_epoch(open_log: OpenLo
     header = read_header(data)
     assert (header.base_offset, header.partition_leader_epoch) == (1, 0)
     assert read_end_marker(data, 0, header) == EndTransactionMarker(7, 3, 5, False, 1_000)
-    (producer,) = log.active_producers
+    (producer,) = log.producers.states.active
     assert (producer.coordinator_epoch, producer.current_txn_start_offset) == (5, -1)
 
 
@@ -144,7 +147,7 @@ def test_aborted_transactions_are_found_across_segments(open_log: OpenLog, write
         write(log, 1, b"x" * 100, sequence=index + 1)
     end(log, 1, commit=False)
     end(log, 2, commit=False)
-    assert len(log._segments) > 3
+    assert len(log.segments) > 3
     assert [entry[:3] for entry in aborted(log, 0)] == [(1, 0, 8)]  # one batch is read: no other can be in it
     assert [entry[:3] for entry in aborted(log, 1)] == [(1, 0, 8), (2, 1, 9)]
     assert [entry[:3] for entry in aborted(log, 9)] == [(2, 1, 9)]
@@ -177,12 +180,12 @@ def test_transactions_and_producers_are_restored_after_a_restart(
             write(log, producer_id, b"x" * 50, sequence=round_)
         end(log, 1, commit=False)
         end(log, 2, commit=True)
-    expected = (log.last_stable_offset, log.active_producers, aborted(log, 0), aborted(log, 9))
+    expected = (log.last_stable_offset, log.producers.states.active, aborted(log, 0), aborted(log, 9))
     end_offset = log.log_end_offset
     if clean:
-        log.close()
+        close_log(log)
     log = open_log(segment_bytes=400, clean_shutdown=clean, high_watermark=end_offset)
-    restored = (log.last_stable_offset, log.active_producers, aborted(log, 0), aborted(log, 9))
+    restored = (log.last_stable_offset, log.producers.states.active, aborted(log, 0), aborted(log, 9))
     assert restored == expected
 
 
@@ -195,7 +198,7 @@ def test_recovery_rebuilds_the_transaction_index(
         for producer_id in (1, 2):
             write(log, producer_id, b"x" * 50, sequence=round_)
         end(log, 1, commit=False)
-    before = [segment.transaction_index.entries for segment in log._segments]
+    before = [segment.transaction_index.entries for segment in log.segments]
     assert len(before) > 2
     for path in (tmp_path / "t-0").glob("*.txnindex"):
         if damage == "remove":
@@ -205,7 +208,7 @@ def test_recovery_rebuilds_the_transaction_index(
         else:
             path.write_bytes(path.read_bytes() * 2)
     log = open_log(segment_bytes=400)
-    assert [segment.transaction_index.entries for segment in log._segments] == before
+    assert [segment.transaction_index.entries for segment in log.segments] == before
 
 
 def test_a_damaged_transaction_index_is_rebuilt_even_after_a_clean_shutdown(
@@ -214,7 +217,7 @@ def test_a_damaged_transaction_index_is_rebuilt_even_after_a_clean_shutdown(
     log = open_log()
     write(log, 1, b"a")
     end(log, 1, commit=False)
-    log.close()
+    close_log(log)
     path = tmp_path / "t-0" / f"{0:020d}.txnindex"
     path.write_bytes(b"torn")
     log = open_log(clean_shutdown=True, high_watermark=2)
@@ -246,12 +249,12 @@ def test_a_replicated_copy_has_the_same_transactions_and_producers(
             write(log, producer_id, b"x" * 50, sequence=round_)
         end(log, 1, commit=False)
     (tmp_path / "copy").mkdir()
-    copy = PartitionLog.open(
+    copy = opening.open_log(
         tmp_path / "copy" / "t-0", log.topic_partition, config=log.config, clock=log._clock
     )
     while copy.log_end_offset < log.log_end_offset:
         copy.append_as_follower(log.read(copy.log_end_offset, 1 << 20, log.log_end_offset).data)
     copy.update_high_watermark(copy.log_end_offset)
     assert copy.last_stable_offset == log.last_stable_offset
-    assert copy.active_producers == log.active_producers
+    assert copy.producers.states.active == log.producers.states.active
     assert aborted(copy, 0) == aborted(log, 0)

@@ -8,8 +8,8 @@ import pytest
 from barnabas.base.clock import ManualClock
 from barnabas.base.ids import TopicPartition
 from barnabas.log.log_config import LogConfig
-from barnabas.log.partition_log import PartitionLog
 from barnabas.log.segments.open_files import OpenFiles
+from barnabas.log.startup.open_log import open_log
 from barnabas.metadata.topics import PartitionRegistration, TopicImage, initial_state
 from barnabas.replication.partition import Partition
 
@@ -21,7 +21,7 @@ def make_partition(tmp_path: Path) -> Callable[..., Partition]:
     def made(
         replicas: tuple[int, ...] = (1,), state: PartitionRegistration | None = None, **config: Any
     ) -> Partition:
-        log = PartitionLog.open(
+        log = open_log(
             tmp_path / "t-0",
             TopicPartition("t", 0),
             config=LogConfig(**config),

@@ -160,11 +160,11 @@ async def test_producers_and_epochs_are_known_as_before(tmp_path: Path) -> None:
         partition.leader_epoch = 3
         append(node, 100)
         source = partition.log
-        producers, epochs = source.active_producers, source.epochs.entries
+        producers, epochs = source.producers.states.active, source.epochs.entries
         start(node, "b")
         await ended(node)
         assert partition.log is not source
-        assert partition.log.active_producers == producers
+        assert partition.log.producers.states.active == producers
         assert partition.log.epochs.entries == epochs
         again = partition.append_as_leader(batch(b"x", producer_id=5, producer_epoch=1, base_sequence=6), -1)
         assert (again.duplicate, again.first_offset) == (True, offsets[-1])

@@ -273,7 +273,7 @@ async def test_statistics_say_who_leads_and_who_waits(make_partition: Make) -> N
 
 
 def begin_transaction(partition: Partition, producer_id: int, *values: bytes, sequence: int = 0) -> None:
-    verification = partition.log.start_verification(producer_id, 0, sequence, bumps_epochs=False)
+    verification = partition.log.producers.start_verification(producer_id, 0, sequence, bumps_epochs=False)
     records = transactional(producer_id, sequence, *values)
     partition.append_as_leader(records, LEADER, verification)
 

@@ -20,7 +20,7 @@ CONFIGS = {"segment.ms": str(2**62), "internal.segment.bytes": "700"}
 
 def write(node: RunningNode, producer_id: int, sequence: int, *values: bytes) -> None:
     partition = node.partition("t")
-    verification = partition.log.start_verification(producer_id, 0, sequence, bumps_epochs=False)
+    verification = partition.log.producers.start_verification(producer_id, 0, sequence, bumps_epochs=False)
     partition.append_as_leader(transactional(producer_id, sequence, *values), -1, verification)
 
 
@@ -34,8 +34,8 @@ def known(log: PartitionLog) -> tuple[object, ...]:
     aborted: list[list[AbortedTransaction]] = []
     for offset in range(stable_offset):
         found = log.read(offset, 1 << 20, stable_offset, min_one_batch=True)
-        aborted.append(log.aborted_transactions(offset, found))
-    return stable_offset, log.active_producers, aborted
+        aborted.append(log.producers.aborted_transactions(offset, found, log.log_end_offset))
+    return stable_offset, log.producers.states.active, aborted
 
 
 @on_loop
@@ -57,7 +57,7 @@ async def test_transactions_are_known_as_before_and_go_on(
         other = next(each for each in node.directories.directories if each.path.name == "b")
         moves = node.node.log_dir_moves
         moves.alter(node.partition("t"), other)
-        verification = node.partition("t").log.start_verification(11, 0, 0, bumps_epochs=False)
+        verification = node.partition("t").log.producers.start_verification(11, 0, 0, bumps_epochs=False)
         while moves._moves:
             await asyncio.sleep(0.001)
         log = node.partition("t").log

@@ -59,7 +59,7 @@ def _describe(context: RequestContext, topic: str, index: int) -> PartitionRespo
             coordinator_epoch=producer.coordinator_epoch,
             current_txn_start_offset=producer.current_txn_start_offset,
         )
-        for producer in partition.log.active_producers
+        for producer in partition.log.producers.states.active
     ]
     return PartitionResponse(partition_index=index, active_producers=producers)
 

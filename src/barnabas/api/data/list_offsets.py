@@ -22,6 +22,7 @@ from barnabas.api.data.list_offsets_codec import (
     write_response,
 )
 from barnabas.api.registry import serves
+from barnabas.log.offset_lookup import earliest_offset, search_max_timestamp, search_timestamp
 from barnabas.log.segments.timestamps import Search, TimestampOffset
 from barnabas.replication.partition import Partition
 from barnabas.wire.acls import AclOperation, ResourceType
@@ -176,7 +177,7 @@ class _Listing:
         if timestamp == LATEST:
             found = TimestampOffset(-1, self._bound(partition), partition.leader_epoch)
         elif timestamp in (EARLIEST, EARLIEST_LOCAL):
-            found = log.earliest_offset()
+            found = earliest_offset(log)
         else:
             found = UNKNOWN  # nothing is tiered here
             if timestamp not in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
@@ -198,7 +199,7 @@ class _Listing:
         log, bound = partition.log, self._bound(partition)
         try:
             search = (
-                log.search_max_timestamp() if timestamp == MAX_TIMESTAMP else log.search_timestamp(timestamp)
+                search_max_timestamp(log) if timestamp == MAX_TIMESTAMP else search_timestamp(log, timestamp)
             )
             found = await _finish(self._context, partition, search)
         except KafkaError as error:

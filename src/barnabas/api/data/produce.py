@@ -29,7 +29,7 @@ from barnabas.api.data.produce_codec import (
 )
 from barnabas.api.registry import serves
 from barnabas.base.buffers import Buffer
-from barnabas.log.partition_log import AppendInfo
+from barnabas.log.append_info import AppendInfo
 from barnabas.log.producers.producer_state_manager import VerificationGuard
 from barnabas.log.record_validation import InvalidRecords
 from barnabas.log.validation import ValidatedBatch

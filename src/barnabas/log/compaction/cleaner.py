@@ -324,7 +324,7 @@ def plan_pass(log: PartitionLog, cleanable: LogToClean, now_ms: int) -> Cleaning
         cleanable.first_dirty_offset,
         bound,
         log.config,
-        last_records(log.producer_states.entries),
+        last_records(log.producers.states.entries),
         aborted,
         now_ms,
     )

@@ -198,7 +198,7 @@ class SegmentImporter:
             [segment.path for segment in old],
             end_offset,
             log.config,
-            last_records(log.producer_states.entries),
+            last_records(log.producers.states.entries),
             aborted,
             self._clock.wall_ms(),
             settings.step_bytes,

@@ -74,6 +74,34 @@ class Segments:
         following = index + 1
         return self._segments[following].base_offset if following < len(self._segments) else log_end_offset
 
+    def find(
+        self,
+        start_offset: int,
+        max_bytes: int,
+        upper_bound_offset: int,
+        log_end_offset: int,
+        *,
+        whole_batch: bool,
+    ) -> tuple[Segment, int, int]:
+        """Return where a read begins and how much it returns: segment, position, size in bytes.
+
+        :param whole_batch: Return the first batch whole, even if it is larger than `max_bytes`.
+        """
+        index = self.floor_index(start_offset)
+        segment, position = self._segments[index], self._segments[index].position_of(start_offset)
+        while position == segment.size_bytes and index + 1 < len(self._segments):
+            index, position = index + 1, 0
+            segment = self._segments[index]
+        if upper_bound_offset >= self.end_offset_of(index, log_end_offset):
+            end = segment.size_bytes
+        else:
+            end = segment.position_of(upper_bound_offset)
+        size_bytes = end - position
+        if size_bytes > max_bytes:
+            first_bytes = segment.batch_size_bytes(position) if whole_batch else 0
+            size_bytes = min(size_bytes, max(max_bytes, first_bytes))
+        return segment, position, size_bytes
+
     def append(self, segment: Segment) -> None:
         """Add a new active segment."""
         assert segment.base_offset > self.active.base_offset, (segment.base_offset, self.active.base_offset)

@@ -19,6 +19,7 @@ from barnabas.log.startup.checkpoints import (
     RECOVERY_POINT_FILE,
     MalformedFile,
 )
+from barnabas.log.startup.open_log import open_log
 from barnabas.log.startup.replica_selection import AmbiguousReplicasError, FoundReplica, Role, decide_roles
 from barnabas.log.trash.state import read_state
 from barnabas.telemetry.logs import get_logger
@@ -70,7 +71,7 @@ def open_logs(
     high_watermarks = directory.read_checkpoint(HIGH_WATERMARK_FILE)
     cleaner_offsets = directory.read_checkpoint(CLEANER_OFFSET_FILE)
 
-    def open_log(partition: tuple[TopicPartition, Path]) -> Opened:
+    def open_one(partition: tuple[TopicPartition, Path]) -> Opened:
         name, path = partition
         state = read_state(path)
         start_offset, recovery_point, cleaner_offset = state or (
@@ -79,7 +80,7 @@ def open_logs(
             cleaner_offsets.get(name, 0),
         )
         try:
-            log = PartitionLog.open(
+            log = open_log(
                 path,
                 name,
                 config=config_for(name.topic),
@@ -101,7 +102,7 @@ def open_logs(
     needs_recovery = bool(partitions) and not clean_shutdown
     if needs_recovery:
         _log.warning("log directory was not shut down cleanly; recovering its logs", **fields)
-    opened = list(pool.map(open_log, partitions))
+    opened = list(pool.map(open_one, partitions))
     duration_ms = clock.monotonic_ms() - started_ms
     _log.info("opened the logs of a log directory", **fields, recovered=needs_recovery, took_ms=duration_ms)
     return opened

@@ -26,6 +26,7 @@ from barnabas.log.startup.checkpoints import (
     MalformedFile,
     read_partition_metadata,
 )
+from barnabas.log.startup.open_log import open_log
 from barnabas.log.trash.state import TrashState, read_state, remove_state, trash_directory, write_state
 from barnabas.telemetry.logs import get_logger
 from barnabas.wire.errors import KafkaError
@@ -160,7 +161,7 @@ class TrashedLogs:
             remove_move_mark(trashed.path)
             write_state(trashed.path, state)  # a restart then knows that the log is from the trash
             trashed.path.rename(path)
-            log = PartitionLog.open(
+            log = open_log(
                 path,
                 name,
                 config=config,
@@ -178,7 +179,7 @@ class TrashedLogs:
 
     def register_log(self, directory: LogDirectory, log: PartitionLog) -> None:
         """Register a restored log as its partition's log."""
-        log.use_open_files(self._directories.open_files)
+        log.local.use_open_files(self._directories.open_files)
         self._directories.register_log(directory, log.topic_partition, log)
 
     def finish_restoring(self, restored: Sequence[tuple[LogDirectory, PartitionLog]]) -> None:

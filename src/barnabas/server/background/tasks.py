@@ -175,7 +175,7 @@ class BackgroundTasks:
 
     async def bound_producers(self) -> None:
         """Evict the longest idle producers if there are more than PRODUCER_IDS_MAX in all partitions."""
-        counted = [(log, log.producers_count) async for log in self._logs()]
+        counted = [(log, len(log.producers.states)) async for log in self._logs()]
         counts = [count for _, count in counted]
         if sum(counts) <= PRODUCER_IDS_MAX:
             return
@@ -183,14 +183,14 @@ class BackgroundTasks:
         _log.warning("evicting producer ids: there are too many", count=sum(counts), limit=PRODUCER_IDS_MAX)
         for log, count in counted:
             if count > most:
-                log.evict_producers(most)
+                log.producers.states.evict(most)
                 await asyncio.sleep(0)  # each takes some milliseconds
 
     async def expire_producers(self) -> None:
         """Remove producers without a write for `producer.id.expiration.ms`."""
         expiration_ms = self._config.current.integer("producer.id.expiration.ms")
         async for log in self._logs():
-            log.remove_expired_producers(self._clock.wall_ms(), expiration_ms)
+            log.producers.states.remove_expired(self._clock.wall_ms(), expiration_ms)
 
     async def _logs(self) -> AsyncIterator[PartitionLog]:
         """Yield the log of every partition, and let the event loop continue in between."""

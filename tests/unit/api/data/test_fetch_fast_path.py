@@ -36,7 +36,7 @@ async def prepare(node: RunningNode) -> None:
         partition = node.partition(name)
         partition.append_as_leader(batch(b"a" * 20_000), 1)
         partition.append_as_leader(batch(b"b"), 1)
-        verification = partition.log.start_verification(7, 0, 0, bumps_epochs=False)
+        verification = partition.log.producers.start_verification(7, 0, 0, bumps_epochs=False)
         options = {"producer_id": 7, "producer_epoch": 0, "base_sequence": 0, "transactional": True}
         partition.append_as_leader(batch(b"c", **options), 1, verification)
         partition.append_end_marker(EndTransactionMarker(7, 0, 0, False, node.clock.wall_ms()), 0)

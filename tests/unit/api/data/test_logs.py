@@ -96,5 +96,8 @@ async def test_producers_are_described_as_their_partition_remembers_them(tmp_pat
         [producer] = known.active_producers
         assert (producer.producer_id, producer.producer_epoch, producer.last_sequence) == (5, 3, 1)
         assert (producer.last_timestamp, producer.current_txn_start_offset) == (NOW_MS, -1)
-        assert (unknown.error_code, unknown.active_producers) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, [])
+        assert (unknown.error_code, unknown.active_producers) == (
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            [],
+        )
         assert unknown.error_message

@@ -135,7 +135,7 @@ def test_any_request_has_the_same_outcome_decoded_or_not(pair: Pair, seed: int) 
     for one, other in zip(pair.fast.node.replicas, pair.decoding.node.replicas, strict=True):
         assert one.log.log_end_offset == other.log.log_end_offset
         assert one.log.high_watermark == other.log.high_watermark
-        assert one.log.active_producers == other.log.active_producers
+        assert one.log.producers.states.active == other.log.producers.states.active
     assert pair.answered_in_turn_count - answered_count > 200
 
 
@@ -224,7 +224,7 @@ async def test_the_sequences_of_a_producer_go_on_from_request_to_request(tmp_pat
         assert await produced_offset(node, sequence(7, b"h")) == -ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
         assert await produced_offset(node, sequence(2, b"c")) == 2, "a duplicate"
         assert node.partition("t").log.log_end_offset == 6
-        assert node.partition("t").log.active_producers[0].last_sequence == 5
+        assert node.partition("t").log.producers.states.active[0].last_sequence == 5
 
 
 @on_loop

@@ -36,7 +36,7 @@ def test_transactions_end_in_every_partition_named(tmp_path: Path, version: int)
             for index in (0, 1):
                 log = node.partition("t", index).log
                 assert (log.last_stable_offset, log.log_end_offset) == (2, 2)
-                (producer,) = log.active_producers
+                (producer,) = log.producers.states.active
                 assert isinstance(producer, ActiveProducer)
                 assert (producer.coordinator_epoch, producer.current_txn_start_offset) == (3, -1)
 

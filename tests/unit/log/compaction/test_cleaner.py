@@ -15,6 +15,7 @@ from barnabas.log.compaction.cleaner import LogCleaner
 from barnabas.log.compaction.log_worker import LogWorker
 from barnabas.log.compaction.offset_map import ENTRY_BYTES
 from barnabas.log.compaction.offset_map_numpy import SLOT_BYTES
+from barnabas.log.copied_state import copy_state
 from barnabas.log.log_config import LogConfig
 from barnabas.log.log_manager import LogManager
 from barnabas.log.partition_log import PartitionLog
@@ -268,7 +269,7 @@ async def test_the_cleaner_offset_is_kept_when_a_log_is_moved(tmp_path: Path, cl
         for segment in log.segments:
             if segment.size_bytes:
                 future.append_as_follower(segment.view(0, segment.size_bytes))
-        future.copy_state_from(log)
+        copy_state(log, future)
         node.directories.replace_current_with_future(name)
         node.directories.checkpoint()
         assert node.checkpoint(0) == "0\n0\n"

@@ -4,9 +4,11 @@ from pathlib import Path
 import pytest
 
 from barnabas.base.clock import ManualClock
+from barnabas.log.closing import close_log
 from barnabas.log.compaction.cleaner import cleanable_of, plan_pass
 from barnabas.log.compaction.cleaning_pass import Cleaner
 from barnabas.log.compaction.offset_map import PlainOffsetMap
+from barnabas.log.offset_lookup import search_timestamp
 from barnabas.log.partition_log import PartitionLog
 from barnabas.log.segments.timestamps import run_search
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -162,7 +164,7 @@ def test_the_last_batch_of_an_active_producer_is_kept_without_its_records(
     assert offsets_of(log) == [3, 4]
     [kept, _] = [header for header, _ in batches_of(log)]
     assert (kept.base_offset, kept.records_count, kept.last_sequence) == (1, 0, 2)
-    log.remove_expired_producers(clock.now_ms + DAY_MS, DAY_MS)
+    log.producers.states.remove_expired(clock.now_ms + DAY_MS, DAY_MS)
     log.cleaner_offset = 0
     compact(log, clock.now_ms)
     assert [header.base_offset for header, _ in batches_of(log)] == [3]
@@ -177,11 +179,11 @@ def test_producers_are_restored_from_a_compacted_log(
     put(log, ("a", "3"))
     log.roll()
     compact(log, clock.now_ms)
-    before = log.active_producers
-    log.close()
+    before = log.producers.states.active
+    close_log(log)
     for path in (tmp_path / "t-0").glob("*.snapshot"):
         path.unlink()
-    assert open_log(clean_shutdown=True).active_producers == before
+    assert open_log(clean_shutdown=True).producers.states.active == before
 
 
 @pytest.mark.parametrize("codec", Compression)
@@ -224,7 +226,7 @@ def test_a_read_skips_gaps_and_empty_segments(open_log: OpenLog, clock: ManualCl
     for start_offset in range(9):
         log_slice = log.read(start_offset, 10_000, log.log_end_offset)
         assert read_header(log_slice.data).base_offset == 8
-    assert run_search(log.search_timestamp(0)).offset == 8  # type: ignore[union-attr]
+    assert run_search(search_timestamp(log, 0)).offset == 8  # type: ignore[union-attr]
 
 
 def test_a_compacted_log_is_restored_after_a_kill(
@@ -235,7 +237,7 @@ def test_a_compacted_log_is_restored_after_a_kill(
         log.roll()
     compact(log, clock.now_ms)
     before = remaining(log)
-    log.abandon()
+    log.local.abandon()
     again = open_log()
     assert remaining(again) == before
     assert again.log_end_offset == 10
@@ -316,7 +318,7 @@ def test_a_crash_at_any_step_of_the_swap_loses_nothing(
     assert not [
         path for path in (tmp_path / "t-0").iterdir() if path.suffix in (".cleaned", ".swap", ".deleted")
     ]
-    again.close()
+    close_log(again)
     assert remaining(open_log(clean_shutdown=True)) == remaining(again)
 
 

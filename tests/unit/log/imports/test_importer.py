@@ -193,7 +193,7 @@ async def test_segments_that_do_not_match_are_rejected_and_removed_and_the_log_i
 async def test_aborted_records_are_not_imported(tmp_path: Path, clock: ManualClock) -> None:
     async with running_importer(tmp_path, clock) as node:
         log = node.log("kk")
-        verification = log.start_verification(7, 0, 0, bumps_epochs=False)
+        verification = log.producers.start_verification(7, 0, 0, bumps_epochs=False)
         batch = encode_batch(
             [Record(0, clock.now_ms, b"k", b"v")], producer_id=7, producer_epoch=0, base_sequence=0,
             transactional=True,
@@ -296,7 +296,7 @@ async def test_an_import_waits_while_the_log_is_moved_and_is_dropped_when_it_is_
         node.directories.create_future(log.topic_partition, node.directories.directories[1])
         await node.replacements.import_all()
         assert claim.outcome() is None
-        node.directories.drop_future(log.topic_partition).abandon()
+        node.directories.drop_future(log.topic_partition).local.abandon()
         drive = node.worker.drive
 
         async def delete_first(*arguments: object) -> object:

@@ -8,10 +8,14 @@ import pytest
 
 from barnabas.base.clock import ManualClock
 from barnabas.base.ids import TopicPartition
+from barnabas.log.append_info import AppendInfo
+from barnabas.log.closing import close_log
 from barnabas.log.log_config import LogConfig
-from barnabas.log.partition_log import AppendInfo, PartitionLog
+from barnabas.log.offset_lookup import search_max_timestamp
+from barnabas.log.partition_log import PartitionLog
 from barnabas.log.producers.producer_state_manager import ActiveProducer
 from barnabas.log.segments.timestamps import run_search
+from barnabas.log.startup.open_log import open_log
 from barnabas.wire.records.record import Record, decode_all, encode_batch
 
 OpenLog = Callable[..., PartitionLog]
@@ -32,7 +36,7 @@ def filled(open_log: OpenLog, produce: Produce) -> PartitionLog:
 def reopened(
     tmp_path: Path, clock: ManualClock, *, recovery_point: int = 0, clean: bool = False
 ) -> PartitionLog:
-    log = PartitionLog.open(
+    log = open_log(
         tmp_path / "t-0",
         TopicPartition("t", 0),
         config=CONFIG,
@@ -63,9 +67,9 @@ def test_everything_is_restored_after_a_kill(
 ) -> None:
     log = reopened(tmp_path, clock, recovery_point=recovery_point)
     assert contents(log) == contents(filled)
-    assert log.active_producers == filled.active_producers
+    assert log.producers.states.active == filled.producers.states.active
     assert log.epochs.entries == filled.epochs.entries
-    assert run_search(log.search_max_timestamp()) == run_search(filled.search_max_timestamp())
+    assert run_search(search_max_timestamp(log)) == run_search(search_max_timestamp(filled))
     assert log.recovery_point == recovery_point
 
 
@@ -73,13 +77,13 @@ def test_recovered_files_equal_those_of_a_clean_shutdown(
     filled: PartitionLog, tmp_path: Path, clock: ManualClock
 ) -> None:
     shutil.copytree(tmp_path / "t-0", tmp_path / "killed")
-    filled.close()
+    close_log(filled)
     expected = files(tmp_path / "t-0")
     shutil.rmtree(tmp_path / "t-0")
     (tmp_path / "killed").rename(tmp_path / "t-0")
     for index in (tmp_path / "t-0").glob("*index"):
         index.unlink()
-    reopened(tmp_path, clock).close()
+    close_log(reopened(tmp_path, clock))
     assert files(tmp_path / "t-0") == expected
 
 
@@ -87,20 +91,20 @@ def test_files_are_not_changed_after_a_clean_shutdown(
     filled: PartitionLog, tmp_path: Path, clock: ManualClock
 ) -> None:
     before = contents(filled)
-    filled.close()
+    close_log(filled)
     state = files(tmp_path / "t-0")
     log = reopened(tmp_path, clock, clean=True)
     assert log.recovery_point == log.log_end_offset == 24
     assert contents(log) == before
-    assert log.active_producers == filled.active_producers
-    log.close()
+    assert log.producers.states.active == filled.producers.states.active
+    close_log(log)
     assert files(tmp_path / "t-0") == state
 
 
 def test_a_retry_after_a_restart_is_recognized_as_duplicate(
     filled: PartitionLog, tmp_path: Path, clock: ManualClock
 ) -> None:
-    filled.close()
+    close_log(filled)
     log = reopened(tmp_path, clock, clean=True)
     retry = encode_batch([Record(0, 1_023, None, b"x")], producer_id=1, producer_epoch=0, base_sequence=11)
     info = log.append_as_leader(memoryview(retry), 1)
@@ -150,7 +154,7 @@ def test_wrong_index_entries_below_the_recovery_point_do_not_affect_reads(
     filled: PartitionLog, tmp_path: Path, clock: ManualClock
 ) -> None:
     before = contents(filled)
-    filled.close()
+    close_log(filled)
     for index in (tmp_path / "t-0").glob("*.index"):
         entries = index.read_bytes()
         index.write_bytes(b"".join(struct.pack(">ii", at + 1, at * 3) for at in range(len(entries) // 8 + 1)))
@@ -172,19 +176,19 @@ def test_damaged_snapshots_are_ignored_and_removed(
 ) -> None:
     for snapshot in (tmp_path / "t-0").glob("*.snapshot"):
         snapshot.write_bytes(b"nonsense")
-    assert reopened(tmp_path, clock).active_producers == filled.active_producers
+    assert reopened(tmp_path, clock).producers.states.active == filled.producers.states.active
     assert list((tmp_path / "t-0").glob("*.snapshot")) == []
 
 
 def test_snapshots_beyond_the_end_are_removed(
     filled: PartitionLog, tmp_path: Path, clock: ManualClock
 ) -> None:
-    filled.close()
+    close_log(filled)
     last = max((tmp_path / "t-0").glob("*.log"))
     last.write_bytes(last.read_bytes()[:-1])
     log = reopened(tmp_path, clock)
     assert log.log_end_offset == 23
-    assert log.active_producers[1] == ActiveProducer(1, 0, 10, 1_021, -1, -1)
+    assert log.producers.states.active[1] == ActiveProducer(1, 0, 10, 1_021, -1, -1)
 
 
 def test_leftovers_of_deletion_and_orphaned_indexes_are_removed(
@@ -199,7 +203,7 @@ def test_leftovers_of_deletion_and_orphaned_indexes_are_removed(
         (directory / name).write_bytes(b"x" * 24)
     log = reopened(tmp_path, clock)
     assert log.log_end_offset == 24
-    log.close()
+    close_log(log)
     assert not list(directory.glob("*.deleted"))
     assert not list(directory.glob("*900*"))
 
@@ -207,7 +211,7 @@ def test_leftovers_of_deletion_and_orphaned_indexes_are_removed(
 def test_an_interrupted_swap_of_compacted_segments_is_completed(
     filled: PartitionLog, tmp_path: Path, clock: ManualClock
 ) -> None:
-    filled.close()
+    close_log(filled)
     directory = tmp_path / "t-0"
     first, second, third = sorted(directory.glob("*.log"))[:3]
     merged = encode_batch(
@@ -224,7 +228,7 @@ def test_an_interrupted_swap_of_compacted_segments_is_completed(
 
 def test_an_unfinished_split_is_undone(filled: PartitionLog, tmp_path: Path, clock: ManualClock) -> None:
     before = contents(filled)
-    filled.close()
+    close_log(filled)
     directory = tmp_path / "t-0"
     (directory / "00000000000000000000.log.cleaned").write_bytes(b"x")
     (directory / "00000000000000000003.log.swap").write_bytes(b"x")
@@ -243,7 +247,7 @@ def test_a_log_that_ends_before_its_start_offset_is_emptied(
 
 
 def test_a_log_start_offset_within_a_segment_is_kept(filled: PartitionLog, open_log: OpenLog) -> None:
-    filled.close()
+    close_log(filled)
     log = open_log(log_start_offset=14, clean_shutdown=True, high_watermark=20)
     assert (log.log_start_offset, log.high_watermark, log.log_end_offset) == (14, 20, 24)
     assert log.epochs.entries == ((1, 14),)
@@ -258,7 +262,7 @@ def test_preallocated_files_end_where_the_batches_end(
     assert path.stat().st_size == 4096
     size_bytes = log.size_bytes
     assert open_log(segment_bytes=4096).log_end_offset == 1
-    log.close()
+    close_log(log)
     assert path.stat().st_size == size_bytes
 
 
@@ -280,9 +284,9 @@ def test_open_transactions_and_markers_are_restored(open_log: OpenLog) -> None:
     )
     log.append_as_follower(memoryview(batch))
     expected = [ActiveProducer(1, 0, 0, 9, 7, -1), ActiveProducer(2, 0, 0, 5, -1, 1)]
-    assert log.active_producers == expected
+    assert log.producers.states.active == expected
     recovered = open_log()
-    assert recovered.active_producers == expected
+    assert recovered.producers.states.active == expected
     recovered.update_high_watermark(3)
     assert recovered.last_stable_offset == 1
     assert recovered.high_watermark == 3

@@ -149,7 +149,7 @@ async def test_a_disk_that_fails_holds_up_no_retention_on_another(
             produce(node, topic, b"a", b"b")
         node.clock.advance(1001)
         first, second = (node.partition(topic).log for topic in ("first", "second"))
-        monkeypatch.setattr(first, "_delete_first", broken)
+        monkeypatch.setattr(first.local, "remove_first", broken)
         await keeper.delete_old_segments()
         assert "Input/output error" in str(first.failure)
         assert second.log_start_offset == 2
@@ -206,10 +206,10 @@ async def test_silent_producers_are_forgotten(tmp_path: Path) -> None:
         produce(node, "t", b"a", producer_id=5, producer_epoch=0, base_sequence=0, timestamp_ms=NOW_MS)
         node.clock.advance(999)
         await keeper.expire_producers()
-        assert len(node.partition("t").log.active_producers) == 1
+        assert len(node.partition("t").log.producers.states.active) == 1
         node.clock.advance(10)
         await keeper.expire_producers()
-        assert node.partition("t").log.active_producers == []
+        assert node.partition("t").log.producers.states.active == []
 
 
 @on_loop
@@ -221,7 +221,7 @@ async def test_silent_producers_are_forgotten_after_the_time_that_holds_now(tmp_
         change = BROKER_CONFIGS.put("", {"producer.id.expiration.ms": "5"})
         await node.node.metadata.write(lambda image: Decision(None, (change,)))
         await keeper.expire_producers()
-        assert node.partition("t").log.active_producers == []
+        assert node.partition("t").log.producers.states.active == []
 
 
 @on_loop
@@ -386,6 +386,6 @@ async def test_of_too_many_producers_in_all_the_partitions_with_most_forget_some
                 records = batch(b"v", producer_id=producer_id, producer_epoch=0, base_sequence=0)
                 node.partition(topic).append_as_leader(records, 1)
         await keeper.bound_producers()
-        left = {topic: node.partition(topic).log.active_producers for topic in ("many", "few")}
+        left = {topic: node.partition(topic).log.producers.states.active for topic in ("many", "few")}
     assert [each.producer_id for each in left["many"]] == [4, 5, 6, 7, 8, 9]
     assert len(left["few"]) == 2

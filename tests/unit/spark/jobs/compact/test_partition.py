@@ -16,9 +16,9 @@ from barnabas.log.compaction.cleaning_pass import last_records
 from barnabas.log.files import offset_file
 from barnabas.log.imports.validation import Adoptable, SegmentImport
 from barnabas.log.log_config import LogConfig
-from barnabas.log.partition_log import PartitionLog
 from barnabas.log.segments.open_files import OpenFiles
 from barnabas.log.startup.checkpoints import CLEANER_OFFSET_FILE, write_offsets
+from barnabas.log.startup.open_log import open_log
 from barnabas.wire.errors import KafkaError
 from barnabas.wire.records.compression import Compression
 from barnabas.wire.records.control import EndTransactionMarker
@@ -57,7 +57,7 @@ class Home:
         self.directory = path / str(PLACE)
         self.sequences: dict[int, int] = {}
         self.open_transactions: set[int] = set()
-        self.log = PartitionLog.open(
+        self.log = open_log(
             self.directory, PLACE, config=CONFIG, clock=self.clock, random=Random(0), open_files=OpenFiles(2)
         )
 
@@ -73,7 +73,7 @@ class Home:
         verification = None
         if transactional:
             self.open_transactions.add(producer)
-            verification = self.log.start_verification(producer, 0, sequence, bumps_epochs=False)
+            verification = self.log.producers.start_verification(producer, 0, sequence, bumps_epochs=False)
         batch = self._batch(
             pairs, producer_id=producer, producer_epoch=0, base_sequence=sequence, transactional=transactional
         )
@@ -122,7 +122,7 @@ class Home:
         old = [offset_file(self.directory, each.base_offset, ".log") for each in part.replaced]
         aborted = [each for segment in log.segments for each in segment.transaction_index.entries]
         wanted = Adoptable(
-            part, target, target, old, end_offset, CONFIG, last_records(log.producer_states.entries), aborted,
+            part, target, target, old, end_offset, CONFIG, last_records(log.producers.states.entries), aborted,
             self.clock.now_ms, 500,
         )  # fmt: skip
         steps = SegmentImport(wanted).steps()
@@ -137,7 +137,7 @@ class Home:
 def home(tmp_path: Path) -> Iterator[Home]:
     made = Home(tmp_path)
     yield made
-    made.log.abandon()
+    made.log.local.abandon()
 
 
 def check_equal(home: Home, slice_bytes: int) -> None:
@@ -204,7 +204,7 @@ def test_any_history_is_compacted_as_by_the_broker_byte_for_byte(history: list[t
                     home.log.increment_log_start_offset(min(offset, home.log.high_watermark))  # type: ignore[type-var]
                 case "clean", [slice_bytes]:
                     check_equal(home, slice_bytes)  # type: ignore[arg-type]
-        home.log.abandon()
+        home.log.local.abandon()
 
 
 def test_a_log_without_anything_dirty_is_left_alone(home: Home) -> None:
