@@ -15,7 +15,8 @@ from barnabas.base.worker import Worker
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.coordinator.runtime import CoordinatorRuntime
 from barnabas.groups.shard import GroupShard
-from barnabas.metadata.audit.records import Actor, Difference, PolicyResult, Refusal
+from barnabas.metadata.audit.difference import Difference
+from barnabas.metadata.audit.records import Actor, PolicyResult, Refusal
 from barnabas.metadata.client_metrics import ClientTelemetry
 from barnabas.metadata.decision import Decision, ResponseT
 from barnabas.metadata.dynamic_config import DynamicConfig

@@ -1,11 +1,13 @@
 """ACLs in the metadata store: creation by binding, deletion by filter."""
 
 import json
-from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from barnabas.base.resource_names import resource_name
+from barnabas.metadata.audit.difference import Difference
 from barnabas.metadata.decision import Decision
-from barnabas.metadata.record_type import RecordType, Table
+from barnabas.metadata.record_type import RecordType, Rollback, Table
 from barnabas.metadata.store import StoreChange
 from barnabas.wire.acls import (
     CLUSTER_NAME,
@@ -17,6 +19,10 @@ from barnabas.wire.acls import (
     ResourceType,
 )
 from barnabas.wire.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from barnabas.metadata.audit.rollback import RollbackRules
+    from barnabas.metadata.image import MetadataImage
 
 #: Apache Kafka's limit of ACLs that one request creates or removes (`QuorumController.MAX_RECORDS_PER_USER_OP`).
 CREATED_COUNT_MAX = REMOVED_COUNT_MAX = 10_000
@@ -41,7 +47,49 @@ def _from_plain(plain: Any) -> AclBinding:
     )
 
 
-ACLS: RecordType[AclBinding] = RecordType("acls", list, _from_plain)
+def acl_resource(resource_type: ResourceType, name: str, pattern: PatternType) -> str:
+    """Return the audit name of the resource that an ACL covers."""
+    return resource_name(resource_type.name, name, prefixed=pattern is PatternType.PREFIXED)
+
+
+def _resource(_key: str, binding: AclBinding) -> str:
+    return acl_resource(binding.resource_type, binding.resource_name, binding.pattern_type)
+
+
+def _audit(
+    _image: "MetadataImage", _key: str, before: AclBinding | None, after: AclBinding | None
+) -> Iterator[Difference]:
+    binding = after or before
+    assert binding is not None
+    permission, operation = binding.permission.name, binding.operation.name
+    yield Difference(
+        _resource("", binding),
+        f"acl {binding.principal} {permission} {operation} from {binding.host}",
+        None if before is None else list(before),
+        None if after is None else list(after),
+    )
+
+
+def _restore(
+    image: "MetadataImage", bindings: Mapping[str, AclBinding | None], rules: "RollbackRules"
+) -> Decision[None]:
+    table = image.acls
+    removed = [table[key] for key, binding in bindings.items() if binding is None and key in table]
+    created = [binding for key, binding in bindings.items() if binding is not None and key not in table]
+    creation = decide_create_acls(table, created, rules.check_new_acl)
+    deletion = decide_delete_acls(
+        table, [AclFilter(*binding) for binding in removed], rules.check_removed_acl
+    )
+    errors = [*creation.response, *(result.error for results in deletion.response for result in results)]
+    for error in errors:
+        if error is not None:
+            raise error
+    return Decision(None, creation.changes + deletion.changes, {**creation.reads, **deletion.reads})
+
+
+ACLS: RecordType[AclBinding] = RecordType(
+    "acls", list, _from_plain, _audit, keeps_history=True, rollback=Rollback(_resource, _restore)
+)
 
 
 def acl_key(binding: AclBinding) -> str:

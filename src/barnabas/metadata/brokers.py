@@ -1,10 +1,15 @@
 """Brokers: who is in the cluster, and how clients reach them."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from barnabas.metadata.audit.difference import Difference, compare
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.record_type import RecordType, Table
+
+if TYPE_CHECKING:
+    from barnabas.metadata.image import MetadataImage
 
 
 class Endpoint(NamedTuple):
@@ -53,7 +58,22 @@ def _from_plain(plain: Any) -> BrokerRegistration:
     )
 
 
-BROKERS: RecordType[BrokerRegistration] = RecordType("brokers", _to_plain, _from_plain)
+def _audit(
+    _image: "MetadataImage", key: str, before: BrokerRegistration | None, after: BrokerRegistration | None
+) -> Iterator[Difference]:
+    def view(broker: BrokerRegistration | None) -> dict[str, Any]:
+        if broker is None:
+            return {}
+        endpoints = [
+            f"{endpoint.listener}://{endpoint.host}:{endpoint.port}" for endpoint in broker.endpoints
+        ]
+        state = {"fenced": broker.fenced, "cordoned": broker.cordoned}
+        return {"endpoints": endpoints, "rack": broker.rack, **state}
+
+    return compare(f"broker/{key}", view(before), view(after))
+
+
+BROKERS: RecordType[BrokerRegistration] = RecordType("brokers", _to_plain, _from_plain, _audit)
 
 
 def decide_register(table: Table[BrokerRegistration], broker: BrokerRegistration) -> Decision[None]:

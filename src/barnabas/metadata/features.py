@@ -1,20 +1,31 @@
 """Features of the cluster: what each could be, and the level at which it is used (KIP-584, KIP-1022)."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from barnabas.metadata.audit.difference import Difference
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.record_type import RecordType, Table
 from barnabas.metadata.store import StoreChange
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.features import UpgradeType
 
+if TYPE_CHECKING:
+    from barnabas.metadata.image import MetadataImage
+
+
 METADATA_VERSION = "metadata.version"
 
 _FAILED = "The update failed for all features since the following feature had an error:"
 
+
 #: feature -> its level; what is not used at all has no row
-FINALIZED_FEATURES: RecordType[int] = RecordType("finalized_features", int, int)
+def _audit(_image: "MetadataImage", key: str, before: int | None, after: int | None) -> Iterator[Difference]:
+    yield Difference(f"feature/{key}", "level", before, after)
+
+
+FINALIZED_FEATURES: RecordType[int] = RecordType("finalized_features", int, int, _audit)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
-"""Cluster state as one node knows it: immutable, at a revision of the store."""
+"""The cluster's metadata at a revision of the store. Immutable."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 from typing import Any
 
 from barnabas.config.config_resource import Resource
@@ -22,7 +22,8 @@ from barnabas.metadata.configs import (
 from barnabas.metadata.features import FINALIZED_FEATURES
 from barnabas.metadata.producer_ids import PRODUCER_IDS
 from barnabas.metadata.quotas import QUOTAS, ClientQuota
-from barnabas.metadata.record_type import Table
+from barnabas.metadata.record_type import RecordType, Table, ValueT
+from barnabas.metadata.registry import record_types
 from barnabas.metadata.scram import SCRAM_CREDENTIALS, Credentials
 from barnabas.metadata.store import Commit, Item
 from barnabas.metadata.topics import (
@@ -39,88 +40,128 @@ from barnabas.metadata.topics import (
 from barnabas.metadata.trash import TRASHED_TOPICS, TrashRecord
 from barnabas.wire.acls import AclBinding
 
-#: What the cluster knows of, by the first part of a key.
-RECORD_TYPES = MappingProxyType(
-    {
-        record_type.name: record_type
-        for record_type in (
-            ACLS,
-            AUDIT,
-            BROKERS,
-            BROKER_CONFIGS,
-            CLIENT_METRICS_CONFIGS,
-            CLUSTER,
-            GROUP_CONFIGS,
-            TOPIC_CONFIGS,
-            PRODUCER_IDS,
-            SCRAM_CREDENTIALS,
-            QUOTAS,
-            DELETED_TOPICS,
-            FINALIZED_FEATURES,
-            FORMER_VALUES,
-            HISTORY_START,
-            PARTITION_STATES,
-            TAKEN_NAMES,
-            TOPICS,
-            TRASHED_TOPICS,
-        )
-    }
-)
+_EMPTY: Table[Any] = Table()
 
 
 @dataclass(frozen=True, slots=True)
 class MetadataImage:
-    """Everything the cluster knows, noun by noun. Decisions read it; only `replay` makes the next one."""
+    """The cluster's metadata as one broker knows it. Decisions read it; only `replay` makes the next one."""
 
     revision: int = 0
-    cluster: Table[ClusterRecord] = field(default_factory=Table)
-    brokers: Table[BrokerRegistration] = field(default_factory=Table)
-    topics: Table[TopicImage] = field(default_factory=Table)
-    taken_names: Table[str] = field(default_factory=Table)
-    partition_states: Table[PartitionRegistration] = field(default_factory=Table)
-    deleted_topics: Table[DeletedTopic] = field(default_factory=Table)
-    trashed_topics: Table[TrashRecord] = field(default_factory=Table)
-    topic_configs: Table[Overrides] = field(default_factory=Table)
-    broker_configs: Table[Overrides] = field(default_factory=Table)
-    group_configs: Table[Overrides] = field(default_factory=Table)
-    client_metrics_configs: Table[Overrides] = field(default_factory=Table)
-    producer_ids: Table[int] = field(default_factory=Table)
-    acls: Table[AclBinding] = field(default_factory=Table)
-    scram_credentials: Table[Credentials] = field(default_factory=Table)
-    quotas: Table[ClientQuota] = field(default_factory=Table)
-    finalized_features: Table[int] = field(default_factory=Table)
-    audit: Table[AuditRecord] = field(default_factory=Table)  #: what has not been published yet
-    former_values: Table[FormerValue] = field(default_factory=Table)
-    history_start: Table[int] = field(default_factory=Table)
+    #: record type -> its records; types without records have no table
+    tables: Mapping[str, Table[Any]] = field(default_factory=dict)
     #: topic id -> name
     topic_names: Mapping[bytes, str] = field(default_factory=dict)
 
+    def table(self, record_type: RecordType[ValueT]) -> Table[ValueT]:
+        return self.tables.get(record_type.name, _EMPTY)
+
+    @property
+    def cluster(self) -> Table[ClusterRecord]:
+        return self.table(CLUSTER)
+
+    @property
+    def brokers(self) -> Table[BrokerRegistration]:
+        return self.table(BROKERS)
+
+    @property
+    def topics(self) -> Table[TopicImage]:
+        return self.table(TOPICS)
+
+    @property
+    def taken_names(self) -> Table[str]:
+        return self.table(TAKEN_NAMES)
+
+    @property
+    def partition_states(self) -> Table[PartitionRegistration]:
+        return self.table(PARTITION_STATES)
+
+    @property
+    def deleted_topics(self) -> Table[DeletedTopic]:
+        return self.table(DELETED_TOPICS)
+
+    @property
+    def trashed_topics(self) -> Table[TrashRecord]:
+        return self.table(TRASHED_TOPICS)
+
+    @property
+    def topic_configs(self) -> Table[Overrides]:
+        return self.table(TOPIC_CONFIGS)
+
+    @property
+    def broker_configs(self) -> Table[Overrides]:
+        return self.table(BROKER_CONFIGS)
+
+    @property
+    def group_configs(self) -> Table[Overrides]:
+        return self.table(GROUP_CONFIGS)
+
+    @property
+    def client_metrics_configs(self) -> Table[Overrides]:
+        return self.table(CLIENT_METRICS_CONFIGS)
+
+    @property
+    def producer_ids(self) -> Table[int]:
+        return self.table(PRODUCER_IDS)
+
+    @property
+    def acls(self) -> Table[AclBinding]:
+        return self.table(ACLS)
+
+    @property
+    def scram_credentials(self) -> Table[Credentials]:
+        return self.table(SCRAM_CREDENTIALS)
+
+    @property
+    def quotas(self) -> Table[ClientQuota]:
+        return self.table(QUOTAS)
+
+    @property
+    def finalized_features(self) -> Table[int]:
+        return self.table(FINALIZED_FEATURES)
+
+    @property
+    def audit(self) -> Table[AuditRecord]:
+        """Audit records that are not published yet."""
+        return self.table(AUDIT)
+
+    @property
+    def former_values(self) -> Table[FormerValue]:
+        return self.table(FORMER_VALUES)
+
+    @property
+    def history_start(self) -> Table[int]:
+        return self.table(HISTORY_START)
+
     @staticmethod
     def load(revision: int, items: Iterable[Item]) -> "MetadataImage":
-        """The image of a whole store."""
-        tables: dict[str, dict[str, Any]] = {name: {} for name in RECORD_TYPES}
-        revisions: dict[str, dict[str, int]] = {name: {} for name in RECORD_TYPES}
+        """Return the image of a whole store."""
+        types = record_types()
+        rows: defaultdict[str, dict[str, Any]] = defaultdict(dict)
+        revisions: defaultdict[str, dict[str, int]] = defaultdict(dict)
         for item in items:
             name, _, key = item.key.partition("/")
-            tables[name][key] = RECORD_TYPES[name].decode(item.value)
+            rows[name][key] = types[name].decode(item.value)
             revisions[name][key] = item.revision
-        loaded = {name: Table(tables[name], revisions[name]) for name in RECORD_TYPES}
-        names = {topic.topic_id: topic.name for topic in loaded[TOPICS.name].values()}
-        return MetadataImage(revision=revision, topic_names=names, **loaded)
+        tables = {name: Table(rows[name], revisions[name]) for name in rows}
+        names = {topic.topic_id: topic.name for topic in rows[TOPICS.name].values()}
+        return MetadataImage(revision, tables, names)
 
     def replay(self, commit: Commit) -> "MetadataImage":
-        """The image after one committed transaction. It never fails: what is committed is so."""
+        """Return the image after a commit. This cannot fail, because the commit cannot be undone."""
         assert commit.revision > self.revision, (commit.revision, self.revision)
-        changed: dict[str, dict[str, Any]] = {}
+        types = record_types()
+        changed: defaultdict[str, dict[str, Any]] = defaultdict(dict)
         for change in commit.changes:
             name, _, key = change.key.partition("/")
-            value = None if change.value is None else RECORD_TYPES[name].decode(change.value)
-            changed.setdefault(name, {})[key] = value
-        tables = {
-            name: getattr(self, name).replay(commit.revision, changes) for name, changes in changed.items()
-        }
+            changed[name][key] = None if change.value is None else types[name].decode(change.value)
+        tables = dict(self.tables)
+        for name, changes in changed.items():
+            tables[name] = self.table(types[name]).replay(commit.revision, changes)
+            if not tables[name]:
+                del tables[name]
         names = self._replay_topic_names(changed.get(TOPICS.name, {}))
-        return replace(self, revision=commit.revision, topic_names=names, **tables)
+        return MetadataImage(commit.revision, tables, names)
 
     def _replay_topic_names(self, changed: Mapping[str, TopicImage | None]) -> Mapping[bytes, str]:
         if not changed:
@@ -135,35 +176,32 @@ class MetadataImage:
         return names
 
     def revision_of(self, key: str) -> int:
-        """The revision that last wrote a key of the store; NEVER where there is none."""
+        """Return the revision that last wrote a key of the store; NEVER if it does not exist."""
         name, _, row = key.partition("/")
-        table: Table[Any] = getattr(self, name)
-        return table.revision(row)
+        return self.tables.get(name, _EMPTY).revision(row)
 
     def topic_by_id(self, topic_id: bytes) -> TopicImage | None:
-        """The topic with an id; None when there is none."""
         name = self.topic_names.get(topic_id)
         return None if name is None else self.topics.get(name)
 
     def configs(self, resource: Resource) -> Overrides:
-        """What is set for a resource; nothing for one that nobody has configured."""
+        """Return the dynamic configs of a resource."""
         return self._configs(resource).get(resource.name, {})
 
     def config_revision(self, resource: Resource) -> int:
-        """The revision that last wrote a resource's configs; NEVER where there are none."""
+        """Return the revision that last wrote a resource's configs; NEVER if it has none."""
         return self._configs(resource).revision(resource.name)
 
     def _configs(self, resource: Resource) -> Table[Overrides]:
-        table: Table[Overrides] = getattr(self, CONFIG_RECORD_TYPES[resource.kind].name)
-        return table
+        return self.table(CONFIG_RECORD_TYPES[resource.kind])
 
     def partition(self, topic: TopicImage, index: int) -> PartitionRegistration:
-        """A partition's replicas, leader and in-sync replicas: as last written, else as the topic was made."""
+        """Return the state of a partition: as last written, else as its topic was created."""
         state = self.partition_states.get(partition_key(topic.topic_id, index))
         if state is None:
             return initial_state(topic.assignments[index])
         return state if state.replicas else replace(state, replicas=topic.assignments[index])
 
     def partition_revision(self, topic: TopicImage, index: int) -> int:
-        """The revision that last wrote a partition's state; NEVER while it is as the topic was made."""
+        """Return the revision that last wrote a partition's state; NEVER if it is as the topic was created."""
         return self.partition_states.revision(partition_key(topic.topic_id, index))

@@ -3,16 +3,23 @@
 import ipaddress
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from barnabas.base.resource_names import quota_resource
 from barnabas.config.definition import ConfigKey, ConfigType
 from barnabas.config.keys.quota import ADDRESS_QUOTA_KEYS, CLIENT_QUOTA_KEYS
+from barnabas.metadata.audit.difference import Difference, compare
 from barnabas.metadata.decision import Decision
-from barnabas.metadata.record_type import RecordType, Table
+from barnabas.metadata.record_type import RecordType, Rollback, Table
 from barnabas.metadata.store import StoreChange
 from barnabas.wire.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from barnabas.metadata.audit.rollback import RollbackRules
+    from barnabas.metadata.image import MetadataImage
+
 
 #: The entity types, by their names in the protocol (`ClientQuotaEntity`).
 USER, CLIENT_ID, IP = "user", "client-id", "ip"
@@ -69,7 +76,40 @@ def _from_plain(plain: Any) -> ClientQuota:
     return ClientQuota(tuple((kind, name) for kind, name in plain["entity"]), plain["values"])
 
 
-QUOTAS: RecordType[ClientQuota] = RecordType("quotas", _to_plain, _from_plain)
+def _resource(_key: str, quota: ClientQuota) -> str:
+    return quota_resource(quota.entity)
+
+
+def _audit(
+    _image: "MetadataImage", key: str, before: ClientQuota | None, after: ClientQuota | None
+) -> Iterator[Difference]:
+    quota = after or before
+    assert quota is not None
+    old, new = (dict(quota.values) if quota else {} for quota in (before, after))
+    return compare(_resource(key, quota), old, new)
+
+
+def _restore(
+    image: "MetadataImage", states: Mapping[str, ClientQuota | None], rules: "RollbackRules"
+) -> Decision[None]:
+    alterations = []
+    for key, state in states.items():
+        present = image.quotas.get(key)
+        quota = state or present
+        before, after = (dict(quota.values) if quota else {} for quota in (present, state))
+        changed = [key for key in {**before, **after} if before.get(key) != after.get(key)]
+        if quota is not None and changed:
+            alterations.append(QuotaAlteration(quota.entity, [(key, after.get(key)) for key in changed]))
+    decision = decide_alter(image.quotas, alterations)
+    for result in decision.response:
+        if result.error is not None:
+            raise result.error
+    return Decision(None, decision.changes, decision.reads)
+
+
+QUOTAS: RecordType[ClientQuota] = RecordType(
+    "quotas", _to_plain, _from_plain, _audit, keeps_history=True, rollback=Rollback(_resource, _restore)
+)
 
 
 def decide_alter(

@@ -1,44 +1,68 @@
-"""What every noun of cluster state shares: how it stands in the store, and its table in the image."""
+"""What the record types of the metadata have in common. Each is declared in one module, with all that belongs to it."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
+from barnabas.metadata.audit.difference import Difference
+from barnabas.metadata.decision import Decision
 from barnabas.metadata.store import NEVER, StoreChange
 
+if TYPE_CHECKING:
+    from barnabas.metadata.audit.rollback import RollbackRules
+    from barnabas.metadata.image import MetadataImage
+
 ValueT = TypeVar("ValueT")
+
+#: (image before the change, key, value before, value after) -> differences for the audit
+AuditView: TypeAlias = Callable[["MetadataImage", str, ValueT | None, ValueT | None], Iterator[Difference]]
+
+
+@dataclass(frozen=True, slots=True)
+class Rollback(Generic[ValueT]):
+    """How RollbackResource restores records of a type."""
+
+    #: (key, value) -> the resource that the record belongs to, named as in the audit
+    resource: Callable[[str, ValueT], str]
+    #: (image, key -> value to restore or None, rules) -> the decision that restores a resource's records of this type
+    restore: Callable[["MetadataImage", Mapping[str, ValueT | None], "RollbackRules"], Decision[Any]]
 
 
 @dataclass(frozen=True, slots=True)
 class RecordType(Generic[ValueT]):
-    """One kind of thing in the store: keys `name/...`, values JSON made of plain data."""
+    """One type of records in the metadata store: keys `name/...`, values JSON."""
 
     name: str
     to_plain: Callable[[ValueT], Any]
     from_plain: Callable[[Any], ValueT]
+    #: None: changes are internal to the brokers, and not audited.
+    audit: AuditView[ValueT] | None = None
+    #: Replaced values are kept for a while.
+    keeps_history: bool = False
+    #: None: RollbackResource does not restore records of this type.
+    rollback: Rollback[ValueT] | None = None
 
     def key(self, key: str) -> str:
-        """The store's key for one thing of this kind."""
+        """Return the key in the store."""
         return f"{self.name}/{key}"
 
     def put(self, key: str, value: ValueT) -> StoreChange:
-        """The change that writes one thing."""
+        """Return the change that writes a record."""
         text = json.dumps(self.to_plain(value), separators=(",", ":"), sort_keys=True)
         return StoreChange(self.key(key), text.encode())
 
     def remove(self, key: str) -> StoreChange:
-        """The change that removes one thing."""
+        """Return the change that removes a record."""
         return StoreChange(self.key(key), None)
 
     def decode(self, value: bytes) -> ValueT:
-        """One thing from its bytes in the store."""
         return self.from_plain(json.loads(value))
 
 
 @dataclass(frozen=True, slots=True)
 class Table(Mapping[str, ValueT]):
-    """All things of one kind at one revision."""
+    """All records of a type at one revision, by key."""
 
     rows: Mapping[str, ValueT] = field(default_factory=dict)
     revisions: Mapping[str, int] = field(default_factory=dict)
@@ -53,11 +77,11 @@ class Table(Mapping[str, ValueT]):
         return len(self.rows)
 
     def revision(self, key: str) -> int:
-        """The revision that last wrote `key`; NEVER where there is none."""
+        """Return the revision that last wrote `key`; NEVER if it does not exist."""
         return self.revisions.get(key, NEVER)
 
     def replay(self, revision: int, changes: Mapping[str, ValueT | None]) -> "Table[ValueT]":
-        """The table after a commit's changes to it."""
+        """Return the table after the changes of a commit."""
         rows, revisions = dict(self.rows), dict(self.revisions)
         for key, value in changes.items():
             if value is None:

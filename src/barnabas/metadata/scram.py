@@ -7,14 +7,20 @@ tools print.
 import base64
 import random
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
+from barnabas.metadata.audit.difference import Difference
 from barnabas.metadata.decision import Decision
-from barnabas.metadata.record_type import RecordType, Table
+from barnabas.metadata.record_type import RecordType, Rollback, Table
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.scram import ScramMechanism, client_key, salted_password, server_key, stored_key
+
+if TYPE_CHECKING:
+    from barnabas.metadata.audit.rollback import RollbackRules
+    from barnabas.metadata.image import MetadataImage
+
 
 ITERATIONS_MIN = 4096  #: RFC 7677
 ITERATIONS_MAX = 16_384  #: as Apache Kafka bounds them (`ScramControlManager`)
@@ -72,8 +78,39 @@ def _text(data: bytes) -> str:
     return base64.b64encode(data).decode()
 
 
+def _audit(
+    _image: "MetadataImage", user: str, before: Credentials | None, after: Credentials | None
+) -> Iterator[Difference]:
+    """Yield the iterations of each mechanism; a new password with the same iterations is a difference, too."""
+    old, new = before or {}, after or {}
+    for mechanism in sorted(old.keys() | new.keys()):
+        credentials = old.get(mechanism), new.get(mechanism)
+        if credentials[0] != credentials[1]:
+            values = (None if each is None else {"iterations": each.iterations} for each in credentials)
+            yield Difference(f"user/{user}", mechanism.title, *values)
+
+
+def _restore(
+    image: "MetadataImage", states: Mapping[str, Credentials | None], rules: "RollbackRules"
+) -> Decision[None]:
+    changed = {user: state for user, state in states.items() if image.scram_credentials.get(user) != state}
+    changes = [
+        SCRAM_CREDENTIALS.put(user, state) if state else SCRAM_CREDENTIALS.remove(user)
+        for user, state in changed.items()
+    ]
+    reads = {SCRAM_CREDENTIALS.key(user): image.scram_credentials.revision(user) for user in changed}
+    return Decision(None, tuple(changes), reads)
+
+
 #: user name -> its credentials
-SCRAM_CREDENTIALS: RecordType[Credentials] = RecordType("scram_credentials", _to_plain, _from_plain)
+SCRAM_CREDENTIALS: RecordType[Credentials] = RecordType(
+    "scram_credentials",
+    _to_plain,
+    _from_plain,
+    _audit,
+    keeps_history=True,
+    rollback=Rollback(lambda user, _: f"user/{user}", _restore),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,16 +194,6 @@ def _altered(credentials: Credentials, alteration: ScramAlteration) -> Credentia
         mechanism, alteration.salted_password, alteration.salt, alteration.iterations
     )
     return {**credentials, mechanism: credential}
-
-
-def decide_restore_credentials(
-    table: Table[Credentials], user: str, credentials: Credentials | None
-) -> Decision[None]:
-    """Give a user the credentials that were kept of it; None stands for none."""
-    if table.get(user) == credentials:
-        return Decision(None)
-    change = SCRAM_CREDENTIALS.put(user, credentials) if credentials else SCRAM_CREDENTIALS.remove(user)
-    return Decision(None, (change,), {SCRAM_CREDENTIALS.key(user): table.revision(user)})
 
 
 def _mechanism(number: int) -> ScramMechanism:

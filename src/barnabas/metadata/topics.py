@@ -1,12 +1,18 @@
 """Topics and partitions: who exists, who leads, who is in sync."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from barnabas.metadata.audit.difference import Difference, compare
 from barnabas.metadata.record_type import RecordType
 from barnabas.metadata.store import NEVER, StoreChange
 from barnabas.wire.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from barnabas.metadata.image import MetadataImage
+
 
 NAME_LENGTH_MAX = 249  # so that "<name>-<partition>" fits a directory name
 _LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
@@ -105,9 +111,44 @@ def _state_from_plain(plain: Any) -> PartitionRegistration:
     return PartitionRegistration(leader, leader_epoch, tuple(isr), partition_epoch, *map(tuple, partitions))
 
 
-TOPICS: RecordType[TopicImage] = RecordType("topics", _topic_to_plain, _topic_from_plain)
+def _audit_topic(
+    _image: "MetadataImage", name: str, before: TopicImage | None, after: TopicImage | None
+) -> Iterator[Difference]:
+    def view(topic: TopicImage | None) -> dict[str, Any]:
+        if topic is None:
+            return {}
+        replicas = [list(brokers) for brokers in topic.assignments]
+        return {"topic id": topic.topic_id.hex(), "partitions": topic.partition_count, "replicas": replicas}
+
+    return compare(f"topic/{name}", view(before), view(after))
+
+
+def _audit_partition(
+    image: "MetadataImage",
+    key: str,
+    _before: PartitionRegistration | None,
+    after: PartitionRegistration | None,
+) -> Iterator[Difference]:
+    """Return the differences in replicas and leader; none for topics that do not exist any more, or not yet."""
+    topic_id, _, index = key.partition("/")
+    topic = image.topic_by_id(bytes.fromhex(topic_id))
+    if topic is None or after is None or int(index) >= topic.partition_count:
+        return iter(())
+
+    def view(state: PartitionRegistration) -> dict[str, Any]:
+        replicas = state.replicas or topic.assignments[int(index)]
+        fields = {"replicas": list(replicas), "leader": state.leader}
+        fields |= {"isr": list(state.isr), "adding": list(state.adding), "removing": list(state.removing)}
+        return {f"partition {index} {name}": value for name, value in fields.items()}
+
+    return compare(f"topic/{topic.name}", view(image.partition(topic, int(index))), view(after))
+
+
+TOPICS: RecordType[TopicImage] = RecordType(
+    "topics", _topic_to_plain, _topic_from_plain, _audit_topic, keeps_history=True
+)
 PARTITION_STATES: RecordType[PartitionRegistration] = RecordType(
-    "partition_states", _state_to_plain, _state_from_plain
+    "partition_states", _state_to_plain, _state_from_plain, _audit_partition
 )
 #: collision key -> the topic that has it; only for names that another one can collide with
 TAKEN_NAMES: RecordType[str] = RecordType("taken_names", str, str)

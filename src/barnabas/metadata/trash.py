@@ -4,13 +4,18 @@ Their names are free; their ids, configs, the states of their partitions and wha
 brokers keep their logs.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+from barnabas.metadata.audit.difference import Difference
 from barnabas.metadata.record_type import RecordType
 from barnabas.metadata.topics import PARTITION_STATES, TOPICS, PartitionRegistration, TopicImage
 from barnabas.wire.coordinator_records.committed_offset import CommittedOffset
+
+if TYPE_CHECKING:
+    from barnabas.metadata.image import MetadataImage
+
 
 #: What groups have committed for a topic: group -> partition -> offset.
 TopicOffsets: TypeAlias = Mapping[str, Mapping[int, CommittedOffset]]
@@ -75,8 +80,16 @@ def _offset_to_plain(committed: CommittedOffset) -> list[Any]:
     ]
 
 
+def _audit(
+    _image: "MetadataImage", key: str, before: TrashRecord | None, after: TrashRecord | None
+) -> Iterator[Difference]:
+    trashed = after or before
+    assert trashed is not None
+    yield Difference(f"topic/{trashed.name}", "in the trash", before and key, after and key)
+
+
 #: topic id in hex -> the topic
-TRASHED_TOPICS: RecordType[TrashRecord] = RecordType("trashed_topics", _to_plain, _from_plain)
+TRASHED_TOPICS: RecordType[TrashRecord] = RecordType("trashed_topics", _to_plain, _from_plain, _audit)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,8 @@ from typing import Any, TypeVar
 
 from barnabas.base.worker import Worker
 from barnabas.metadata.audit.auditor import WAITING_COUNT_MAX, Auditor
-from barnabas.metadata.audit.records import NO_POLICY_RESULTS, Actor, Difference, PolicyResult, Refusal
+from barnabas.metadata.audit.difference import Difference
+from barnabas.metadata.audit.records import NO_POLICY_RESULTS, Actor, PolicyResult, Refusal
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.store import Commit, Conflict, Store, StoreChange, StoreError

@@ -24,7 +24,7 @@ from barnabas.api.dispatch import (
     encode_response,
     read_header,
 )
-from barnabas.metadata.audit.records import Difference
+from barnabas.metadata.audit.difference import Difference
 from barnabas.telemetry.requests import RequestStatistics
 from barnabas.wire.barnabas_messages import is_kafka_api
 from barnabas.wire.codec import DecodeError

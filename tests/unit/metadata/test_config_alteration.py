@@ -5,14 +5,15 @@ import pytest
 
 from barnabas.config.alter_op import AlterConfigOp, OpType
 from barnabas.config.config_resource import Resource, ResourceKind
-from barnabas.metadata.config_alteration import (
+from barnabas.metadata.configs import (
+    GROUP_CONFIGS,
+    TOPIC_CONFIGS,
     AlterationRules,
     ConfigAlteration,
     ConfigAlterationResult,
     _edited_list,
     decide_alter,
 )
-from barnabas.metadata.configs import GROUP_CONFIGS, TOPIC_CONFIGS
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.store import NEVER
 from barnabas.metadata.topics import TOPICS

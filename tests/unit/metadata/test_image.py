@@ -13,9 +13,10 @@ from barnabas.metadata.brokers import decide_register
 from barnabas.metadata.cluster import decide_form
 from barnabas.metadata.configs import TOPIC_CONFIGS
 from barnabas.metadata.decision import Decision
-from barnabas.metadata.image import RECORD_TYPES, MetadataImage
+from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.partition_creation import MorePartitions, decide_create_partitions
 from barnabas.metadata.producer_ids import decide_allocate_block
+from barnabas.metadata.registry import record_types
 from barnabas.metadata.store import NEVER, Commit, StoreChange
 from barnabas.metadata.topic_creation import decide_create
 from barnabas.metadata.topic_deletion import TopicToDelete, decide_delete, decide_remove_deleted
@@ -108,8 +109,8 @@ def test_loading_the_store_equals_replaying_every_commit(commands: list[Command]
         check(image)
     loaded = MetadataImage.load(store.revision, store.items.values())
     assert loaded == image
-    for record_type in RECORD_TYPES:
-        table, other = getattr(image, record_type), getattr(loaded, record_type)
+    for record_type in record_types().values():
+        table, other = image.table(record_type), loaded.table(record_type)
         assert table.revisions == other.revisions
         assert set(table.rows) == set(table.revisions)
     again = MetadataImage()

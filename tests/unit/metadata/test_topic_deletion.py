@@ -82,7 +82,7 @@ def test_deleting_everything_leaves_an_empty_cluster() -> None:
     image = replayed(IMAGE, decide_delete(IMAGE, [TopicToDelete("a"), TopicToDelete("b")]))
     image = replayed(image, decide_remove_deleted(image, [A.topic_id, B.topic_id]))
     empty = cluster(1)
-    assert image == MetadataImage(revision=image.revision, cluster=image.cluster, brokers=image.brokers)
+    assert image == MetadataImage(image.revision, {"cluster": image.cluster, "brokers": image.brokers})
     assert dict(image.brokers) == dict(empty.brokers)
 
 

@@ -12,8 +12,7 @@ from barnabas.api.configs.rules import alteration_rules
 from barnabas.api.context import RequestContext
 from barnabas.config.alter_op import AlterConfigOp, OpType
 from barnabas.config.config_resource import Resource, ResourceKind
-from barnabas.metadata.audit.changes import config_resource
-from barnabas.metadata.config_alteration import ConfigAlteration, ConfigAlterationResult, decide_alter
+from barnabas.metadata.configs import ConfigAlteration, ConfigAlterationResult, config_resource, decide_alter
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.image import MetadataImage
 from barnabas.policy import AlterConfigPolicy, ConfigResource, ConfigResourceType

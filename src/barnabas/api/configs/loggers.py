@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from barnabas.config.alter_op import AlterConfigOp, OpType
-from barnabas.metadata.config_alteration import check_edits
+from barnabas.metadata.configs import check_edits
 from barnabas.telemetry.logs import LEVELS, ROOT, clear_level, levels, set_level
 from barnabas.wire.errors import ErrorCode, KafkaError
 

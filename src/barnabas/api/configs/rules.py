@@ -13,8 +13,7 @@ from barnabas.config.groups import validate_group_overrides
 from barnabas.config.keys.topic import TOPIC_KEYS
 from barnabas.config.topics import validate_topic_overrides
 from barnabas.config.values import format_value
-from barnabas.metadata.config_alteration import AlterationRules
-from barnabas.metadata.configs import Overrides
+from barnabas.metadata.configs import AlterationRules, Overrides
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.topics import check_name, unknown_topic
 from barnabas.wire.errors import ErrorCode, KafkaError

@@ -23,7 +23,7 @@ from barnabas.api.security.acls import require_authorizer
 from barnabas.config.config_resource import EVERY_BROKER, ResourceKind
 from barnabas.metadata.acls import ACLS
 from barnabas.metadata.audit.rollback import RollbackRules, RolledBack, decide_rollback
-from barnabas.metadata.config_alteration import ConfigAlterationResult
+from barnabas.metadata.configs import ConfigAlterationResult
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.image import MetadataImage
 from barnabas.policy.rules import AclAction

@@ -1,7 +1,7 @@
 """What the three ACL APIs share: ACLs and filters as messages carry them, and the broker that has none."""
 
 from barnabas.api.context import RequestContext
-from barnabas.metadata.audit.changes import acl_resource
+from barnabas.metadata.acls import acl_resource
 from barnabas.security.authorizer import Authorizer
 from barnabas.wire.acls import (
     AclBinding,

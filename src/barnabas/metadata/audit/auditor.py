@@ -5,12 +5,12 @@ from collections.abc import Iterable, Mapping
 
 from barnabas.base.clock import Clock
 from barnabas.metadata.audit.changes import differences
+from barnabas.metadata.audit.difference import Difference
 from barnabas.metadata.audit.records import (
     AUDIT,
     NO_POLICY_RESULTS,
     Actor,
     AuditRecord,
-    Difference,
     PolicyResult,
     Refusal,
 )

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from barnabas.metadata.audit.difference import Difference
 from barnabas.metadata.record_type import RecordType
 
 
@@ -20,15 +21,6 @@ class Actor:
     client_id: str | None
     client_host: str  #: an address
     api: str  #: the request's name, as CreateTopics
-
-
-class Difference(NamedTuple):
-    """One key of one resource, as it was and as it is; None where there is none. Secrets are left out."""
-
-    resource: str  #: kind and name: `topic/orders`
-    key: str
-    before: Any
-    after: Any
 
 
 class Refusal(NamedTuple):

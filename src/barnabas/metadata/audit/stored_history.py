@@ -1,35 +1,16 @@
 """The store as it was at a revision, as far as it is kept: with what, for how long, since when."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from types import MappingProxyType
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-from barnabas.base.resource_names import quota_resource
-from barnabas.metadata.acls import ACLS
-from barnabas.metadata.audit.changes import acl_resource, config_resource
 from barnabas.metadata.audit.historical_value import FORMER_VALUES, HISTORY_START, KEY, FormerValue
-from barnabas.metadata.configs import CONFIG_RECORD_TYPES
 from barnabas.metadata.decision import Decision
-from barnabas.metadata.image import RECORD_TYPES, MetadataImage
-from barnabas.metadata.quotas import QUOTAS
-from barnabas.metadata.record_type import RecordType
-from barnabas.metadata.scram import SCRAM_CREDENTIALS
+from barnabas.metadata.image import MetadataImage
+from barnabas.metadata.registry import record_types
 from barnabas.metadata.store import NEVER, StoreChange
-from barnabas.metadata.topics import TOPICS
 
 #: Values that are kept, some 500 bytes each; beyond, the oldest go, and the history begins behind them.
 KEPT_COUNT_MAX = 20_000
-
-#: What a resource has that can be as it was.
-_RESTORED: tuple[RecordType[Any], ...] = (*CONFIG_RECORD_TYPES.values(), ACLS, QUOTAS, SCRAM_CREDENTIALS)
-RESTORED: Mapping[str, RecordType[Any]] = MappingProxyType(
-    {record_type.name: record_type for record_type in _RESTORED}
-)
-
-#: What is kept of the store: topics, too, to know which there were.
-_KEPT = frozenset({*RESTORED, TOPICS.name})
-
-_KINDS = MappingProxyType({record_type.name: kind for kind, record_type in CONFIG_RECORD_TYPES.items()})
 
 
 def history_records_for(
@@ -40,9 +21,10 @@ def history_records_for(
         return
     for change in changes:
         name, _, row = change.key.partition("/")
-        before = getattr(image, name).get(row) if name in _KEPT else None
+        record_type = record_types()[name]
+        before = image.table(record_type).get(row) if record_type.keeps_history else None
         if before is not None:
-            plain = RECORD_TYPES[name].to_plain(before)
+            plain = record_type.to_plain(before)
             former = FormerValue(change.key, plain, image.revision_of(change.key), now_ms)
             yield FORMER_VALUES.put(former.row, former)
 
@@ -63,7 +45,7 @@ def decide_keep_history(image: MetadataImage, *, wanted: bool) -> Decision[None]
     return Decision(None, (HISTORY_START.remove(KEY), *map(FORMER_VALUES.remove, image.former_values)))
 
 
-def decide_forget_former(
+def decide_expire_history(
     image: MetadataImage, ended_before_ms: int | None, count_max: int = KEPT_COUNT_MAX
 ) -> Decision[None]:
     """Let go of values that were replaced before a time (None: of none), and of the oldest of too many."""
@@ -95,38 +77,27 @@ def _value_at(image: MetadataImage, key: str, revision: int, former: Iterable[Fo
     later = [each for each in former if ended(each.row) > revision]
     if later:
         first = min(later, key=lambda each: ended(each.row))
-        return RECORD_TYPES[name].from_plain(first.plain) if first.since <= revision else None
-    return getattr(image, name).get(row) if image.revision_of(key) <= revision else None
+        return record_types()[name].from_plain(first.plain) if first.since <= revision else None
+    return image.table(record_types()[name]).get(row) if image.revision_of(key) <= revision else None
 
 
 def states_of(image: MetadataImage, resource: str, revision: int) -> dict[str, Any]:
     """All that the resource has or has had, by the keys of the store, as it was at a revision; None for nothing."""
     former: dict[str, list[FormerValue]] = {}
-    for each in image.former_values.values():
-        name = each.key.partition("/")[0]
-        if name in RESTORED:
-            value = RESTORED[name].from_plain(each.plain)
-            if _bearer(each.key, value) == resource:
-                former.setdefault(each.key, []).append(each)
+    for value in image.former_values.values():
+        name, _, row = value.key.partition("/")
+        record_type = record_types()[name]
+        rollback = record_type.rollback
+        if rollback is not None and rollback.resource(row, record_type.from_plain(value.plain)) == resource:
+            former.setdefault(value.key, []).append(value)
     present = (
         record_type.key(row)
-        for name, record_type in RESTORED.items()
-        for row, value in getattr(image, name).items()
-        if _bearer(record_type.key(row), value) == resource
+        for record_type in record_types().values()
+        if record_type.rollback is not None
+        for row, state in image.table(record_type).items()
+        if record_type.rollback.resource(row, state) == resource
     )
     return {
         key: _value_at(image, key, revision, former.get(key, ()))
         for key in dict.fromkeys([*present, *former])
     }
-
-
-def _bearer(key: str, value: Any) -> str:
-    """The resource that a row of the store belongs to, by its name."""
-    name, _, row = key.partition("/")
-    if name == ACLS.name:
-        return acl_resource(value.resource_type, value.resource_name, value.pattern_type)
-    if name == QUOTAS.name:
-        return quota_resource(value.entity)
-    if name == SCRAM_CREDENTIALS.name:
-        return f"user/{row}"
-    return config_resource(_KINDS[name], row)

@@ -4,7 +4,7 @@ import asyncio
 
 from barnabas.base.clock import Clock
 from barnabas.log.trash.trash import TrashedLogs
-from barnabas.metadata.audit.stored_history import decide_forget_former
+from barnabas.metadata.audit.stored_history import decide_expire_history
 from barnabas.metadata.dynamic_config import DynamicConfig
 from barnabas.metadata.undeletion import EXPIRED_AT_ONCE_MAX, UNBOUNDED, TrashSizes, decide_expire_trash
 from barnabas.metadata.writer import MetadataWriter
@@ -36,7 +36,7 @@ class Expiration:
         """Let go of former values with the audit's retention."""
         retention_ms = self._config.current.integer("barnabas.audit.retention.ms")
         ended_before_ms = None if retention_ms < 0 else self._clock.wall_ms() - retention_ms
-        await self._metadata.write(lambda image: decide_forget_former(image, ended_before_ms))
+        await self._metadata.write(lambda image: decide_expire_history(image, ended_before_ms))
 
     async def empty_trash(self) -> None:
         """Let go of deleted topics that have been in the trash for long enough, and of what is too much for it."""

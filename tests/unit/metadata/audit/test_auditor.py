@@ -4,7 +4,8 @@ import random
 
 from barnabas.base.clock import ManualClock
 from barnabas.metadata.audit.auditor import Auditor
-from barnabas.metadata.audit.records import AUDIT, Actor, AuditRecord, Difference
+from barnabas.metadata.audit.difference import Difference
+from barnabas.metadata.audit.records import AUDIT, Actor, AuditRecord
 from barnabas.metadata.configs import TOPIC_CONFIGS
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.image import MetadataImage

@@ -7,7 +7,7 @@ import pytest
 from barnabas.base.clock import ManualClock
 from barnabas.metadata.audit.auditor import Auditor
 from barnabas.metadata.audit.stored_history import (
-    decide_forget_former,
+    decide_expire_history,
     decide_keep_history,
     history_start,
     states_of,
@@ -100,16 +100,16 @@ def test_the_history_begins_behind_what_is_too_old() -> None:
     third = world.retention("3")
     world.clock.advance(1000)
     fourth = world.retention("4")
-    world.commit(decide_forget_former(world.image, NOW_MS + 1500))
+    world.commit(decide_expire_history(world.image, NOW_MS + 1500))
     assert history_start(world.image) == third
     assert (world.at(third), world.at(fourth)) == ("3", "4")
-    assert not decide_forget_former(world.image, NOW_MS + 1500).changes
+    assert not decide_expire_history(world.image, NOW_MS + 1500).changes
 
 
 def test_of_too_many_values_the_oldest_go() -> None:
     world = World()
     revisions = [world.retention(str(number)) for number in range(10)]
-    world.commit(decide_forget_former(world.image, None, count_max=4))
+    world.commit(decide_expire_history(world.image, None, count_max=4))
     assert len(world.image.former_values) == 4
     assert history_start(world.image) == revisions[5]
     assert [world.at(revision) for revision in revisions[5:]] == ["5", "6", "7", "8", "9"]
@@ -120,7 +120,7 @@ def test_what_is_young_stays(ended_before_ms: int | None) -> None:
     world = World()
     world.retention("1")
     world.retention("2")
-    assert not decide_forget_former(world.image, ended_before_ms).changes
+    assert not decide_expire_history(world.image, ended_before_ms).changes
 
 
 def test_a_resource_has_only_what_is_its_own() -> None:

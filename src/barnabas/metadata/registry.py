@@ -1,0 +1,24 @@
+"""All record types, found in the modules of this package."""
+
+import importlib
+import pkgutil
+from collections.abc import Mapping
+from functools import cache
+from types import MappingProxyType
+from typing import Any
+
+import barnabas.metadata
+from barnabas.metadata.record_type import RecordType
+
+
+@cache
+def record_types() -> Mapping[str, RecordType[Any]]:
+    """Return the record types by name."""
+    found: dict[str, RecordType[Any]] = {}
+    for info in pkgutil.walk_packages(barnabas.metadata.__path__, "barnabas.metadata."):
+        for value in vars(importlib.import_module(info.name)).values():
+            if isinstance(value, RecordType):
+                assert found.setdefault(value.name, value) is value, (
+                    f"two record types are named {value.name}"
+                )
+    return MappingProxyType(dict(sorted(found.items())))
