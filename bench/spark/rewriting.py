@@ -18,7 +18,7 @@ from barnabas.config.config_resource import Resource, ResourceKind
 from barnabas.log.startup.checkpoints import CLEANER_OFFSET_FILE, read_offsets
 from bench.spark.queries import OURS, Ground, timed
 from bench.spark.topics import MB, fill, plain
-from pyspark_barnabas.jobs.compact.job import ADOPTED, compact
+from pyspark_barnabas.jobs.compact.job import IMPORTED, compact
 from pyspark_barnabas.jobs.rekey.job import RekeyRequest, rekey
 
 #: The broker's cleaner looks for work, and for what a job hands over, this often.
@@ -105,7 +105,7 @@ def _compact(ground: Ground, topic: str) -> None:
         "logDirs": str(ground.data_dir),
     }
     done = compact(ground.session, options)
-    assert [each.state for each in done] == [ADOPTED] * PARTITIONS, done
+    assert [each.state for each in done] == [IMPORTED] * PARTITIONS, done
 
 
 def _rekey(ground: Ground, topic: str) -> None:

@@ -157,11 +157,9 @@ def columns(
             if value > 0:
                 width = min(frame.step * 0.76, _COLUMN_WIDTH_MAX)
                 x = frame.left + (index + 0.5) * frame.step - width / 2
-                said = (
-                    f"{label}, {each.name}: {wording(value)}" if each.name else f"{label}: {wording(value)}"
-                )
+                name = f"{label}, {each.name}" if each.name else label
                 box = (x, frame.y(base + value), width, frame.y(base) - frame.y(base + value))
-                marks.append(_box(box, _series_class(number), said))
+                marks.append(_box(box, _series_class(number), f"{name}: {wording(value)}"))
                 base += value
     return _figure(title, frame.height, [*frame.drawn(), *marks])
 
@@ -178,11 +176,10 @@ def lines(title: str, labels: Sequence[str], series: Sequence[Series], wording: 
         path = " ".join(f"{x:.1f},{y:.1f}" for x, y in at)
         marks.append(f'<polyline class="drawn l{number % len(_COLOURS)}" points="{path}"/>')
         for (x, y), label, value in zip(at, labels, each.values, strict=True):
-            said = escape(
-                f"{label}, {each.name}: {wording(value)}" if each.name else f"{label}: {wording(value)}"
-            )
+            name = f"{label}, {each.name}" if each.name else label
+            shown = escape(f"{name}: {wording(value)}")
             dot = f'<circle class="{_series_class(number)}" cx="{x:.1f}" cy="{y:.1f}" r="3">'
-            marks.append(f"{dot}<title>{said}</title></circle>")
+            marks.append(f"{dot}<title>{shown}</title></circle>")
     return _figure(title, frame.height, [*frame.drawn(), *marks])
 
 
@@ -195,17 +192,17 @@ def ranking(
 ) -> str:
     """Bars from left to right in the order given, each with its label and value; those `marked` stand out."""
     named = [_shortened(label) for label, _ in values]
-    said = [wording(value) for _, value in values]
+    texts = [wording(value) for _, value in values]
     left = max(map(len, named), default=0) * _CHAR + 12
-    room = _WIDTH - left - max(map(len, said), default=0) * _CHAR - 12
+    room = _WIDTH - left - max(map(len, texts), default=0) * _CHAR - 12
     top = max((value for _, value in values), default=0) or 1
     drawn = []
     for index, (label, value) in enumerate(values):
         y, width = 4 + index * 22, max(room * value / top, 1)
         kind = "mark" if label in marked else _series_class(0)
         drawn.append(_text(left - 8, y + 13, named[index], "end"))
-        drawn.append(_box((left, y, width, 17), kind, f"{label}: {said[index]}"))
-        drawn.append(_text(left + width + 6, y + 13, said[index], "start", faint=True))
+        drawn.append(_box((left, y, width, 17), kind, f"{label}: {texts[index]}"))
+        drawn.append(_text(left + width + 6, y + 13, texts[index], "start", faint=True))
     return _figure(title, 8 + 22 * len(values), drawn)
 
 
@@ -329,10 +326,10 @@ def _text(x: float, y: float, text: str, anchor: str, *, faint: bool = False) ->
     return f'<text{kind} x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
 
 
-def _box(box: tuple[float, float, float, float], kind: str, said: str, more: str = "") -> str:
+def _box(box: tuple[float, float, float, float], kind: str, label: str, more: str = "") -> str:
     x, y, width, height = box
     shape = f'x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}"'
-    return f'<rect class="{kind}" {shape}{more}><title>{escape(said)}</title></rect>'
+    return f'<rect class="{kind}" {shape}{more}><title>{escape(label)}</title></rect>'
 
 
 def _figure(title: str, height: float, drawn: Sequence[str]) -> str:

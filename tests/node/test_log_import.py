@@ -1,4 +1,4 @@
-"""Logs that were made outside of a broker and are taken in by one that serves."""
+"""ImportSegments: logs that jobs write, and brokers import while they serve."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.base.ids import TopicPartition
+from barnabas.client.admin.extensions.segments import ImportedLog
 from barnabas.client.admin.offsets import EARLIEST, LATEST, ListedOffset
 from barnabas.client.core.metadata import TopicInfo
 from barnabas.log.imports.restore_manifest import MANIFEST_FILE, RESTORED_DIRECTORY, RestoreManifest
@@ -14,7 +15,7 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.record import Record, encode_batch
 
 NODE_ID = 1
-PLACE = TopicPartition("orders", 0)
+TP = TopicPartition("orders", 0)
 #: The head was deleted, and compaction has left gaps.
 OFFSETS = (100, 101, 107, 5_000_000_000)
 TIME_MS = 1_700_000_000_000
@@ -23,7 +24,7 @@ TIME_MS = 1_700_000_000_000
 @pytest.fixture
 def broker() -> Iterator[EmbeddedBroker]:
     with EmbeddedBroker({"log.retention.ms": "-1"}) as running:
-        running.create_topic(PLACE.topic)
+        running.create_topic(TP.topic)
         yield running
 
 
@@ -35,16 +36,16 @@ def batch(offset: int) -> bytes:
 
 
 def id_of(broker: EmbeddedBroker) -> bytes:
-    topic = broker.client.admin.describe_topics([PLACE.topic])[PLACE.topic]
+    topic = broker.client.admin.describe_topics([TP.topic])[TP.topic]
     assert isinstance(topic, TopicInfo)
     return topic.topic_id
 
 
-def hand_over(
+def write_log(
     broker: EmbeddedBroker, offsets: Sequence[int] = OFFSETS, end: int | None = None, topic_id: bytes = b""
 ) -> Path:
     """Write a log of these offsets, the last of them in a segment of its own."""
-    directory = broker.directory / str(PLACE) / RESTORED_DIRECTORY
+    directory = broker.directory / str(TP) / RESTORED_DIRECTORY
     directory.mkdir()
     *first, last = offsets
     (directory / f"{first[0]:020d}.log").write_bytes(b"".join(map(batch, first)))
@@ -55,108 +56,119 @@ def hand_over(
     return directory
 
 
-def take_in(broker: EmbeddedBroker, path: str | None = None) -> KafkaError | None:
-    wanted = {PLACE: str(broker.directory) if path is None else path}
-    return broker.client.admin.alter_replica_log_dirs(NODE_ID, wanted)[PLACE]
+def import_segments(broker: EmbeddedBroker) -> KafkaError | None:
+    result = broker.client.admin.import_segments(NODE_ID, [TP])[TP]
+    return result if isinstance(result, KafkaError) else None
 
 
 def bounds(broker: EmbeddedBroker) -> tuple[int, int]:
-    found = [broker.client.admin.list_offsets({PLACE: spec})[PLACE] for spec in (EARLIEST, LATEST)]
+    found = [broker.client.admin.list_offsets({TP: spec})[TP] for spec in (EARLIEST, LATEST)]
     first, end = (each.offset for each in found if isinstance(each, ListedOffset))
     return first, end
 
 
-def test_a_log_is_taken_in_with_its_offsets_times_and_gaps_and_stays_after_a_kill(
+def test_an_imported_log_keeps_its_offsets_timestamps_and_gaps_after_a_kill_too(
     broker: EmbeddedBroker,
 ) -> None:
-    directory = hand_over(broker)
-    assert take_in(broker) is None
+    directory = write_log(broker)
+    assert import_segments(broker) is None
     assert not directory.exists()
     for kill in (False, True):
-        records = broker.records(PLACE.topic)
+        records = broker.records(TP.topic)
         assert [each.offset for each in records] == list(OFFSETS)
         assert [each.timestamp_ms for each in records] == [TIME_MS + offset % 10 for offset in OFFSETS]
         assert bounds(broker) == (100, OFFSETS[-1] + 1)
         broker.restart(kill=kill)
-    broker.produce(PLACE.topic, "next", partition=0)
-    assert broker.records(PLACE.topic)[-1].offset == OFFSETS[-1] + 1
+    broker.produce(TP.topic, "next", partition=0)
+    assert broker.records(TP.topic)[-1].offset == OFFSETS[-1] + 1
 
 
-def test_a_log_that_has_had_records_is_left_as_it_is(broker: EmbeddedBroker) -> None:
-    broker.produce(PLACE.topic, "there", partition=0)
-    directory = hand_over(broker)
-    error = take_in(broker)
+def test_a_log_that_has_had_records_is_not_replaced(broker: EmbeddedBroker) -> None:
+    broker.produce(TP.topic, "there", partition=0)
+    directory = write_log(broker)
+    error = import_segments(broker)
     assert error is not None
     assert error.code is ErrorCode.INVALID_REQUEST
-    assert [each.value for each in broker.records(PLACE.topic)] == [b"there"]
-    assert not directory.exists(), "what cannot be taken in is removed"
+    assert [each.value for each in broker.records(TP.topic)] == [b"there"]
+    assert not directory.exists(), "rejected files are removed"
 
 
 @pytest.mark.parametrize("damage", ["flip", "cut", "end"])
-def test_damaged_files_are_not_taken_in(broker: EmbeddedBroker, damage: str) -> None:
-    directory = hand_over(broker, end=7_000_000_000 if damage == "end" else None)
+def test_damaged_files_are_rejected(broker: EmbeddedBroker, damage: str) -> None:
+    directory = write_log(broker, end=7_000_000_000 if damage == "end" else None)
     path = max(directory.glob("*.log"))
     data = bytearray(path.read_bytes())
     if damage == "flip":
         data[-1] ^= 1
     path.write_bytes(data[: -3 if damage == "cut" else None])
-    error = take_in(broker)
+    error = import_segments(broker)
     assert error is not None
     assert error.code is ErrorCode.CORRUPT_MESSAGE
     assert bounds(broker) == (0, 0)
-    broker.produce(PLACE.topic, "first", partition=0)
-    assert [each.offset for each in broker.records(PLACE.topic)] == [0]
+    broker.produce(TP.topic, "first", partition=0)
+    assert [each.offset for each in broker.records(TP.topic)] == [0]
 
 
-def test_files_of_another_topic_or_of_another_kind_are_not_taken_in(broker: EmbeddedBroker) -> None:
-    hand_over(broker, topic_id=bytes(16))
-    error = take_in(broker)
+def test_files_of_another_topic_or_of_another_kind_are_rejected(broker: EmbeddedBroker) -> None:
+    write_log(broker, topic_id=bytes(16))
+    error = import_segments(broker)
     assert error is not None
     assert error.code is ErrorCode.INVALID_REQUEST
-    directory = hand_over(broker)
+    directory = write_log(broker)
     (directory / "00000000000000000100.snapshot").touch()
-    assert take_in(broker) is not None
-    directory = hand_over(broker)
+    assert import_segments(broker) is not None
+    directory = write_log(broker)
     (directory / MANIFEST_FILE).write_text("[]")
-    assert take_in(broker) is not None
+    assert import_segments(broker) is not None
     assert bounds(broker) == (0, 0)
 
 
-def test_without_files_to_take_in_nothing_happens_and_what_is_half_written_goes_with_its_topic(
+def test_without_files_an_import_is_refused_and_unfinished_files_go_with_their_topic(
     broker: EmbeddedBroker,
 ) -> None:
-    assert take_in(broker) is None
-    directory = hand_over(broker)
+    error = import_segments(broker)
+    assert error is not None
+    assert (error.code, "no segments to import" in error.message) == (ErrorCode.INVALID_REQUEST, True)
+    directory = write_log(broker)
     directory.rename(directory.with_name("restored.tmp-1"))
-    assert take_in(broker) is None
+    assert import_segments(broker) is not None
     broker.restart()
     assert bounds(broker) == (0, 0)
-    broker.delete_topic(PLACE.topic)
-    broker.create_topic(PLACE.topic)
-    assert not (broker.directory / str(PLACE) / "restored.tmp-1").exists()
-    assert take_in(broker, "/nowhere") is not None
+    broker.delete_topic(TP.topic)
+    broker.create_topic(TP.topic)
+    assert not (broker.directory / str(TP) / "restored.tmp-1").exists()
+
+
+def test_partitions_that_do_not_exist_do_not_affect_others(broker: EmbeddedBroker) -> None:
+    write_log(broker)
+    missing = TopicPartition("nope", 3)
+    results = broker.client.admin.import_segments(NODE_ID, [missing, TP])
+    assert results[TP] == ImportedLog(100, OFFSETS[-1] + 1)
+    error = results[missing]
+    assert isinstance(error, KafkaError)
+    assert error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def test_after_a_kill_between_the_two_renames_the_partition_is_empty_and_can_be_restored(
     broker: EmbeddedBroker,
 ) -> None:
-    aside = hand_over(broker).rename(broker.directory / f"{PLACE}.{1:032x}-delete")
-    (broker.directory / str(PLACE)).rename(broker.directory / f"{PLACE}.{2:032x}-delete")
+    aside = write_log(broker).rename(broker.directory / f"{TP}.{1:032x}-delete")
+    (broker.directory / str(TP)).rename(broker.directory / f"{TP}.{2:032x}-delete")
     broker.restart(kill=True)
     assert bounds(broker) == (0, 0)
     assert not aside.exists()
-    hand_over(broker)
-    assert take_in(broker) is None
+    write_log(broker)
+    assert import_segments(broker) is None
     assert bounds(broker) == (100, OFFSETS[-1] + 1)
 
 
-def test_a_consumer_that_waits_at_the_end_of_the_empty_log_goes_on_in_the_new_one(
+def test_a_consumer_that_waits_at_the_end_of_the_empty_log_continues_in_the_imported_one(
     broker: EmbeddedBroker,
 ) -> None:
-    with broker.client.consumer({PLACE: EARLIEST}) as consumer:
+    with broker.client.consumer({TP: EARLIEST}) as consumer:
         assert consumer.poll(50) == []
-        hand_over(broker, (0, 5, 9))
-        assert take_in(broker) is None
+        write_log(broker, (0, 5, 9))
+        assert import_segments(broker) is None
         found = []
         while len(found) < 3:
             found += consumer.poll(1_000)

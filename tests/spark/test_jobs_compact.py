@@ -11,7 +11,7 @@ from barnabas.base.ids import TopicPartition
 from barnabas.cli.main import app
 from barnabas.testing import EmbeddedBroker
 from pyspark_barnabas.jobs.common import session as running
-from pyspark_barnabas.jobs.compact.job import ADOPTED, CLEAN, DRY, compact
+from pyspark_barnabas.jobs.compact.job import CLEAN, DRY, IMPORTED, compact
 from support.served_logs import log_of, options_of
 from support.transactions_of_others import transact
 
@@ -55,8 +55,8 @@ def test_a_topic_is_compacted_while_the_broker_serves_it(
 
     done = compact(spark, options_of(broker, topic))
     assert [(each.topic, each.partition, each.state, each.why) for each in done] == [
-        (topic, 0, ADOPTED, ""),
-        (topic, 1, ADOPTED, ""),
+        (topic, 0, IMPORTED, ""),
+        (topic, 1, IMPORTED, ""),
     ]
     for found, foretold in zip(done, dry, strict=True):
         assert (found.records_after, found.bytes_after) == (foretold.records_after, foretold.bytes_after)

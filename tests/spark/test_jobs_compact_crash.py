@@ -95,7 +95,7 @@ def test_the_last_value_of_each_key_survives_whatever_is_killed(tmp_path: Path, 
             assert set(numbers) <= set(acknowledged)
             assert numbers[-1] == acknowledged[-1]
     assert left_count < sum(load.acknowledged_count for load in loads) / 2, states
-    assert states.count("adopted") > (0 if own_cleaner == "true" else ROUNDS_COUNT), states
+    assert states.count("imported") > (0 if own_cleaner == "true" else ROUNDS_COUNT), states
     assert own_cleaner == "true" or "refused" not in states, broker.stderr
 
 

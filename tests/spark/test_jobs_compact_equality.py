@@ -15,7 +15,7 @@ from barnabas.log.partition_log import PartitionLog
 from barnabas.testing import EmbeddedBroker
 from barnabas.wire.records.compression import Compression
 from barnabas.wire.records.record import Record
-from pyspark_barnabas.jobs.compact.job import ADOPTED, Compacted, compact
+from pyspark_barnabas.jobs.compact.job import IMPORTED, Compacted, compact
 from support.befallen import CODECS
 from support.compaction import batches_of, cleaned_by_broker, copy_logs, files_of, records_of
 from support.served_logs import log_of, options_of
@@ -65,7 +65,7 @@ def check_equal(spark: SparkSession, broker: EmbeddedBroker, topic: str, copy: P
     before, began_ms = consumed_rows(broker.bootstrap, topic, committed=True), SystemClock().wall_ms()
     assert len(before) < len(consumed_rows(broker.bootstrap, topic)), "some were aborted"
     done = compact(spark, options_of(broker, topic))
-    assert [each.state for each in done] == [ADOPTED] * PARTITIONS_COUNT
+    assert [each.state for each in done] == [IMPORTED] * PARTITIONS_COUNT
     assert all(each.segments_before > 3 for each in done)
     assert consumed_rows(broker.bootstrap, topic, committed=True) == left_of(before, done)
     logs = {tp: log_of(broker, tp) for tp in partitions}

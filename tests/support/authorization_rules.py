@@ -6,6 +6,7 @@ from typing import NamedTuple
 from barnabas.wire.acls import AclOperation as Op
 from barnabas.wire.acls import ResourceType
 from barnabas.wire.barnabas_messages.describe_acl_use import DescribeAclUseRequest
+from barnabas.wire.barnabas_messages.import_segments import ImportSegmentsRequest, ImportSegmentsTopic
 from barnabas.wire.barnabas_messages.purge_topics import PurgeTopicsRequest, TopicToPurge
 from barnabas.wire.barnabas_messages.rollback_resource import RollbackResourceRequest
 from barnabas.wire.barnabas_messages.undelete_topic import UndeleteTopicRequest
@@ -126,6 +127,7 @@ OWN_RULES = [
         TOPIC_REFUSED,
     ),
     Rule(rollback("topic/t"), one(Op.ALTER_CONFIGS, TOPIC), TOPIC_REFUSED),
+    Rule(ImportSegmentsRequest([ImportSegmentsTopic("t", [0])]), ALTER_CLUSTER, CLUSTER_REFUSED),
     Rule(rollback("topic/t*"), ALTER_CLUSTER, CLUSTER_REFUSED),
     Rule(rollback("group/t"), one(Op.ALTER_CONFIGS, GROUP), GROUP_REFUSED),
     Rule(rollback("broker/1"), one(Op.ALTER_CONFIGS, CLUSTER), CLUSTER_REFUSED),

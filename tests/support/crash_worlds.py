@@ -126,7 +126,7 @@ class CrashWorld:
         for offset, entry in enumerate(self.disk.entries):
             self._replay(entry, offset)
         for log in (GROUP_LOG, TRANSACTION_LOG):
-            self.tell(log, lambda shard, step: shard.loaded(step))
+            self.run_event(log, lambda shard, step: shard.loaded(step))
 
     def shard(self, log: TopicPartition) -> Any:
         """Whose log it is."""
@@ -157,7 +157,7 @@ class CrashWorld:
         self._perform(log, step)
         return pending
 
-    def tell(self, log: TopicPartition, event: Callable[[Any, CoordinatorResult], None]) -> None:
+    def run_event(self, log: TopicPartition, event: Callable[[Any, CoordinatorResult], None]) -> None:
         """Hand in what nobody waits for."""
         step = CoordinatorResult(self.now_ms)
         event(self.shard(log), step)
@@ -187,7 +187,7 @@ class CrashWorld:
             for partition in sorted(transaction.partitions):
                 end = End(partition, EndTransactionMarker(*who, 0, is_commit, self.now_ms))
                 self._replay(end, self.disk.append(end))
-            self.tell(
+            self.run_event(
                 TRANSACTION_LOG, lambda shard, step, told=transaction: shard.markers_written(step, told)
             )
 
@@ -198,7 +198,7 @@ class CrashWorld:
         while self.timers and min(self.timers.values()) <= end_ms:
             log, key = min(self.timers, key=self.timers.__getitem__)
             self.now_ms = max(self.now_ms, self.timers.pop((log, key)))
-            self.tell(log, lambda shard, step, due=key: shard.expire(step, due))
+            self.run_event(log, lambda shard, step, due=key: shard.expire(step, due))
             self.write_markers()
         self.now_ms = end_ms
 

@@ -60,7 +60,7 @@ class GroupWorld:
         self._perform(step)
         return self.answers.get(pending)
 
-    def tell(self, event: Callable[[GroupShard, CoordinatorResult], None]) -> None:
+    def run_event(self, event: Callable[[GroupShard, CoordinatorResult], None]) -> None:
         """Something happens that nobody waits for."""
         step = CoordinatorResult(self.now_ms)
         event(self.shard, step)
@@ -91,7 +91,7 @@ class GroupWorld:
         while due := [key for key, due_ms in self.timers.items() if due_ms <= end_ms]:
             key = min(due, key=self.timers.__getitem__)
             self.now_ms = max(self.now_ms, self.timers.pop(key))
-            self.tell(lambda shard, step, key=key: shard.expire(step, key))  # type: ignore[misc]
+            self.run_event(lambda shard, step, key=key: shard.expire(step, key))  # type: ignore[misc]
             steps.append(self.last)
         self.now_ms = end_ms
         return steps
@@ -105,7 +105,7 @@ class GroupWorld:
         for offset, (key, value) in enumerate(self.log):
             self.shard.replay(self._read(key, value), RecordPosition(offset, self.now_ms))
         assert self.shard.groups.keys() == before.keys()
-        self.tell(lambda shard, step: shard.loaded(step))
+        self.run_event(lambda shard, step: shard.loaded(step))
 
     def check(self) -> None:
         """Whatever has happened, groups are what they must be."""
@@ -116,7 +116,7 @@ class GroupWorld:
 
     def _follow(self, after: MetadataImage) -> None:
         before, self.image = self.image, after
-        self.tell(lambda shard, step: shard.on_metadata_update(step, before, after))
+        self.run_event(lambda shard, step: shard.on_metadata_update(step, before, after))
 
     def create_topic(self, name: str, partitions_count: int) -> None:
         """A topic comes."""

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import barnabas.api
 from barnabas.api import registry
-from barnabas.api.context import ConnectionInfo, Node, RequestContext
+from barnabas.api.context import BrokerContext, ConnectionInfo, RequestContext
 from barnabas.api.dispatch import Dispatcher, Parts
 from barnabas.base.clock import ManualClock
 from barnabas.config.broker_config import BrokerConfig
@@ -47,7 +47,7 @@ class RunningNode:
     connection: ConnectionInfo
 
     @property
-    def node(self) -> Node:
+    def node(self) -> BrokerContext:
         return self.parts.node
 
     @property
@@ -161,7 +161,7 @@ async def running_node(
         supported = supported_features(APIS)
         await parts.metadata.write(lambda image: decide_finalize(image.finalized_features, supported))
         await parts.metadata.write(lambda image: decide_register(image.brokers, broker(1)))
-        parts.log_dir_moves.resume()
+        parts.node.log_dir_moves.resume()
         yield RunningNode(parts, ConnectionInfo(LISTENER, "client", 1234))
     finally:
         await shutdown.run()

@@ -54,7 +54,7 @@ class EncodedResponse(NamedTuple):
 
 
 @dataclass(slots=True)
-class Node:
+class BrokerContext:
     """One broker's parts, as its composition root has put them together."""
 
     broker_id: int
@@ -145,7 +145,7 @@ class RequestContext:
 
     def __init__(
         self,
-        node: Node,
+        node: BrokerContext,
         connection: ConnectionInfo,
         api: ApiSpec,
         api_version: int,

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from barnabas.api.audit import record_refusals
-from barnabas.api.context import ConnectionInfo, EncodedResponse, Node, RequestContext
+from barnabas.api.context import BrokerContext, ConnectionInfo, EncodedResponse, RequestContext
 from barnabas.api.limits import REQUEST_BYTES_MAX, REQUEST_ELEMENTS_MAX
 from barnabas.api.registry import ApiSpec, UseHandler
 from barnabas.api.throttling import charge
@@ -94,7 +94,7 @@ Interceptor = Callable[[RequestContext, Message], Awaitable[Response]]
 class Dispatcher:
     """Answers requests of one node; the same for all its connections."""
 
-    def __init__(self, node: Node, statistics: RequestStatistics) -> None:
+    def __init__(self, node: BrokerContext, statistics: RequestStatistics) -> None:
         self.node = node
         self.statistics = statistics
         self.interceptor: Interceptor | None = None

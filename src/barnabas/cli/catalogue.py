@@ -216,7 +216,7 @@ ENTRIES: Mapping[str, Entry] = {
     "jobs audit": Entry("jobs audit --since 30d --report ./report"),
     "jobs rekey": Entry("jobs rekey orders orders-by-key --state ./rekey"),
     "jobs archive": Entry("jobs archive ./archive --topic orders"),
-    "jobs restore": Entry("jobs restore ./archive --topic orders"),
+    "jobs restore": Entry("jobs restore ./archive --topic orders", ("ImportSegments",), _ALTER_CLUSTER),
     "jobs translate-offsets": Entry("jobs translate-offsets ./map --group billing"),
     "spark-submit": Entry("spark-submit --master 'local[2]' application.py"),
     "pipeline run": Entry("pipeline run pipelines.yml"),

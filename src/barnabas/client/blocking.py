@@ -90,6 +90,7 @@ class BlockingAdmin(_Face[aio_admin.Admin]):
     describe_trash = _blocking(aio_admin.Admin.describe_trash)
     undelete_topic = _blocking(aio_admin.Admin.undelete_topic)
     purge_topics = _blocking(aio_admin.Admin.purge_topics)
+    import_segments = _blocking(aio_admin.Admin.import_segments)
 
 
 class BlockingGroups(_Face[aio_groups.Groups]):

@@ -15,7 +15,8 @@ from barnabas.config.values import format_value
 class ConfigSource(enum.IntEnum):
     """The `config_source` numbers of DescribeConfigs (KIP-226)."""
 
-    TOPIC_CONFIG = 1
+    UNKNOWN = 0
+    DYNAMIC_TOPIC_CONFIG = 1
     DYNAMIC_BROKER_CONFIG = 2
     DYNAMIC_DEFAULT_BROKER_CONFIG = 3
     STATIC_BROKER_CONFIG = 4
@@ -78,7 +79,7 @@ def describe_topic(
 def _topic_entry(key: ConfigKey, value: str | None, overridden: bool, layers: list[Layer]) -> DescribedConfig:
     synonyms = broker_key_synonyms(key.synonyms[0].name, layers) if key.synonyms else ()
     if overridden:
-        synonyms = (DescribedSynonym(key.name, value, ConfigSource.TOPIC_CONFIG), *synonyms)
+        synonyms = (DescribedSynonym(key.name, value, ConfigSource.DYNAMIC_TOPIC_CONFIG), *synonyms)
     return DescribedConfig(
         name=key.name,
         value=value,

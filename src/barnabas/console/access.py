@@ -58,7 +58,7 @@ class Access:
         self.lags = LagSampler(self.cluster, clock)  #: how the lags went of groups that were looked at
         self.throughput = Throughput(self.admin, clock)
         self.audit = AuditFollower(self.cluster)  #: what was shown of it last
-        #: every topic that the principal sees; `forget` it after a change
+        #: every topic that the principal sees; `clear` it after a change
         self.topics = Snapshot(lambda: list_topics(self.admin), clock, fresh_ms=_FRESH_MS, stale_ms=_STALE_MS)
 
     async def view(self) -> ClusterView:

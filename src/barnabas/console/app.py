@@ -23,7 +23,7 @@ from barnabas.console.cookies import cookie_name, set_session_cookie
 from barnabas.console.login_throttle import LoginAttempts
 from barnabas.console.page import Route
 from barnabas.console.plan_processes import PlanProcesses
-from barnabas.console.problems import Problem, not_found, problem_of
+from barnabas.console.problems import PageError, not_found, problem_of
 from barnabas.console.rendering import render
 from barnabas.console.request_guard import Gate
 from barnabas.console.routes import MENU, ROUTES
@@ -158,7 +158,7 @@ class Console:
             await _check_token(request, session)
         if self.settings.read_only and request.method == "POST" and not route.harmless:
             text = "This console is read-only: nothing can be changed with it."
-            raise Problem(403, "Read-only", text)
+            raise PageError(403, "Read-only", text)
         return await route.handler(View(self, request, session))
 
     async def explain(self, error: Exception, request: Request, session: ConsoleSession | None) -> Response:
@@ -167,7 +167,7 @@ class Console:
         if problem is None:
             _log.exception("page failed", path=request.url.path)
             hint = "It is in the log of the console; please report it."
-            problem = Problem(500, "Something is wrong here", "The console made a mistake.", hint)
+            problem = PageError(500, "Something is wrong here", "The console made a mistake.", hint)
         context = {"problem": problem, **bare_shell(self, request)}
         view = View(self, request, session or self._nobody)
         if view.is_partial:
@@ -240,7 +240,11 @@ def create_app(
         ],
         middleware=[Middleware(Gate, hosts=settings.hosts, body_max_bytes=settings.body_max_bytes)],
         lifespan=lifespan,
-        exception_handlers={404: _missing(console), 405: _missing(console), Problem: _error_handler(console)},
+        exception_handlers={
+            404: _missing(console),
+            405: _missing(console),
+            PageError: _error_handler(console),
+        },
     )
     app.state.console = console
     return app
@@ -298,7 +302,7 @@ def _check_size(request: Request) -> None:
     length = request.headers.get("content-length", "0")
     if "transfer-encoding" in request.headers or int(length) > _STRANGERS_BODY_MAX_BYTES:
         text = f"At most {_STRANGERS_BODY_MAX_BYTES} bytes can be sent by somebody who has not logged in."
-        raise Problem(413, "Too much", text)
+        raise PageError(413, "Too much", text)
 
 
 async def _check_token(request: Request, session: ConsoleSession) -> None:
@@ -309,7 +313,7 @@ async def _check_token(request: Request, session: ConsoleSession) -> None:
         token = value if isinstance(value, str) else ""
     if not secrets.compare_digest(token.encode(), session.csrf.encode()):
         hint = "Go back, load the page again, and send it once more."
-        raise Problem(403, "This form is too old", "It is not of the session that you are in now.", hint)
+        raise PageError(403, "This form is too old", "It is not of the session that you are in now.", hint)
 
 
 def _to_login(request: Request) -> Response:

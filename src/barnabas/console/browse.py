@@ -35,7 +35,7 @@ class RecordPage:
     is_hurried: bool = False  #: stopped for time or size, with more to be looked at
 
 
-class Share(NamedTuple):
+class PartitionShare(NamedTuple):
     """How far a search has come in one partition: offsets from `begin` to `at`, of those up to `limit`."""
 
     begin: int
@@ -131,12 +131,12 @@ def within(offsets: Mapping[int, int], reach: Mapping[int, Reach]) -> dict[int, 
 
 def shares(
     reach: Mapping[int, Reach], began: Mapping[int, int], at: Mapping[int, int], *, backward: bool
-) -> dict[int, Share]:
+) -> dict[int, PartitionShare]:
     """How far a search has come that began at `began`; an empty `at` stands for all the way."""
     found = {}
     for index, begin in within(began, reach).items():
         limit = reach[index].first if backward else reach[index].end
-        found[index] = Share(begin, at.get(index, limit), limit)
+        found[index] = PartitionShare(begin, at.get(index, limit), limit)
     return found
 
 

@@ -39,7 +39,7 @@ class Snapshot(Generic[ValueT]):
             self._reload()
         return self._value
 
-    def forget(self) -> None:
+    def clear(self) -> None:
         """Have the next `get` wait for a new value: what was loaded is known to be wrong."""
         self._value = None
         self._loading = None  # not cancelled: others wait for it
@@ -48,7 +48,7 @@ class Snapshot(Generic[ValueT]):
         """Ask no more; whoever waits is told so."""
         if self._loading is not None:
             self._loading.cancel()
-        self.forget()
+        self.clear()
 
     def _reload(self) -> asyncio.Task[ValueT]:
         if self._loading is None or self._loading.done():

@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from barnabas.client.admin.model import ConfigEntry, ConfigSource
+from barnabas.client.admin.model import ConfigEntry
 from barnabas.config.alter_op import AlterConfigOp, OpType
+from barnabas.config.describe import ConfigSource
 from barnabas.console.forms import Form
 
 #: How pages call where a value comes from.

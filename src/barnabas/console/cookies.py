@@ -34,6 +34,6 @@ def set_session_cookie(request: Request, response: Response, session: ConsoleSes
     )
 
 
-def forget_session_cookie(request: Request, response: Response) -> None:
+def delete_session_cookie(request: Request, response: Response) -> None:
     """Have the browser forget it."""
     response.delete_cookie(cookie_name(request), path="/", httponly=True, samesite="strict")

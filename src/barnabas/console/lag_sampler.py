@@ -16,7 +16,7 @@ GROUPS_MAX = 200
 #: Pages that are looked at give samples of their own, but not more often than this.
 _CLOSEST_MS = 4_000
 #: A group that nobody has looked at for so long is forgotten.
-_FORGET_MS = 60 * 60_000
+_EXPIRY_MS = 60 * 60_000
 
 
 class LagSample(NamedTuple):
@@ -55,7 +55,7 @@ class LagSampler:
             self._samples.move_to_end(name)
             self._looked_ms[name] = now_ms
         while len(self._samples) > GROUPS_MAX:
-            self._forget(next(iter(self._samples)))
+            self._remove(next(iter(self._samples)))
         self._keep(lags)
         if self._sampling is None or self._sampling.done():
             self._sampling = asyncio.create_task(self._sample_always())
@@ -67,8 +67,8 @@ class LagSampler:
     async def sample(self) -> None:
         """Ask once for all groups that somebody has looked at lately."""
         now_ms = self._clock.monotonic_ms()
-        for name in [name for name, looked_ms in self._looked_ms.items() if now_ms - looked_ms >= _FORGET_MS]:
-            self._forget(name)
+        for name in [name for name, looked_ms in self._looked_ms.items() if now_ms - looked_ms >= _EXPIRY_MS]:
+            self._remove(name)
         self._keep(await lags_of(self._cluster, list(self._samples)))
 
     async def stop(self) -> None:
@@ -105,6 +105,6 @@ class LagSampler:
             if not samples or now_ms - samples[-1].time_ms >= _CLOSEST_MS:
                 samples.append(LagSample(now_ms, lag_by_topic(each)))
 
-    def _forget(self, name: str) -> None:
+    def _remove(self, name: str) -> None:
         del self._samples[name]
         del self._looked_ms[name]

@@ -33,7 +33,7 @@ class LoginAttempts:
     def record_attempt(self, user: str, address: str) -> None:
         """Count a try that begins."""
         if len(self._failures) >= _KEYS_MAX:
-            self._forget_old()
+            self._remove_old()
         now_ms = self._clock.monotonic_ms()
         self._failures["user", user].append(now_ms)
         self._failures["address", address].append(now_ms)
@@ -62,7 +62,7 @@ class LoginAttempts:
             return 0
         return times[-failures_max] + WINDOW_MS - now_ms
 
-    def _forget_old(self) -> None:
+    def _remove_old(self) -> None:
         now_ms = self._clock.monotonic_ms()
         for key in [
             key for key, times in self._failures.items() if not times or now_ms - times[-1] >= WINDOW_MS

@@ -47,12 +47,12 @@ class ListQuery:
             "size": self.size,
         }
         parts = {**own, **dict(self.extra), **changes}
-        said = {name: value for name, value in parts.items() if value not in ("", None)}
-        if said.get("page") == 1:
-            del said["page"]
-        if said.get("size") == SIZE_DEFAULT:
-            del said["size"]
-        return f"{self.path}?{urlencode(said)}" if said else self.path
+        parameters = {name: value for name, value in parts.items() if value not in ("", None)}
+        if parameters.get("page") == 1:
+            del parameters["page"]
+        if parameters.get("size") == SIZE_DEFAULT:
+            del parameters["size"]
+        return f"{self.path}?{urlencode(parameters)}" if parameters else self.path
 
     def sort_link(self, column: str) -> str:
         """The address of the list sorted by a column, the other way round if it is sorted by that."""

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from barnabas.console.problems import Problem
+from barnabas.console.problems import PageError
 from barnabas.telemetry.logs import get_logger
 
 if TYPE_CHECKING:
@@ -48,10 +48,10 @@ class PlanProcesses:
     def _check_room(self, principal: str) -> None:
         hint = "Try again when it is done, or use barnabas plan."
         if principal in self._running:
-            raise Problem(503, "One plan at a time", f"A plan is being made for {principal} already.", hint)
+            raise PageError(503, "One plan at a time", f"A plan is being made for {principal} already.", hint)
         if len(self._running) >= PROCESSES_MAX:
             text = f"{len(self._running)} plans are being made, which is the most at a time."
-            raise Problem(503, "Too many plans at a time", text, hint)
+            raise PageError(503, "Too many plans at a time", text, hint)
 
     def _start(self) -> subprocess.Popen[str]:
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
@@ -74,12 +74,12 @@ def _outcome(status: int, output: str, errors: str) -> dict[str, Any]:
     if status < 0:
         text = f"It took more than {CPU_S_MAX} s of CPU time, and was ended."
         hint = "Plan it in parts, or use barnabas plan."
-        raise Problem(422, "This takes too long to plan", text, hint)
+        raise PageError(422, "This takes too long to plan", text, hint)
     if status:
         _log.error("plan process failed", status=status, errors=errors[-_STDERR_CHARACTERS_MAX:])
         message = f"the plan process ended with status {status}"
         raise RuntimeError(message)
     outcome: dict[str, Any] = json.loads(output)
     if "problem" in outcome:
-        raise Problem(*outcome["problem"])
+        raise PageError(*outcome["problem"])
     return outcome

@@ -18,7 +18,7 @@ from barnabas.client.admin.admin import Admin
 from barnabas.client.auth.sasl import SaslLogin
 from barnabas.client.core.cluster import ClusterClient
 from barnabas.client.core.retry import Retry
-from barnabas.console.problems import Problem, problem_of
+from barnabas.console.problems import PageError, problem_of
 from barnabas.console.rendering import render
 from barnabas.declared.diff import ChangeAction, Level, ResourceChange, shown
 from barnabas.declared.parser import StateFileError, read_state_text
@@ -107,7 +107,7 @@ def outcome_of(order: PlanOrder) -> dict[str, Any]:
         return {"problem": _arguments(problem)}
 
 
-def _arguments(problem: Problem) -> tuple[int, str, str, str]:
+def _arguments(problem: PageError) -> tuple[int, str, str, str]:
     return problem.status, problem.title, problem.text, problem.hint
 
 

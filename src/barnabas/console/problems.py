@@ -20,7 +20,7 @@ _HINTS = {
 _FORBIDDEN = {code for code in ErrorCode if code.name.endswith("AUTHORIZATION_FAILED")}
 
 
-class Problem(Exception):
+class PageError(Exception):
     """A page that cannot be shown: an HTTP status, a headline, a sentence, and what to do next."""
 
     def __init__(self, status: int, title: str, text: str, hint: str = "") -> None:
@@ -31,32 +31,34 @@ class Problem(Exception):
         self.hint = hint
 
 
-def not_found(text: str = "There is no page at this address.") -> Problem:
+def not_found(text: str = "There is no page at this address.") -> PageError:
     """What was asked for does not exist."""
-    return Problem(404, "Not found", text, "Look for it from the menu.")
+    return PageError(404, "Not found", text, "Look for it from the menu.")
 
 
-def wrong_form(text: str) -> Problem:
+def wrong_form(text: str) -> PageError:
     """What was sent makes no sense."""
-    return Problem(400, "This cannot be", text, "Go back, correct it, and send it again.")
+    return PageError(400, "This cannot be", text, "Go back, correct it, and send it again.")
 
 
-def problem_of(error: Exception) -> Problem | None:
+def problem_of(error: Exception) -> PageError | None:
     """The error as a page tells it; None for one that nobody has thought of."""
-    if isinstance(error, Problem):
+    if isinstance(error, PageError):
         return error
     if isinstance(error, KafkaError):
         return _refusal(error)
     if isinstance(error, NotKafka):
-        return Problem(
+        return PageError(
             502, "This is no Kafka broker", str(error), "Check the address of the console's --bootstrap."
         )
     if isinstance(error, TimeoutError):
         hint = "Try again in a moment; if it stays so, look at the brokers' logs."
-        return Problem(504, "The cluster takes too long", "It did not answer while the page was made.", hint)
+        return PageError(
+            504, "The cluster takes too long", "It did not answer while the page was made.", hint
+        )
     if isinstance(error, ConnectionError):
         hint = "Check that the brokers run and can be reached from here, then load this page again."
-        return Problem(502, "The cluster cannot be reached", str(error), hint)
+        return PageError(502, "The cluster cannot be reached", str(error), hint)
     if isinstance(error, ExceptionGroup):
         return problem_of(error.exceptions[0])
     return None
@@ -67,9 +69,9 @@ def sentence(error: KafkaError) -> str:
     return f"{error.message} ({error.code.name})" if error.message else error.code.name
 
 
-def _refusal(error: KafkaError) -> Problem:
+def _refusal(error: KafkaError) -> PageError:
     if error.code in _FORBIDDEN:
-        return Problem(403, "You may not see or do this", sentence(error), _HINTS.get(error.code, ""))
+        return PageError(403, "You may not see or do this", sentence(error), _HINTS.get(error.code, ""))
     if error.code in _NOT_FOUND:
-        return Problem(404, "Not found", sentence(error), _NOT_FOUND[error.code])
-    return Problem(409, "The cluster refused", sentence(error), _HINTS.get(error.code, ""))
+        return PageError(404, "Not found", sentence(error), _NOT_FOUND[error.code])
+    return PageError(409, "The cluster refused", sentence(error), _HINTS.get(error.code, ""))

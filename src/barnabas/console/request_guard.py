@@ -7,7 +7,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from barnabas.base.hosts import is_own_host, own_names, split_url
-from barnabas.console.problems import Problem
+from barnabas.console.problems import PageError
 
 CONTENT_SECURITY_POLICY = "; ".join(
     (
@@ -93,7 +93,7 @@ class Gate:
             message = await receive()
             received_bytes += len(message.get("body", b""))
             if received_bytes > most_bytes:
-                raise Problem(413, "Too much", f"At most {most_bytes} bytes can be sent.")
+                raise PageError(413, "Too much", f"At most {most_bytes} bytes can be sent.")
             return message
 
         return receive_some

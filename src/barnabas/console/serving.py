@@ -96,12 +96,12 @@ class ConsoleServer:
 class _Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, started: threading.Event) -> None:
         super().__init__(config)
-        self._told = started
+        self._started = started
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to serve, and tell."""
         await super().startup(sockets)
-        self._told.set()
+        self._started.set()
 
 
 class _BesideMetrics:

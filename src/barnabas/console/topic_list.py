@@ -74,10 +74,10 @@ async def topic_sizes(
     partitions = [TopicPartition(row.name, index) for row in rows for index in range(row.partitions_count)]
     if not partitions:
         return {}
-    told = await asyncio.gather(*(_directories(admin, node, partitions) for node in nodes))
+    results = await asyncio.gather(*(_directories(admin, node, partitions) for node in nodes))
     sizes: Counter[str] = Counter()
     counts: Counter[str] = Counter()
-    for directory in (each for directories in told for each in directories):
+    for directory in (each for directories in results for each in directories):
         for tp, replica in directory.replicas.items():
             if not replica.is_future:
                 sizes[tp.topic] += replica.size_bytes

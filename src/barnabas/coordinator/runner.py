@@ -95,7 +95,7 @@ class ShardRunner(Generic[ShardT]):
         self._counts.loads_count += 1
         self._counts.load_ms += self.load_ms
         self.transition(ShardState.ACTIVE, f"replayed up to offset {self.log.end_offset}")
-        self.tell(lambda shard, step: shard.loaded(step))
+        self.run_event(lambda shard, step: shard.loaded(step))
 
     async def _replay_log(self) -> None:
         """Replay up to the end, where nobody comes in between: what is appended from then on the shard is told."""
@@ -199,7 +199,7 @@ class ShardRunner(Generic[ShardT]):
                 await stored
         return response
 
-    def tell(self, event: Callable[[ShardT, CoordinatorResult], None]) -> None:
+    def run_event(self, event: Callable[[ShardT, CoordinatorResult], None]) -> None:
         """Hand something to the shard that nobody waits for."""
         if self.state is not ShardState.ACTIVE:
             return
@@ -213,7 +213,7 @@ class ShardRunner(Generic[ShardT]):
             self.shard.replay_end_marker(marker)
 
     def _expire(self, key: TimerKey) -> None:
-        self.tell(lambda shard, step: shard.expire(step, key))
+        self.run_event(lambda shard, step: shard.expire(step, key))
 
     def check_active(self) -> None:
         """Refuse requests to a shard that cannot take them.

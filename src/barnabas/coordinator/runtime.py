@@ -87,7 +87,7 @@ class CoordinatorRuntime(Generic[ShardT]):
         if not record_types.isdisjoint(_FOLLOWED):
             for runner in tuple(self._runners.values()):
                 if runner.shard.follows_cluster:
-                    runner.tell(lambda shard, step: shard.on_metadata_update(step, before, after))
+                    runner.run_event(lambda shard, step: shard.on_metadata_update(step, before, after))
 
     def _elect(self) -> None:
         """Load the shards of partitions that this broker has come to lead, close the others."""

@@ -42,10 +42,10 @@ async def with_refusals(
             error = outcomes.get(task.name)
             if error is not None:
                 refused.update((id(each), error) for each in task.changes)
-    told = [
+    checked = [
         with_diagnostic(each, refusal(refused[id(each)])) if id(each) in refused else each for each in changes
     ]
-    return told, {error.code for error in refused.values()}
+    return checked, {error.code for error in refused.values()}
 
 
 def with_missing_secrets(changes: Iterable[ResourceChange], secrets: Secrets) -> list[ResourceChange]:
@@ -106,7 +106,7 @@ async def _older(admin: Admin, times_ms: Mapping[str, int]) -> dict[str, str]:
     """Topics that keep records from before a time, with how many they are."""
     if not times_ms:
         return {}
-    partitions = _places(admin, times_ms)
+    partitions = _partitions(admin, times_ms)
     earliest = await admin.list_offsets(dict.fromkeys(partitions, EARLIEST))
     latest = await admin.list_offsets(dict.fromkeys(partitions, LATEST))
     kept = await admin.list_offsets({each: OffsetSpec.at(times_ms[each.topic]) for each in partitions})
@@ -132,7 +132,7 @@ async def _bigger(admin: Admin, limits: Mapping[str, int]) -> dict[str, str]:
     """Topics with partitions above a limit in bytes, with what is above it."""
     if not limits:
         return {}
-    partitions = _places(admin, limits)
+    partitions = _partitions(admin, limits)
     above: defaultdict[str, int] = defaultdict(int)
     silent = _leaderless(admin, limits) | set(partitions)
     for node in admin.cluster.metadata.nodes:
@@ -172,7 +172,7 @@ def _sizes(directories: Iterable[LogDirDescription]) -> dict[TopicPartition, int
     }
 
 
-def _places(admin: Admin, names: Collection[str]) -> list[TopicPartition]:
+def _partitions(admin: Admin, names: Collection[str]) -> list[TopicPartition]:
     """The partitions that have a leader to ask."""
     topics = admin.cluster.metadata.topics
     return [

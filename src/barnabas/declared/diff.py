@@ -114,9 +114,9 @@ def differences(declared: DeclaredState, live: DeclaredState) -> list[ResourceCh
         *_acls(declared, live),
         *_quotas(declared, live),
         *_users(declared, live),
-        *_bearers(declared, live, Section.GROUPS),
+        *_config_resources(declared, live, Section.GROUPS),
         *_brokers(declared, live),
-        *_bearers(declared, live, Section.CLIENT_METRICS),
+        *_config_resources(declared, live, Section.CLIENT_METRICS),
     ]
 
 
@@ -283,7 +283,9 @@ def _credentials(
             yield ResourceChange(Section.USERS, user, mechanism.title, action, before, after)
 
 
-def _bearers(declared: DeclaredState, live: DeclaredState, section: Section) -> Iterator[ResourceChange]:
+def _config_resources(
+    declared: DeclaredState, live: DeclaredState, section: Section
+) -> Iterator[ResourceChange]:
     wanted: Mapping[str, Configs] = getattr(declared, section)
     there: Mapping[str, Configs] = getattr(live, section)
     prunes = bool(declared.prune & {section, CONFIGS})

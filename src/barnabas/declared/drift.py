@@ -52,10 +52,10 @@ class DriftEvent(NamedTuple):
 
 def drift_json(change: ResourceChange) -> dict[str, Any]:
     """A difference as programs read it: what is declared, and what there is."""
-    told = as_json(change)
+    change_json = as_json(change)
     return {
-        "resource": told["resource"],
-        "key": told["key"],
+        "resource": change_json["resource"],
+        "key": change_json["key"],
         "declared": shown(change.after),
         "found": shown(change.before),
     }

@@ -187,7 +187,7 @@ async def _delete_topics(
 
 async def _configure(admin: Admin, batch: Sequence[Task], secrets: Secrets, validate_only: bool) -> Outcomes:
     """A broker that is not there fails alone."""
-    edits = {_bearer(task): [_edit(each, secrets) for each in task.changes] for task in batch}
+    edits = {_config_resource(task): [_edit(each, secrets) for each in task.changes] for task in batch}
     outcomes: dict[Any, KafkaError | None] = {}
     for part in _requests(edits):
         try:
@@ -208,7 +208,7 @@ def _requests(
     return [*({each: named[each]} for each in named), *([others] if others else [])]
 
 
-def _bearer(task: Task) -> Resource:
+def _config_resource(task: Task) -> Resource:
     return Resource(CONFIG_SECTIONS[task.changes[0].section], str(task.name))
 
 

@@ -6,9 +6,10 @@ from itertools import islice
 from typing import TypeVar
 
 from barnabas.client.admin.admin import Admin
-from barnabas.client.admin.model import ConfigEntry, ConfigSource
+from barnabas.client.admin.model import ConfigEntry
 from barnabas.client.core import metadata
 from barnabas.config.config_resource import EVERY_BROKER, Resource, ResourceKind
+from barnabas.config.describe import ConfigSource
 from barnabas.declared.state import (
     CONFIG_SECTIONS,
     CONFIGS,
@@ -87,9 +88,11 @@ class _Asking:
             acls=await self._acls() if has(Section.ACLS) else frozenset(),
             quotas=await self.admin.describe_client_quotas() if has(Section.QUOTAS) else {},
             users=await self._users() if has(Section.USERS) else {},
-            groups=await self._bearers(Section.GROUPS) if has(Section.GROUPS) else {},
+            groups=await self._config_resources(Section.GROUPS) if has(Section.GROUPS) else {},
             brokers=await self._brokers() if has(Section.BROKERS) else {},
-            client_metrics=await self._bearers(Section.CLIENT_METRICS) if has(Section.CLIENT_METRICS) else {},
+            client_metrics=await self._config_resources(Section.CLIENT_METRICS)
+            if has(Section.CLIENT_METRICS)
+            else {},
         )
 
     def _takes_all(self, section: Section) -> bool:
@@ -132,7 +135,7 @@ class _Asking:
             return None
         return {CLEANUP_POLICY}.union(*(self.declared.topics[name].configs for name in names))
 
-    async def _bearers(self, section: Section) -> dict[str, Configs]:
+    async def _config_resources(self, section: Section) -> dict[str, Configs]:
         """Groups or client metrics that have configs, and those that are declared."""
         names = set(self._names(section))
         if self._takes_all(section):

@@ -41,7 +41,7 @@ PRUNE = "prune"
 EVERY_BROKER = "default"
 TOPIC_KEYS = ("partitions", "replication_factor", "configs")
 BROKER_KEYS = ("configs", "expect")
-BEARER_KEYS = ("configs",)
+CONFIG_RESOURCE_KEYS = ("configs",)
 CREDENTIAL_KEYS = ("iterations", "password")
 _BROKER_ID = re.compile("0|[1-9][0-9]{0,9}")
 QUOTA_KEYS = ("entity", "values")
@@ -106,9 +106,9 @@ def _state(node: YamlNode) -> DeclaredState:
         acls=frozenset(chain.from_iterable(map(_acls, _items(get(Section.ACLS))))),
         quotas=_quotas(_items(get(Section.QUOTAS))),
         users={name: _credentials(each) for name, each in _named(get(Section.USERS))},
-        groups={name: _bearer(each) for name, each in _named(get(Section.GROUPS))},
+        groups={name: _config_resource(each) for name, each in _named(get(Section.GROUPS))},
         brokers=dict(map(_broker, _named(get(Section.BROKERS)))),
-        client_metrics={name: _bearer(each) for name, each in _named(get(Section.CLIENT_METRICS))},
+        client_metrics={name: _config_resource(each) for name, each in _named(get(Section.CLIENT_METRICS))},
         prune=frozenset(each.word(PRUNABLE) for each in _items(get(PRUNE))),
     )
 
@@ -134,8 +134,8 @@ def _topic(node: YamlNode) -> DeclaredTopic:
     )
 
 
-def _bearer(node: YamlNode) -> Configs:
-    found = node.mapping(BEARER_KEYS)
+def _config_resource(node: YamlNode) -> Configs:
+    found = node.mapping(CONFIG_RESOURCE_KEYS)
     return _configs(found["configs"]) if "configs" in found else {}
 
 
@@ -230,15 +230,15 @@ def _acls(node: YamlNode) -> list[AclBinding]:
 
 def acls_of(entry: Mapping[str, Any]) -> frozenset[AclBinding]:
     """The ACLs of an entry that has been read before."""
-    return frozenset(_acls(_place(entry)))
+    return frozenset(_acls(_position(entry)))
 
 
 def entity_of(entity: Mapping[str, Any]) -> Entity:
     """The entity of quotas that have been read before."""
-    return _entity(_place(entity))
+    return _entity(_position(entity))
 
 
-def _place(value: Any) -> YamlNode:
+def _position(value: Any) -> YamlNode:
     return YamlNode(yaml.SafeDumper(io.StringIO()).represent_data(value), "")
 
 

@@ -38,12 +38,12 @@ def to_tree(state: DeclaredState) -> Tree:
         Section.ACLS.value: _acls(state.acls),
         Section.QUOTAS.value: [_quotas(*item) for item in sorted(state.quotas.items(), key=_quota_order)],
         Section.USERS.value: {name: _credentials(name, state.users[name]) for name in sorted(state.users)},
-        Section.GROUPS.value: _bearers(state.groups),
+        Section.GROUPS.value: _config_resources(state.groups),
         Section.BROKERS.value: {
             name or EVERY_BROKER: _broker(name or EVERY_BROKER, state.brokers[name])
             for name in sorted(state.brokers, key=lambda name: (name != "", int(name or 0)))
         },
-        Section.CLIENT_METRICS.value: _bearers(state.client_metrics),
+        Section.CLIENT_METRICS.value: _config_resources(state.client_metrics),
     }
     return {key: part for key, part in tree.items() if part}
 
@@ -111,17 +111,17 @@ def _variable(*words: str) -> str:
     return re.sub(r"\W", "_", "_".join(words)).upper()
 
 
-def _bearers(bearers: Mapping[str, Configs]) -> Tree:
-    return {name: {"configs": _configs(bearers[name])} for name in sorted(bearers)}
+def _config_resources(config_resources: Mapping[str, Configs]) -> Tree:
+    return {name: {"configs": _configs(config_resources[name])} for name in sorted(config_resources)}
 
 
 def _broker(name: str, broker: DeclaredBroker) -> Tree:
     """A secret that the broker keeps to itself is said to come from the environment."""
-    told = {
+    configs = {
         key: SecretRef("env", _variable("BROKER", name, key)) if value == KEPT_SECRET else value
         for key, value in broker.configs.items()
     }
-    parts = {"configs": _configs(told), "expect": _configs(broker.expected)}
+    parts = {"configs": _configs(configs), "expect": _configs(broker.expected)}
     return {key: part for key, part in parts.items() if part}
 
 

@@ -9,7 +9,7 @@ from barnabas.declared.state import HIDDEN, SecretRef
 
 #: Shorter parts of a secret are words like any other.
 _PART_CHARACTERS_MIN = 4
-_TOLD_NOTHING = "what the broker says has some of the secret in it, and is not shown"
+_CONTAINS_SECRET = "what the broker says has some of the secret in it, and is not shown"
 
 
 class SecretMissing(Exception):
@@ -58,4 +58,4 @@ def without_secrets(text: str, values: Collection[str]) -> str:
         text = text.replace(form, HIDDEN)
     parts = [part for value in values for part in re.split(r"[\s\"'=;,]+", value)]
     begins = [part[:_PART_CHARACTERS_MIN] for part in parts if len(part) >= _PART_CHARACTERS_MIN]
-    return _TOLD_NOTHING if any(begin in text for begin in begins) else text
+    return _CONTAINS_SECRET if any(begin in text for begin in begins) else text

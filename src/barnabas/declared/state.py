@@ -164,8 +164,8 @@ def _matches(name: str, patterns: Iterable[str]) -> bool:
     return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
 
 
-def _chosen(things: object, test: Callable[[object], bool]) -> object:
-    if isinstance(things, frozenset):
-        return frozenset(filter(test, things))
-    assert isinstance(things, Mapping)
-    return {key: value for key, value in things.items() if test(key)}
+def _chosen(items: object, test: Callable[[object], bool]) -> object:
+    if isinstance(items, frozenset):
+        return frozenset(filter(test, items))
+    assert isinstance(items, Mapping)
+    return {key: value for key, value in items.items() if test(key)}

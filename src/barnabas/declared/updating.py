@@ -41,7 +41,7 @@ def updated(text: str, declared: DeclaredState, live: DeclaredState, choice: Cho
 Merge = Callable[[Section, Any, Any, DeclaredState, DeclaredState, Choice], Any]
 
 
-def _bearers(
+def _config_resources(
     section: Section, old: Any, new: Any, declared: DeclaredState, live: DeclaredState, choice: Choice
 ) -> Tree:
     before: Tree = dict(old or {})
@@ -53,24 +53,28 @@ def _bearers(
             merged[name] = before[name]
         elif name in after or "expect" in (before.get(name) or {}):
             there = _configs(getattr(live, section).get(key, {}))
-            said = _configs(getattr(declared, section).get(key, {}))
-            merged[name] = _bearer(section, before.get(name) or {}, after.get(name, {}), said, there)
+            declared_configs = _configs(getattr(declared, section).get(key, {}))
+            merged[name] = _merged_resource(
+                section, before.get(name) or {}, after.get(name, {}), declared_configs, there
+            )
     return merged
 
 
-def _configs(thing: DeclaredTopic | DeclaredBroker | Configs) -> Configs:
-    return thing.configs if isinstance(thing, DeclaredTopic | DeclaredBroker) else thing
+def _configs(resource: DeclaredTopic | DeclaredBroker | Configs) -> Configs:
+    return resource.configs if isinstance(resource, DeclaredTopic | DeclaredBroker) else resource
 
 
-def _bearer(section: Section, old: Tree, new: Tree, said: Configs, there: Configs) -> Tree:
+def _merged_resource(
+    section: Section, old: Tree, new: Tree, declared_configs: Configs, there: Configs
+) -> Tree:
     """One of them: values stay as they are written where they mean the same."""
     before, after = old.get("configs") or {}, new.get("configs") or {}
     configs = {
         key: before[key]
-        if key in said and same_value(section, key, said[key], there.get(key))
+        if key in declared_configs and same_value(section, key, declared_configs[key], there.get(key))
         else after.get(key)
         for key in [*before, *(key for key in after if key not in before)]
-        if key in after or said.get(key) is None
+        if key in after or declared_configs.get(key) is None
     }
     whole = {**old, **new, "configs": configs}
     return {key: value for key, value in whole.items() if value or key in old}
@@ -119,16 +123,16 @@ def _users(
         if not choice.means(section, name):
             merged[name] = before[name]
         elif name in after:
-            said = before.get(name, {})
+            declared_configs = before.get(name, {})
             merged[name] = {
-                title: {**each, "password": said.get(title, {}).get("password", each["password"])}
+                title: {**each, "password": declared_configs.get(title, {}).get("password", each["password"])}
                 for title, each in after[name].items()
             }
     return merged
 
 
 _MERGE: Mapping[Section, Merge] = {
-    **dict.fromkeys(CONFIG_SECTIONS, _bearers),
+    **dict.fromkeys(CONFIG_SECTIONS, _config_resources),
     Section.ACLS: _acls,
     Section.QUOTAS: _quotas,
     Section.USERS: _users,

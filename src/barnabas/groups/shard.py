@@ -163,7 +163,7 @@ class GroupShard:
         """ListGroups: all groups in one of these states and of one of these types, where any are named."""
         return listed(self.groups.values(), states, types)
 
-    def forget_offsets(
+    def delete_offsets(
         self, step: CoordinatorResult, pending: Pending[dict[str, Any]], group_id: str, count_max: int
     ) -> None:
         """Forget so many offsets of a group that is to be deleted; answer what they were, as the audit shows them.
@@ -171,7 +171,7 @@ class GroupShard:
         :raises KafkaError: As `delete_group`.
         """
         self._to_delete(group_id)
-        gone = self.offsets.forget_some(step, group_id, count_max)
+        gone = self.offsets.delete_expired(step, group_id, count_max)
         step.answer(pending, {offset_key(partition): offset for partition, offset in gone.items()})
 
     def _to_delete(self, group_id: str) -> Group:

@@ -1,6 +1,17 @@
-"""Close a log so that the next start needs no recovery."""
+"""Close logs so that the next start needs no recovery."""
 
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from barnabas.log.files import sync_file_system
 from barnabas.log.partition_log import PartitionLog
+
+#: Number of threads that flush logs at shutdown: a disk serves several flushes at once.
+_SYNC_THREADS_COUNT = 8
+
+#: With more unflushed logs than this the whole file system is flushed instead: 0.4 s instead of 5 for 10,000 logs.
+_SYNCED_ALONE_COUNT_MAX = 256
 
 
 def close_log(log: PartitionLog) -> None:
@@ -43,3 +54,20 @@ def is_synced(log: PartitionLog) -> bool:
 def mark_synced(log: PartitionLog) -> None:
     """Replaces `sync_closed` when the whole file system has been flushed."""
     log.local.recovery_point = log.log_end_offset
+
+
+def close_logs(logs: Sequence[PartitionLog], directory: Path) -> None:
+    """Flush and close all logs of a log directory. Blocks.
+
+    :raises OSError: If the disk fails.
+    """
+    for log in logs:
+        close_files(log)
+    unsynced_count = sum(not is_synced(log) for log in logs)
+    if unsynced_count > _SYNCED_ALONE_COUNT_MAX and sync_file_system(directory):
+        for log in logs:
+            mark_synced(log)
+        return
+    with ThreadPoolExecutor(_SYNC_THREADS_COUNT) as pool:
+        for _ in pool.map(sync_closed, logs):
+            pass

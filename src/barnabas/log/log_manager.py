@@ -1,20 +1,17 @@
 """Manages all logs of a node in `log.dirs`: opens, creates, deletes, checkpoints and closes them."""
 
-import asyncio
 import contextlib
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
-from operator import attrgetter
 from pathlib import Path
 from random import Random
 from types import MappingProxyType
 
 from barnabas.base.clock import Clock
 from barnabas.base.ids import ZERO_UUID, TopicPartition
-from barnabas.log.closing import close_files, is_synced, mark_synced, sync_closed
-from barnabas.log.files import REMOVAL_RETRY_MS, space_advice, sync_file_system
+from barnabas.log.closing import close_logs
+from barnabas.log.files import REMOVAL_RETRY_MS, space_advice
 from barnabas.log.log_config import LogConfig
 from barnabas.log.log_directory import (
     DELETE_SUFFIX,
@@ -32,16 +29,8 @@ from barnabas.log.startup.log_loader import ConfigFor, Opened, open_logs, select
 from barnabas.log.startup.open_log import create_log, open_log
 from barnabas.log.startup.replica_selection import Role
 from barnabas.log.trash.state import remove_state, save_state, trash_directory
-from barnabas.telemetry import names
 from barnabas.telemetry.logs import get_logger
-from barnabas.telemetry.metrics import MetricsRegistry, Values
 from barnabas.wire.errors import ErrorCode, KafkaError
-
-#: Number of threads that flush logs at shutdown: a disk serves several flushes at once.
-_SYNC_THREADS_COUNT = 8
-
-#: With more unflushed logs than this the whole file system is flushed instead: 0.4 s instead of 5 for 10,000 logs.
-_SYNCED_ALONE_COUNT_MAX = 256
 
 #: Open segments of a future replica, which is only written at its end.
 _FUTURE_OPEN_SEGMENTS_MAX = 4
@@ -480,25 +469,8 @@ class LogManager:
                 except OSError as error:
                     self.fail(directory, error)
 
-    def register_metrics(self, registry: MetricsRegistry) -> None:
-        attributes = {
-            names.LOG_SIZE: "size_bytes",
-            names.LOG_START_OFFSET: "log_start_offset",
-            names.LOG_END_OFFSET: "log_end_offset",
-            names.HIGH_WATERMARK: "high_watermark",
-        }
-        for metric, attribute in attributes.items():
-            registry.add_metric(metric, partial(self._log_values, attrgetter(attribute)))
-
-    def _log_values(self, value_of: Callable[[PartitionLog], int]) -> Values:
-        for tp, log in self.logs.items():
-            yield {"topic": tp.topic, "partition": str(tp.partition)}, value_of(log)
-
-    async def shut_down(self, *, abruptly: bool) -> None:
-        """Close all logs; if `abruptly`, as a killed process leaves them: unflushed and not marked as clean."""
-        if not abruptly:
-            await asyncio.to_thread(self.close)
-            return
+    def abandon(self) -> None:
+        """Close all logs as a killed process leaves them: unflushed, and not marked as cleanly shut down."""
         for directory in self._directories:
             for log in (*directory.logs.values(), *directory.futures.values()):
                 log.local.abandon()
@@ -509,23 +481,10 @@ class LogManager:
         for directory in self._directories:
             try:
                 if directory.failure is None:
-                    self._close_directory(directory)
+                    close_logs([*directory.logs.values(), *directory.futures.values()], directory.path)
+                    directory.checkpoint()
+                    directory.write_clean_shutdown_marker()
             except OSError as error:
                 self.fail(directory, error)
             finally:
                 directory.unlock()
-
-    def _close_directory(self, directory: LogDirectory) -> None:
-        logs = [*directory.logs.values(), *directory.futures.values()]
-        for log in logs:
-            close_files(log)
-        unsynced_count = sum(not is_synced(log) for log in logs)
-        if unsynced_count > _SYNCED_ALONE_COUNT_MAX and sync_file_system(directory.path):
-            for log in logs:
-                mark_synced(log)
-        else:
-            with ThreadPoolExecutor(_SYNC_THREADS_COUNT) as pool:
-                for _ in pool.map(sync_closed, logs):
-                    pass
-        directory.checkpoint()
-        directory.write_clean_shutdown_marker()

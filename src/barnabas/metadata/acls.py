@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from barnabas.base.resource_names import resource_name
 from barnabas.metadata.audit.difference import Difference
 from barnabas.metadata.decision import Decision
-from barnabas.metadata.record_type import RecordType, Rollback, Table
+from barnabas.metadata.record_type import RecordRollback, RecordType, Table
 from barnabas.metadata.store import StoreChange
 from barnabas.wire.acls import (
     CLUSTER_NAME,
@@ -88,7 +88,7 @@ def _restore(
 
 
 ACLS: RecordType[AclBinding] = RecordType(
-    "acls", list, _from_plain, _audit, keeps_history=True, rollback=Rollback(_resource, _restore)
+    "acls", list, _from_plain, _audit, keeps_history=True, rollback=RecordRollback(_resource, _restore)
 )
 
 

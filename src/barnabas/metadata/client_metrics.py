@@ -30,7 +30,7 @@ class ClientTelemetry:
 
     def __init__(self, clock: Clock) -> None:
         self.metrics = ClientMetrics()
-        self.instances = ClientInstances(clock.monotonic_ms, self.metrics.forget)
+        self.instances = ClientInstances(clock.monotonic_ms, self.metrics.remove)
 
     def load(self, image: MetadataImage) -> None:
         """Take over the subscriptions of an image."""

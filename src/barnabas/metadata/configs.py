@@ -14,7 +14,7 @@ from barnabas.config.config_resource import Resource, ResourceKind
 from barnabas.config.describe import is_sensitive
 from barnabas.metadata.audit.difference import Difference, compare
 from barnabas.metadata.decision import Decision
-from barnabas.metadata.record_type import AuditView, RecordType, Rollback
+from barnabas.metadata.record_type import AuditView, RecordRollback, RecordType
 from barnabas.metadata.store import StoreChange
 from barnabas.metadata.topics import TOPICS
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -44,7 +44,7 @@ def _audit(kind: ResourceKind) -> AuditView[Overrides]:
     return view
 
 
-def _rollback(kind: ResourceKind) -> Rollback[Overrides]:
+def _rollback(kind: ResourceKind) -> RecordRollback[Overrides]:
     def restore(
         image: "MetadataImage", states: Mapping[str, Overrides | None], rules: "RollbackRules"
     ) -> Decision["ConfigAlterationResult | None"]:
@@ -66,7 +66,7 @@ def _rollback(kind: ResourceKind) -> Rollback[Overrides]:
             raise result.error
         return Decision(result, decision.changes, decision.reads)
 
-    return Rollback(lambda name, _: config_resource(kind, name), restore)
+    return RecordRollback(lambda name, _: config_resource(kind, name), restore)
 
 
 def _record_type(name: str, kind: ResourceKind) -> RecordType[Overrides]:

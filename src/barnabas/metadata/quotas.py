@@ -12,7 +12,7 @@ from barnabas.config.definition import ConfigKey, ConfigType
 from barnabas.config.keys.quota import ADDRESS_QUOTA_KEYS, CLIENT_QUOTA_KEYS
 from barnabas.metadata.audit.difference import Difference, compare
 from barnabas.metadata.decision import Decision
-from barnabas.metadata.record_type import RecordType, Rollback, Table
+from barnabas.metadata.record_type import RecordRollback, RecordType, Table
 from barnabas.metadata.store import StoreChange
 from barnabas.wire.errors import ErrorCode, KafkaError
 
@@ -108,7 +108,7 @@ def _restore(
 
 
 QUOTAS: RecordType[ClientQuota] = RecordType(
-    "quotas", _to_plain, _from_plain, _audit, keeps_history=True, rollback=Rollback(_resource, _restore)
+    "quotas", _to_plain, _from_plain, _audit, keeps_history=True, rollback=RecordRollback(_resource, _restore)
 )
 
 

@@ -20,7 +20,7 @@ AuditView: TypeAlias = Callable[["MetadataImage", str, ValueT | None, ValueT | N
 
 
 @dataclass(frozen=True, slots=True)
-class Rollback(Generic[ValueT]):
+class RecordRollback(Generic[ValueT]):
     """How RollbackResource restores records of a type."""
 
     #: (key, value) -> the resource that the record belongs to, named as in the audit
@@ -41,7 +41,7 @@ class RecordType(Generic[ValueT]):
     #: Replaced values are kept for a while.
     keeps_history: bool = False
     #: None: RollbackResource does not restore records of this type.
-    rollback: Rollback[ValueT] | None = None
+    rollback: RecordRollback[ValueT] | None = None
 
     def key(self, key: str) -> str:
         """Return the key in the store."""

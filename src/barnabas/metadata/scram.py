@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from barnabas.metadata.audit.difference import Difference
 from barnabas.metadata.decision import Decision
-from barnabas.metadata.record_type import RecordType, Rollback, Table
+from barnabas.metadata.record_type import RecordRollback, RecordType, Table
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.scram import ScramMechanism, client_key, salted_password, server_key, stored_key
 
@@ -109,7 +109,7 @@ SCRAM_CREDENTIALS: RecordType[Credentials] = RecordType(
     _from_plain,
     _audit,
     keeps_history=True,
-    rollback=Rollback(lambda user, _: f"user/{user}", _restore),
+    rollback=RecordRollback(lambda user, _: f"user/{user}", _restore),
 )
 
 

@@ -22,7 +22,7 @@ from barnabas.metadata.topics import (
 )
 
 #: Internal topics of coordinators that are not here.
-_NOT_ADOPTED = INTERNAL_TOPICS - BROKER_TOPICS
+_NOT_RECOVERED = INTERNAL_TOPICS - BROKER_TOPICS
 
 
 class FoundLog(NamedTuple):
@@ -61,7 +61,7 @@ def decide_recover_topics(
         for (name, topic_id), indexes in sorted(epochs.items())
         if sorted(indexes) == list(range(len(indexes)))
         and names.count(name) == 1
-        and name not in _NOT_ADOPTED
+        and name not in _NOT_RECOVERED
     ]
     changes: list[StoreChange] = []
     reads: dict[str, int] = {}

@@ -38,7 +38,7 @@ class Case(NamedTuple):
     change: str  #: for people
     ask: Ask
     expected: CaseStatus
-    says: str  #: part of the reason that is expected
+    expected_reason: str  #: part of the reason that is expected
 
 
 class CaseResult(NamedTuple):
@@ -49,7 +49,7 @@ class CaseResult(NamedTuple):
 
     def is_as_expected(self, case: Case) -> bool:
         """Whether both the verdict and the reason are."""
-        return self.result is case.expected and case.says in self.why
+        return self.result is case.expected and case.expected_reason in self.why
 
 
 class Trial:
@@ -112,7 +112,7 @@ def _case(node: YamlNode, defaults: Counts) -> Case:
         change=f"{name.replace('_', ' ')} {change}",
         ask=ask,
         expected=CaseStatus(found["expect"].word(("allowed", "refused", "warned"))),
-        says=found["says"].text() if "says" in found else "",
+        expected_reason=found["says"].text() if "says" in found else "",
     )
 
 
@@ -172,19 +172,23 @@ def _create_partitions(node: YamlNode, _: Counts) -> tuple[str, Ask]:
     return f"{topic} to {count}", ask
 
 
-_BEARERS = {kind.name.lower(): kind for kind in ConfigResourceType if kind is not ConfigResourceType.UNKNOWN}
+_RESOURCE_TYPES = {
+    kind.name.lower(): kind for kind in ConfigResourceType if kind is not ConfigResourceType.UNKNOWN
+}
 
 
 def _alter_config(node: YamlNode, _: Counts) -> tuple[str, Ask]:
-    found = _fields(node, ("configs",), (*_BEARERS, "removed"))
-    bearers = [name for name in found if name in _BEARERS]
-    if len(bearers) != 1:
-        node.fail(f"must have one bearer of configs, of {', '.join(_BEARERS)}")
-    resource = ConfigResource(_BEARERS[bearers[0]], found[bearers[0]].text())
+    found = _fields(node, ("configs",), (*_RESOURCE_TYPES, "removed"))
+    resource_fields = [name for name in found if name in _RESOURCE_TYPES]
+    if len(resource_fields) != 1:
+        node.fail(f"must have one bearer of configs, of {', '.join(_RESOURCE_TYPES)}")
+    resource = ConfigResource(_RESOURCE_TYPES[resource_fields[0]], found[resource_fields[0]].text())
     configs = {key: None if each.is_null else each.text() for key, each in found["configs"].mapping().items()}
     removed = [item.text() for item in found["removed"].items()] if "removed" in found else []
     altered = AlterConfigPolicy.RequestMetadata(resource, configs)
-    return f"of {bearers[0]} {resource.name}", lambda policies: policies.check_alter_config(altered, removed)
+    return f"of {resource_fields[0]} {resource.name}", lambda policies: policies.check_alter_config(
+        altered, removed
+    )
 
 
 #: What an ACL is where a case does not say.

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from barnabas.policy.interfaces import PolicyViolation
 from barnabas.policy.loading import PolicyLoadError, instantiate
-from barnabas.policy.worker import OutOfTime, Worker
+from barnabas.policy.worker import OutOfTime, PolicyWorker
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 #: How long a class may take to be imported and configured.
@@ -32,7 +32,7 @@ class GuardedPolicy:
         self._key = key
         self._class_name = class_name
         self._time_limit_ms = time_limit_ms
-        self._worker = Worker(f"policy-{class_name}")
+        self._worker = PolicyWorker(f"policy-{class_name}")
         self._policy: Any = None
         self._counts = {"checks_count": 0, "refusals_count": 0, "failures_count": 0}
 

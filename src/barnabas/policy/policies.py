@@ -71,7 +71,7 @@ class Policies:
         """`on_warning` is told what rules in mode `warn` would have refused; by default the log is."""
         self._settings = settings or PolicySettings()
         self._on_warning = on_warning or _log_warning
-        self.tell: Callable[[str, str | None], None] | None = None
+        self.observe: Callable[[str, str | None], None] | None = None
         self._loaded = _Loaded()
         self._reloading = asyncio.Lock()
         self._counts = dict.fromkeys(
@@ -135,14 +135,14 @@ class Policies:
         loaded, self._loaded = self._loaded, _Loaded()
         await loaded.close()
 
-    def with_observer(self, tell: Callable[[str, str | None], None]) -> "Policies":
-        """The same, for one request: `tell` hears of each resource that is judged, with None for a message.
+    def with_observer(self, observe: Callable[[str, str | None], None]) -> "Policies":
+        """The same, for one request: `observe` hears of each resource that is judged, with None for a message.
 
         And, with a message, of what rules in mode `warn` let through.
         """
-        mine = copy.copy(self)
-        mine.tell = tell
-        return mine
+        observed = copy.copy(self)
+        observed.observe = observe
+        return observed
 
     @property
     def guards_creation(self) -> bool:
@@ -162,7 +162,7 @@ class Policies:
         :raises KafkaError: POLICY_VIOLATION; UNKNOWN_SERVER_ERROR when a policy failed or was too slow.
         """
         if self.guards_creation:
-            self._tell(f"topic/{new.topic}", None)
+            self._observe(f"topic/{new.topic}", None)
         if self._loaded.rules is not None:
             self._act_on(f"topic/{new.topic}", self._loaded.rules.create_topic(new))
         if new.configs and self._loaded.alter_config is not None:
@@ -182,7 +182,7 @@ class Policies:
         kind, name = altered.resource
         resource = resource_name(kind.name, name)
         if self.guards_alteration:
-            self._tell(resource, None)
+            self._observe(resource, None)
         if self._loaded.rules is not None:
             self._act_on(resource, self._loaded.rules.alter_config(altered, removed))
         await self._ask_alter_config(altered)
@@ -220,20 +220,20 @@ class Policies:
 
     def _act_on(self, resource: str, violations: Sequence[Violation]) -> None:
         self._counts["checks_count"] += 1
-        self._tell(resource, None)
+        self._observe(resource, None)
         refused = "; ".join(violation.message for violation in violations if violation.enforced)
         for violation in violations:
             if not violation.enforced:
                 self._counts["warnings_count"] += 1
                 self._on_warning(violation.message)
-                self._tell(resource, violation.message)
+                self._observe(resource, violation.message)
         if refused:
             self._counts["refusals_count"] += 1
             raise KafkaError(ErrorCode.POLICY_VIOLATION, f"{refused}.")
 
-    def _tell(self, resource: str, message: str | None) -> None:
-        if self.tell is not None:
-            self.tell(resource, message)
+    def _observe(self, resource: str, message: str | None) -> None:
+        if self.observe is not None:
+            self.observe(resource, message)
 
     def register_metrics(self, registry: MetricsRegistry) -> None:
         def collect(outcomes: dict[str, str]) -> Values:

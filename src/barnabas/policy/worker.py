@@ -62,12 +62,12 @@ class _Thread:
                 loop, future, function = call
                 result = function()
                 if not self._ended:
-                    loop.call_soon_threadsafe(_settle, future, result)
+                    loop.call_soon_threadsafe(_set_result, future, result)
         except _GivenUp:
             pass
 
 
-def _settle(future: "asyncio.Future[ResultT]", result: ResultT) -> None:
+def _set_result(future: "asyncio.Future[ResultT]", result: ResultT) -> None:
     if not future.done():
         future.set_result(result)
 
@@ -77,7 +77,7 @@ def _end_waiting(future: "asyncio.Future[Any]", limit_ms: int) -> None:
         future.set_exception(OutOfTime(f"no answer within {limit_ms} ms"))
 
 
-class Worker:
+class PolicyWorker:
     """Calls functions in a thread, one at a time and each within a limit, while the event loop goes on.
 
     The thread begins with the first call. Not for several event loops.

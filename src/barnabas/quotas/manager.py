@@ -77,7 +77,7 @@ class QuotaManager:
     def load(self, image: MetadataImage) -> None:
         """Take over the quotas of an image."""
         self._limits = Limits(image.quotas.values())
-        self._forget_clients()
+        self._expire_clients()
         self.enabled = self._limits.has_clients
         self.has_addresses = self._limits.has_addresses
 
@@ -95,7 +95,7 @@ class QuotaManager:
         found = self._clients.get(key)
         if found is None:
             if len(self._clients) >= CLIENTS_COUNT_MAX:
-                self._forget_clients()
+                self._expire_clients()
             found = self._clients[key] = self._look_up(user, client_id)
         return found
 
@@ -170,7 +170,7 @@ class QuotaManager:
         _drop(table, lambda each: each.last_ms <= silent_ms)
         if len(table) >= RATES_COUNT_MAX:
             table.clear()
-        self._forget_clients()
+        self._expire_clients()
 
     def expire(self) -> None:
         """Forget who has taken nothing for an hour."""
@@ -178,9 +178,9 @@ class QuotaManager:
         _drop(self._rates, lambda rate: rate.last_ms <= silent_ms)
         _drop(self._buckets, lambda bucket: bucket.last_ms <= silent_ms)
         _drop(self._addresses, lambda rate: rate.last_ms <= silent_ms)
-        self._forget_clients()
+        self._expire_clients()
 
-    def _forget_clients(self) -> None:
+    def _expire_clients(self) -> None:
         """Have all clients looked up anew."""
         self._clients.clear()
         self.version += 1

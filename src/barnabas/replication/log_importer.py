@@ -1,9 +1,9 @@
 """Imports files that a job has written outside the broker as the log of a partition.
 
-The job writes a directory `manifest` into that of the partition, which Kafka and a start of this broker ignore, and
-then sends AlterReplicaLogDirs with the directory that the replica is already in. A thread checks the files batch by
-batch, as after a crash; then the imported log replaces the current one, which must never have had a record. Offsets,
-timestamps and gaps are those of the files, which a producer could not create.
+The job writes a directory `restored` into that of the partition, which Kafka and a start of this broker ignore. Then
+it sends ImportSegments. A thread checks the files batch by batch, as after a crash; then the imported log replaces the
+current one, which must never have had a record. Offsets, timestamps and gaps are those of the files, which a producer
+could not create.
 """
 
 import asyncio
@@ -39,33 +39,35 @@ class LogImporter:
     def __init__(self, directories: LogManager, clock: Clock) -> None:
         self._directories = directories
         self._clock = clock
-        self._tasks: dict[TopicPartition, asyncio.Task[None]] = {}
+        self._tasks: dict[TopicPartition, asyncio.Task[RestoreManifest]] = {}
         self._is_stopping = False
-        self.taken_count = 0
+        self.imported_count = 0
 
-    async def take(self, partition: Partition) -> None:
-        """Import the log of a partition, if there is one to import.
+    async def import_log(self, partition: Partition) -> RestoreManifest:
+        """Import the log that a job has written for a partition; return its manifest.
 
-        :raises KafkaError: INVALID_REQUEST when it does not match the partition, CORRUPT_MESSAGE when it is damaged,
-            KAFKA_STORAGE_ERROR. Then the files are removed, and the current log stays in use.
+        :raises KafkaError: INVALID_REQUEST if there is none or it does not match the partition, CORRUPT_MESSAGE if it
+            is damaged, KAFKA_STORAGE_ERROR. Then the files are removed, and the current log stays in use.
         """
         name = TopicPartition(partition.topic, partition.index)
         task = self._tasks.get(name)
         if task is None:
             path = partition.log.directory / RESTORED_DIRECTORY
-            if self._is_stopping or not path.is_dir():
-                return
+            if self._is_stopping:
+                raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "the broker is shutting down")
+            if not path.is_dir():
+                raise KafkaError(ErrorCode.INVALID_REQUEST, f"there are no segments to import in {path}")
             task = asyncio.get_running_loop().create_task(self._import(partition, path))
             self._tasks[name] = task
             task.add_done_callback(lambda _: self._tasks.pop(name))
-        await asyncio.shield(task)
+        return await asyncio.shield(task)
 
     async def stop(self) -> None:
         """Wait for imports in progress, and start no more."""
         self._is_stopping = True
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
 
-    async def _import(self, partition: Partition, path: Path) -> None:
+    async def _import(self, partition: Partition, path: Path) -> RestoreManifest:
         log, name = partition.log, TopicPartition(partition.topic, partition.index)
         try:
             claimed = self._directories.rename_for_removal(name, path)
@@ -81,11 +83,12 @@ class LogImporter:
             await self._in_thread(shutil.rmtree, claimed, True)
             raise
         partition.replace_with_imported_log(imported)
-        self.taken_count += 1
+        self.imported_count += 1
         _log.info("imported segments", partition=str(name), end_offset=manifest.end_offset)
         home = self._directories.directory_of(name)
         if home is not None:
             await self._in_thread(self._directories.checkpoint, home)
+        return manifest
 
     def _replace(
         self, partition: Partition, log: PartitionLog, imported: PartitionLog, manifest: RestoreManifest
@@ -152,4 +155,4 @@ class LogImporter:
 
     def statistics(self) -> dict[str, object]:
         """Return the imports in progress and the number of imported logs."""
-        return {"taken_count": self.taken_count, "under_way": [str(name) for name in self._tasks]}
+        return {"imported_count": self.imported_count, "running": [str(name) for name in self._tasks]}

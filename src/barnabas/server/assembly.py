@@ -4,12 +4,14 @@
 clock and the source of random numbers.
 """
 
+import asyncio
 import random
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import barnabas.api
 from barnabas.api import registry
-from barnabas.api.context import Node
+from barnabas.api.context import BrokerContext
 from barnabas.api.dispatch import Dispatcher
 from barnabas.base.clock import Clock
 from barnabas.base.turns import Turns
@@ -67,13 +69,12 @@ class BrokerParts:
     replicas: ReplicaManager
     flusher: Flusher
     coordinators: Coordinators
-    log_dir_moves: LogDirMoves
     cleaner: LogCleaner
     segment_importer: SegmentImporter
     connections: Connections
     background_tasks: BackgroundTasks
     statistics: RequestStatistics
-    node: Node
+    node: BrokerContext
     dispatcher: Dispatcher
     listeners: Listeners
     audit: AuditPublisher
@@ -89,86 +90,70 @@ async def assemble(
     :raises MalformedFile: If a `meta.properties` is damaged.
     """
     clock, rng = environment.clock, environment.rng
+    storage = await _open_storage(config, environment, shutdown)
+    producer_ids = ProducerIds(storage.metadata)
+    coordinators = _coordinators(storage, environment, producer_ids, shutdown)
+    node = _node(storage, coordinators, producer_ids, environment, policies, shutdown)
+    connections = _connections(config, clock)
+    background_tasks = BackgroundTasks(
+        storage.dynamic_config,
+        clock,
+        storage.directories,
+        storage.replicas,
+        connections,
+        storage.flusher,
+        node.quotas,
+        node.client_telemetry.instances,
+    )
+    shutdown.add_async(background_tasks.stop)
+    cleaner, segment_importer = _cleaner(storage, clock, background_tasks, shutdown)
+    statistics = RequestStatistics()
+    dispatcher = Dispatcher(node, statistics)
+    return BrokerParts(
+        environment=environment,
+        dynamic_config=storage.dynamic_config,
+        metadata=storage.metadata,
+        directories=storage.directories,
+        replicas=storage.replicas,
+        flusher=storage.flusher,
+        coordinators=coordinators,
+        cleaner=cleaner,
+        segment_importer=segment_importer,
+        connections=connections,
+        background_tasks=background_tasks,
+        statistics=statistics,
+        node=node,
+        dispatcher=dispatcher,
+        listeners=Listeners(dispatcher, connections, storage.metadata, clock, rng, node.security_log),
+        audit=AuditPublisher(node),
+    )
+
+
+class _Storage(NamedTuple):
+    """Metadata and logs, which everything else is built on."""
+
+    dynamic_config: DynamicConfig
+    metadata: MetadataWriter
+    directories: LogManager
+    replicas: ReplicaManager
+    flusher: Flusher
+
+
+async def _open_storage(config: BrokerConfig, environment: Environment, shutdown: Shutdown) -> _Storage:
+    clock, rng = environment.clock, environment.rng
     dynamic_config = DynamicConfig(config)
     metadata = await _open_metadata(dynamic_config, environment, shutdown)
     cluster_id = await form_cluster(config, metadata, rng)
     directories = await open_directories(dynamic_config, cluster_id, clock, rng)
-    shutdown.add_async(lambda: directories.shut_down(abruptly=shutdown.is_abrupt))
+
+    async def close_directories() -> None:
+        await asyncio.to_thread(directories.abandon if shutdown.is_abrupt else directories.close)
+
+    shutdown.add_async(close_directories)
     replicas = await load_replicas(dynamic_config, metadata, directories)
     flusher = Flusher()
     shutdown.add_async(flusher.close)
-    log_dir_moves = _log_dir_moves(dynamic_config, replicas, flusher, clock)
-    shutdown.add_async(lambda: log_dir_moves.stop(abruptly=shutdown.is_abrupt))
-    log_importer = LogImporter(directories, clock)
-    shutdown.add_async(log_importer.stop)
-    producer_ids = ProducerIds(metadata)
-    coordinators = Coordinators(
-        lambda: dynamic_config.current, lambda: metadata.image, replicas, flusher, clock, rng, producer_ids
-    )
-    coordinators.follow(metadata)
-    shutdown.add_async(coordinators.stop)
-    quotas, client_telemetry = _quotas(dynamic_config, metadata, clock), _client_telemetry(metadata, clock)
-    node = Node(
-        broker_id=config.node_id,
-        dynamic_config=dynamic_config,
-        clock=clock,
-        rng=rng,
-        metadata=metadata,
-        replicas=replicas,
-        fetch_sessions=FetchSessionCache(
-            config.integer("max.incremental.fetch.session.cache.slots"), clock, rng
-        ),
-        flusher=flusher,
-        producer_ids=producer_ids,
-        log_dir_moves=log_dir_moves,
-        log_importer=log_importer,
-        tracer=_tracer(config, shutdown),
-        policies=policies,
-        apis=registry.build(barnabas.api),
-        quotas=quotas,
-        client_telemetry=client_telemetry,
-        turns=Turns(clock.monotonic_ns),
-        worker=_worker(shutdown),
-        groups=coordinators.groups,
-        transactions=coordinators.transactions,
-        transaction_verifier=coordinators.verifier,
-        authorizer=configured_authorizer(config, metadata, clock),
-        security_log=SecurityLog(clock),
-    )
-    connections = _connections(config, clock)
-    background_tasks = BackgroundTasks(
-        dynamic_config,
-        clock,
-        directories,
-        replicas,
-        connections,
-        flusher,
-        quotas,
-        client_telemetry.instances,
-    )
-    shutdown.add_async(background_tasks.stop)
-    cleaner, segment_importer = _cleaner(dynamic_config, directories, clock, background_tasks, shutdown)
-    statistics = RequestStatistics()
-    dispatcher = Dispatcher(node, statistics)
-    return BrokerParts(
-        environment,
-        dynamic_config,
-        metadata,
-        directories,
-        replicas,
-        flusher,
-        coordinators,
-        log_dir_moves,
-        cleaner,
-        segment_importer,
-        connections,
-        background_tasks,
-        statistics,
-        node,
-        dispatcher,
-        Listeners(dispatcher, connections, metadata, clock, rng, node.security_log),
-        AuditPublisher(node),
-    )
+    return _Storage(dynamic_config, metadata, directories, replicas, flusher)
 
 
 async def _open_metadata(
@@ -198,19 +183,83 @@ def _tracer(config: BrokerConfig, shutdown: Shutdown) -> Tracer:
     return tracer
 
 
-def _log_dir_moves(
-    dynamic_config: DynamicConfig, replicas: ReplicaManager, flusher: Flusher, clock: Clock
-) -> LogDirMoves:
+def _coordinators(
+    storage: _Storage, environment: Environment, producer_ids: ProducerIds, shutdown: Shutdown
+) -> Coordinators:
+    """Create the coordinators, which follow the image and load what this broker leads."""
+    coordinators = Coordinators(
+        lambda: storage.dynamic_config.current,
+        lambda: storage.metadata.image,
+        storage.replicas,
+        storage.flusher,
+        environment.clock,
+        environment.rng,
+        producer_ids,
+    )
+    coordinators.follow(storage.metadata)
+    shutdown.add_async(coordinators.stop)
+    return coordinators
+
+
+def _node(
+    storage: _Storage,
+    coordinators: Coordinators,
+    producer_ids: ProducerIds,
+    environment: Environment,
+    policies: Policies,
+    shutdown: Shutdown,
+) -> BrokerContext:
+    config, clock, rng = storage.dynamic_config.static, environment.clock, environment.rng
+    metadata = storage.metadata
+    return BrokerContext(
+        broker_id=config.node_id,
+        dynamic_config=storage.dynamic_config,
+        clock=clock,
+        rng=rng,
+        metadata=metadata,
+        replicas=storage.replicas,
+        fetch_sessions=FetchSessionCache(
+            config.integer("max.incremental.fetch.session.cache.slots"), clock, rng
+        ),
+        flusher=storage.flusher,
+        producer_ids=producer_ids,
+        log_dir_moves=_log_dir_moves(storage, clock, shutdown),
+        log_importer=_log_importer(storage.directories, clock, shutdown),
+        tracer=_tracer(config, shutdown),
+        policies=policies,
+        apis=registry.build(barnabas.api),
+        quotas=_quotas(storage.dynamic_config, metadata, clock),
+        client_telemetry=_client_telemetry(metadata, clock),
+        turns=Turns(clock.monotonic_ns),
+        worker=_worker(shutdown),
+        groups=coordinators.groups,
+        transactions=coordinators.transactions,
+        transaction_verifier=coordinators.verifier,
+        authorizer=configured_authorizer(config, metadata, clock),
+        security_log=SecurityLog(clock),
+    )
+
+
+def _log_dir_moves(storage: _Storage, clock: Clock, shutdown: Shutdown) -> LogDirMoves:
+    dynamic_config = storage.dynamic_config
     config = dynamic_config.static
-    return LogDirMoves(
-        replicas,
-        flusher,
+    moves = LogDirMoves(
+        storage.replicas,
+        storage.flusher,
         clock,
         bytes_per_second=lambda: dynamic_config.current.integer(
             "replica.alter.log.dirs.io.max.bytes.per.second"
         ),
         threads_count=config.integer_or_none("num.replica.alter.log.dirs.threads") or len(config.log_dirs),
     )
+    shutdown.add_async(lambda: moves.stop(abruptly=shutdown.is_abrupt))
+    return moves
+
+
+def _log_importer(directories: LogManager, clock: Clock, shutdown: Shutdown) -> LogImporter:
+    importer = LogImporter(directories, clock)
+    shutdown.add_async(importer.stop)
+    return importer
 
 
 def _quotas(dynamic_config: DynamicConfig, metadata: MetadataWriter, clock: Clock) -> QuotaManager:
@@ -239,17 +288,14 @@ def _connections(config: BrokerConfig, clock: Clock) -> Connections:
 
 
 def _cleaner(
-    dynamic_config: DynamicConfig,
-    directories: LogManager,
-    clock: Clock,
-    background_tasks: BackgroundTasks,
-    shutdown: Shutdown,
+    storage: _Storage, clock: Clock, background_tasks: BackgroundTasks, shutdown: Shutdown
 ) -> tuple[LogCleaner, SegmentImporter]:
     """Create the two parts that replace segments; they share a worker and its limit of bytes per second."""
 
     def settings() -> CleanerSettings:
-        return cleaner_settings(dynamic_config.current)
+        return cleaner_settings(storage.dynamic_config.current)
 
+    directories = storage.directories
     worker = LogWorker(directories, clock, lambda: settings().bytes_per_second)
     shutdown.add(worker.close)
     cleaner = LogCleaner(directories, clock, settings, worker)

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from barnabas.api.context import Node
+from barnabas.api.context import BrokerContext
 from barnabas.api.topics.topic_creator import creation_rules
 from barnabas.metadata.audit.events import AuditEvent, EventSequence, events_of
 from barnabas.metadata.audit.records import AUDIT, AuditRecord
@@ -47,7 +47,7 @@ _log = get_logger("barnabas.audit")
 class AuditPublisher:
     """Follows the image of one node, whose broker leads the topic's only partition."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: BrokerContext) -> None:
         self._node = node
         self._waiting: list[tuple[int, str, AuditRecord]] = []  #: (revision, row, record) in order
         self._published: list[str] = []  #: rows whose events are in the topic and that the store still has
@@ -95,19 +95,19 @@ class AuditPublisher:
                     await self._remove()
                 self._trouble = ""
             except KafkaError as error:  # the store keeps what is not published, and it is tried again
-                self._tell(error.message)
+                self._log_failure(error.message)
             except OSError as error:  # the log directory has failed, and has been reported as offline
-                self._tell(str(error))
+                self._log_failure(str(error))
             except Exception:
                 _log.exception("the audit cannot be published now")
             if self._stopping:
                 return
 
-    def _tell(self, trouble: str) -> None:
+    def _log_failure(self, reason: str) -> None:
         """Say once why it does not go on."""
-        if trouble != self._trouble:
-            _log.error("the audit cannot be published now", why=trouble)
-        self._trouble = trouble
+        if reason != self._trouble:
+            _log.error("the audit cannot be published now", why=reason)
+        self._trouble = reason
 
     async def _wait(self) -> bool:
         """For a record, or for a while when some are to be removed; gives whether there is one, or the end is near."""
@@ -152,7 +152,7 @@ class AuditPublisher:
             return
         rows = list(self._published)
         await self._node.flusher.flushed((await self._partition()).log)
-        await self._node.metadata.write(lambda image: decide_forget_published(image, rows))
+        await self._node.metadata.write(lambda image: decide_remove_published(image, rows))
         del self._published[: len(rows)]
 
     async def _partition(self) -> Partition:
@@ -183,7 +183,7 @@ class AuditPublisher:
         }
 
 
-def decide_forget_published(image: MetadataImage, rows: list[str]) -> Decision[None]:
+def decide_remove_published(image: MetadataImage, rows: list[str]) -> Decision[None]:
     """Remove records."""
     return Decision(None, tuple(AUDIT.remove(row) for row in rows if row in image.audit))
 

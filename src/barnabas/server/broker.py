@@ -5,7 +5,7 @@ import random
 from collections.abc import Mapping
 from pathlib import Path
 
-from barnabas.api.context import Node
+from barnabas.api.context import BrokerContext
 from barnabas.api.dispatch import Dispatcher
 from barnabas.base.clock import Clock, SystemClock
 from barnabas.config.broker_config import BrokerConfig
@@ -103,7 +103,7 @@ class BrokerServer:
         await self._register()
         await self._serve_metrics(web)
         await asyncio.to_thread(parts.directories.begin_service)  # nothing after this can prevent the start
-        parts.log_dir_moves.resume()
+        self.node.log_dir_moves.resume()
         await parts.listeners.accept()
         parts.listeners.on_changed = lambda: parts.background_tasks.spawn(self._register_and_accept())
         parts.dynamic_config.follow(parts.listeners.follow)
@@ -147,7 +147,7 @@ class BrokerServer:
         self.parts.background_tasks.spawn(write)
 
     @property
-    def node(self) -> Node:
+    def node(self) -> BrokerContext:
         return self.parts.node
 
     @property

@@ -39,9 +39,9 @@ class LocalMarkers:
             transaction_version=transaction_version,
             timeout_ms=self._config().integer("request.timeout.ms"),
         )
-        return {partition: self._settle(partition, code) for partition, code in outcomes.items()}
+        return {partition: self._retriable(partition, code) for partition, code in outcomes.items()}
 
-    def _settle(self, partition: TopicPartition, code: ErrorCode) -> ErrorCode:
+    def _retriable(self, partition: TopicPartition, code: ErrorCode) -> ErrorCode:
         """A partition that is not here but exists may come back: its disk has failed, say."""
         topic = self._image().topics.get(partition.topic)
         exists = topic is not None and partition.partition < topic.partition_count

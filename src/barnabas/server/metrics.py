@@ -1,5 +1,6 @@
 """The metrics of a broker. Each part registers its own."""
 
+from barnabas.log.log_metrics import register_log_metrics
 from barnabas.server.assembly import BrokerParts
 from barnabas.server.coordinator_metrics import coordinator_metrics
 from barnabas.telemetry.metrics import MetricsRegistry, request_metrics
@@ -25,7 +26,7 @@ def metrics_registry(parts: BrokerParts) -> MetricsRegistry:
         node.policies,
         node.quotas,
         node.client_telemetry,
-        parts.directories,
     ):
         part.register_metrics(registry)
+    register_log_metrics(registry, parts.directories)
     return registry

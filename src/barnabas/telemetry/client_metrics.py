@@ -54,7 +54,7 @@ class ClientMetrics:
             before = table.get(series, 0.0) if point.kind is DataPointKind.DELTA else 0.0
             table[series] = before + point.value
 
-    def forget(self, instance_id: bytes) -> None:
+    def remove(self, instance_id: bytes) -> None:
         """Let go of a client that has gone."""
         client = self._clients.pop(instance_id, None)
         if client is not None:

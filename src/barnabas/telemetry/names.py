@@ -107,14 +107,14 @@ CLEANER_COMPACTED = MetricName(
 CLEANER_FAILURES = MetricName(
     "barnabas_cleaner_failures_total", "Partitions that the log cleaner has failed to compact.", "counter"
 )
-REPLACEMENTS_ADOPTED = MetricName(
-    "barnabas_replacements_adopted_total",
-    "Times that segments which a job had written were put into a partition's log.",
+SEGMENT_IMPORTS = MetricName(
+    "barnabas_segment_imports_total",
+    "Imports of segments that a job had compacted.",
     "counter",
 )
-REPLACEMENTS_REFUSED = MetricName(
-    "barnabas_replacements_refused_total",
-    "Times that such segments did not fit the log, which stayed as it was.",
+SEGMENT_IMPORTS_REJECTED = MetricName(
+    "barnabas_segment_imports_rejected_total",
+    "Imports of segments that were rejected because they did not match the log.",
     "counter",
 )
 COORDINATOR_PARTITIONS = MetricName(
@@ -301,8 +301,8 @@ METRICS: tuple[MetricName, ...] = (
     CLEANER_TABLE_USE,
     CLEANER_COMPACTED,
     CLEANER_FAILURES,
-    REPLACEMENTS_ADOPTED,
-    REPLACEMENTS_REFUSED,
+    SEGMENT_IMPORTS,
+    SEGMENT_IMPORTS_REJECTED,
     COORDINATOR_PARTITIONS,
     COORDINATOR_LOADS,
     COORDINATOR_LOAD_SECONDS,

@@ -19,7 +19,7 @@ from barnabas.wire.records.control import EndTransactionMarker
 RETRY_MS = 100
 
 #: What settles a marker: it is written; its partition is gone; a later producer or coordinator has written there.
-SETTLED = frozenset({
+FINAL_ERRORS = frozenset({
     ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_PRODUCER_EPOCH,
     ErrorCode.TRANSACTION_COORDINATOR_FENCED,
 })  # fmt: skip
@@ -85,7 +85,7 @@ class MarkerSender:
             await self._write(runner, transaction, marker)
         finally:
             self.ending_count -= 1
-        runner.tell(lambda shard, step: shard.markers_written(step, transaction))
+        runner.run_event(lambda shard, step: shard.markers_written(step, transaction))
 
     async def _write(
         self,
@@ -98,7 +98,7 @@ class MarkerSender:
         try:
             while left and runner.state is ShardState.ACTIVE:
                 outcomes = await self._writer.write(marker, left, transaction.client_version)
-                refused = {each: outcomes[each] for each in left if outcomes[each] not in SETTLED}
+                refused = {each: outcomes[each] for each in left if outcomes[each] not in FINAL_ERRORS}
                 self.waiting_count -= len(left) - len(refused)
                 left = refused
                 if refused:

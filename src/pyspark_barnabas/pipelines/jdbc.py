@@ -49,8 +49,8 @@ class JdbcConnection:
         """A table's columns by its own names for them; None where there is none that is ours to read."""
         try:
             with self._prepared(f"SELECT * FROM {table} WHERE 1 = 0", ()) as prepared:
-                told_of = prepared.executeQuery().getMetaData()
-                return [str(told_of.getColumnName(index + 1)) for index in range(told_of.getColumnCount())]
+                metadata = prepared.executeQuery().getMetaData()
+                return [str(metadata.getColumnName(index + 1)) for index in range(metadata.getColumnCount())]
         except Py4JJavaError:
             return None
 
@@ -67,8 +67,8 @@ class JdbcConnection:
         jvm: Any = spark._jvm  # noqa: SLF001 - there is no other way to Java
         options = _jdbc(jvm).JdbcOptionsInWrite(_options(jvm, database))
         schema = rows._jdf.schema()  # noqa: SLF001
-        tells_capitals = spark.conf.get("spark.sql.caseSensitive") == "true"
-        _jdbc(jvm).JdbcUtils.createTable(self._connection, database.table, schema, tells_capitals, options)
+        is_case_sensitive = spark.conf.get("spark.sql.caseSensitive") == "true"
+        _jdbc(jvm).JdbcUtils.createTable(self._connection, database.table, schema, is_case_sensitive, options)
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -105,7 +105,7 @@ def connected(spark: SparkSession, database: Database) -> Iterator[JdbcConnectio
 
     :raises FlowError: What the database says, without what is secret; also of what is done meanwhile.
     """
-    with failures_told(database):
+    with flow_errors(database):
         connection, dialect = _opened(spark, database)
         try:
             yield JdbcConnection(connection, dialect)
@@ -115,7 +115,7 @@ def connected(spark: SparkSession, database: Database) -> Iterator[JdbcConnectio
 
 
 @contextmanager
-def failures_told(database: Database) -> Iterator[None]:
+def flow_errors(database: Database) -> Iterator[None]:
     """Errors of Java in one line, which tells the database and nothing secret.
 
     :raises FlowError: Instead of whatever is raised in it.

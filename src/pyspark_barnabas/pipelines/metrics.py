@@ -26,8 +26,8 @@ def families(statuses: Collection[FlowStatus]) -> Iterable[Metric]:
         "rows_per_second": ("Rows read a second in the last batch", lambda each: each.rows_per_second),
         "lag_records": ("Records that are not read yet", lambda each: each.lag),
     }
-    for name, (told, number) in numbers.items():
-        family = GaugeMetricFamily(f"{_PREFIX}{name}", told, labels=["flow"])
+    for name, (help_text, number) in numbers.items():
+        family = GaugeMetricFamily(f"{_PREFIX}{name}", help_text, labels=["flow"])
         for each in statuses:
             value = number(each)
             if value is not None:

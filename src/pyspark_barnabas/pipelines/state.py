@@ -93,8 +93,8 @@ class StateDirectory:
         path = self.path / flow / "status.json"
         if not path.exists():
             return FlowStatus(flow)
-        told = json.loads(path.read_text())
-        return FlowStatus(**{**told, "state": FlowState(told["state"])})
+        fields = json.loads(path.read_text())
+        return FlowStatus(**{**fields, "state": FlowState(fields["state"])})
 
 
 def status_json(status: FlowStatus) -> dict[str, Any]:

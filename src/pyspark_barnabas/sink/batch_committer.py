@@ -75,7 +75,7 @@ class Committing:
 
     async def recover(self, batch: BatchId) -> bool:
         """Commit what was decided; whether the batch is done, so that nothing of it is to be written."""
-        await self.cluster.retrying(self._check_settled)
+        await self.cluster.retrying(self._check_ended)
         decision = await self.decision_of(batch)
         return decision is not None and not await self._commit_all(decision.prepared, batch)
 
@@ -136,7 +136,7 @@ class Committing:
             return False
         return not await self._end_all([carrier], commit=True)  # to say again what was said does no harm
 
-    async def _check_settled(self) -> None:
+    async def _check_ended(self) -> None:
         """A decision that was made an instant ago is not seen before its transaction is all committed.
 
         :raises KafkaError: CONCURRENT_TRANSACTIONS as long as it is not.

@@ -54,16 +54,16 @@ class Partitioner:
         return chosen
 
     def _take_asked(self, topic: str, partitions_count: int, asked: pa.Array, chosen: Longs) -> None:
-        said = asked.is_valid().to_numpy(zero_copy_only=False)
+        has_partition = asked.is_valid().to_numpy(zero_copy_only=False)
         wanted = pc.fill_null(asked, 0).to_numpy(zero_copy_only=False).astype(np.int64)
-        wrong = said & ((wanted < 0) | (wanted >= partitions_count))
+        wrong = has_partition & ((wanted < 0) | (wanted >= partitions_count))
         if wrong.any():
             message = (
                 f"column partition: {wanted[wrong][0]} is out of range; topic '{topic}' has partitions "
                 f"0 to {partitions_count - 1}"
             )
             raise SinkError(message)
-        chosen[said] = wanted[said]
+        chosen[has_partition] = wanted[has_partition]
 
     def _spread(self, topic: str, partitions_count: int, sizes: Longs) -> Longs:
         """Runs of about a batch's bytes, each to a partition drawn by lot."""

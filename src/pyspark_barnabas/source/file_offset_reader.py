@@ -177,7 +177,7 @@ class _Log:
         losses: DataLossPolicy,
         pause: Callable[[float], object],
     ) -> None:
-        self._place = tp
+        self._tp = tp
         self._topic_id = topic_id
         self._segments = segments
         self._directory = segments.directory
@@ -198,7 +198,7 @@ class _Log:
 
     def _read(self, low: int, high: int, isolation: Isolation) -> Iterator[RawBatches]:
         self._check_topic()
-        position = max(low, self._settled_start(low))
+        position = max(low, self._retained_start(low))
         self._report_removed(low, min(position, high))
         # The index before the segments: compaction takes entries away together with what they speak of.
         aborted = NONE_ABORTED
@@ -215,7 +215,7 @@ class _Log:
                 return
             self._pause(pause_s)  # the last records may not have come to this machine yet
         self._losses.report(
-            f"partition {self._place} ends at offset {position} now: offsets up to {high} are gone"
+            f"partition {self._tp} ends at offset {position} now: offsets up to {high} are gone"
         )
 
     def _batches(self, position: int, high: int, aborted: AbortedRanges) -> Generator[RawBatches, None, int]:
@@ -234,9 +234,9 @@ class _Log:
         start = self._start()
         if start > position:
             gone = f"offsets {position} to {min(start, next_offset)} are gone"
-            self._losses.report(f"partition {self._place} begins at offset {start} now: {gone}")
+            self._losses.report(f"partition {self._tp} begins at offset {start} now: {gone}")
 
-    def _settled_start(self, low: int) -> int:
+    def _retained_start(self, low: int) -> int:
         """The log's start, looked at more than once where it lies behind `low`."""
         start = self._start()
         for _ in range(_ATTEMPTS_COUNT - 1):
@@ -247,7 +247,7 @@ class _Log:
         return start
 
     def _start(self) -> int:
-        return log_start_offset(self._directory, self._place, self._segments)
+        return log_start_offset(self._directory, self._tp, self._segments)
 
     def _check_topic(self) -> None:
         found = _topic_id(self._directory)

@@ -117,8 +117,8 @@ def _rows(
                 if not options.check_crcs:
                     return [None] * len(found)
                 return [crc_matches(batches, position, header) for position, header in found]
-        tell = _FROM_HEADER[column]
-        return [tell(header) for _, header in found]
+        read_column = _FROM_HEADER[column]
+        return [read_column(header) for _, header in found]
 
     types = {column: _ARROW_TYPES[BATCH_TYPES[column].simpleString()] for column in columns}
     arrays = [pa.array(values(column), types[column]) for column in columns]

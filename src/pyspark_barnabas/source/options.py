@@ -290,8 +290,8 @@ def _connection(given: _Given, *, required: bool) -> ConnectionOptions:
 def _selection(given: _Given) -> Selection:
     chosen = [name for name in _STRATEGIES if name in given]
     if len(chosen) != 1:
-        said = " and ".join(chosen) or "none of them"
-        message = f"exactly one of the options {', '.join(_STRATEGIES)} says what to read, not {said}"
+        chosen_text = " and ".join(chosen) or "none of them"
+        message = f"exactly one of the options {', '.join(_STRATEGIES)} says what to read, not {chosen_text}"
         raise OptionError(message)
     [name] = chosen
     text = given[name].strip()

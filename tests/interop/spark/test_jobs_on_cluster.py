@@ -106,7 +106,7 @@ def test_executors_compact_logs_and_rekey_a_topic(
     done = on_cluster(cluster, tmp_path, embedded.bootstrap, str(embedded.directory), str(tmp_path / "state"))
     for worker, count in zip(cluster.workers, launched, strict=True):
         assert worker.log.read_text().count("Asked to launch executor") == count + 1
-    assert done["states"] == ["adopted"] * 3
+    assert done["states"] == ["imported"] * 3
     assert last_values(embedded) == expected
     assert len(embedded.records(COMPACTED)) < before / 2
     assert done["steps"] > 1

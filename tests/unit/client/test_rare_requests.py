@@ -11,7 +11,7 @@ from barnabas.client.admin.cluster_control import QuorumDescription
 from barnabas.client.admin.group_messages import LeavingMember, leaving, left
 from barnabas.client.admin.leader_epochs import EpochEnd, list_epoch_ends
 from barnabas.client.admin.topic_partitions import describe_topic_partitions
-from barnabas.client.admin.voters import Voter, Voters
+from barnabas.client.admin.voters import QuorumVoter, Voters
 from barnabas.client.core.address import BrokerAddress
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages import describe_topic_partitions as pages
@@ -21,7 +21,7 @@ from barnabas.wire.messages.leave_group import LeaveGroupResponse, MemberRespons
 from barnabas.wire.messages.remove_raft_voter import RemoveRaftVoterResponse
 from barnabas.wire.messages.update_raft_voter import UpdateRaftVoterResponse
 
-VOTER = Voter(3, bytes(range(16)))
+VOTER = QuorumVoter(3, bytes(range(16)))
 ENDPOINTS = {"CONTROLLER": BrokerAddress("h", 1)}
 QUORUM = QuorumDescription(1, 7, 100, (), ())
 

@@ -10,7 +10,7 @@ from barnabas.config.describe import (
 from barnabas.config.keys.broker import BROKER_KEYS
 from barnabas.config.keys.topic import TOPIC_KEYS
 
-TOPIC = ConfigSource.TOPIC_CONFIG
+TOPIC = ConfigSource.DYNAMIC_TOPIC_CONFIG
 DYNAMIC = ConfigSource.DYNAMIC_BROKER_CONFIG
 DYNAMIC_DEFAULT = ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG
 STATIC = ConfigSource.STATIC_BROKER_CONFIG

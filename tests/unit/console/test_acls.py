@@ -2,7 +2,7 @@ import pytest
 
 from barnabas.console.forms import Form
 from barnabas.console.pages.acls import binding_in, bindings_of, choices, written
-from barnabas.console.problems import Problem
+from barnabas.console.problems import PageError
 from barnabas.wire.acls import AclBinding, AclOperation, AclPermission, PatternType, ResourceType
 
 ACL = AclBinding(
@@ -22,7 +22,7 @@ def test_an_acl_comes_back_from_a_form_as_it_went() -> None:
 
 @pytest.mark.parametrize("text", ["", "topic", written(ACL) + "\tmore", written(ACL).replace("deny", "any")])
 def test_what_is_no_acl_is_refused(text: str) -> None:
-    with pytest.raises(Problem):
+    with pytest.raises(PageError):
         binding_in(text)
 
 

@@ -15,7 +15,7 @@ from barnabas.client.consumer.completed_fetch import ConsumedRecord
 from barnabas.client.consumer.fetch_messages import FetchLimits
 from barnabas.client.core.cluster import ClusterClient
 from barnabas.console import browse
-from barnabas.console.browse import Browser, RecordPage, Share, cursor, parse_cursor, shares
+from barnabas.console.browse import Browser, PartitionShare, RecordPage, cursor, parse_cursor, shares
 from barnabas.console.criteria import Criteria
 from barnabas.console.scan import Budget, Scanner, before
 from barnabas.console.topic_view import Reach
@@ -161,7 +161,7 @@ def test_a_budget_is_spent_by_bytes_and_by_time() -> None:
 def test_how_far_a_search_has_come_is_counted_from_where_it_began() -> None:
     reach = {0: Reach(10, 110), 1: Reach(0, 50)}
     back = shares(reach, {0: 110, 1: 40}, {0: 85, 1: 40}, backward=True)
-    assert back == {0: Share(110, 85, 10), 1: Share(40, 40, 0)}
+    assert back == {0: PartitionShare(110, 85, 10), 1: PartitionShare(40, 40, 0)}
     assert [(each.searched_count, each.total_count) for each in back.values()] == [(25, 100), (0, 40)]
     assert shares(reach, {0: 0}, {}, backward=False)[0].searched_count == 100
 

@@ -58,7 +58,7 @@ def test_what_is_known_to_be_wrong_is_forgotten() -> None:
     async def run() -> None:
         source = Source()
         await source.snapshot.get()
-        source.snapshot.forget()
+        source.snapshot.clear()
         assert await source.snapshot.get() == 2
 
     asyncio.run(run())
@@ -85,7 +85,7 @@ def test_who_waits_while_it_is_forgotten_is_answered_and_the_next_asks_anew() ->
         source = Source()
         waiting = asyncio.create_task(source.snapshot.get())
         await asyncio.sleep(0)
-        source.snapshot.forget()
+        source.snapshot.clear()
         assert await source.snapshot.get() == 2
         await waiting
         assert await source.snapshot.get() == 2

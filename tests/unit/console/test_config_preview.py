@@ -1,7 +1,8 @@
 """What a form wants of configs."""
 
-from barnabas.client.admin.model import ConfigEntry, ConfigSource, ConfigSynonym
+from barnabas.client.admin.model import ConfigEntry, ConfigSynonym
 from barnabas.config.alter_op import AlterConfigOp, OpType
+from barnabas.config.describe import ConfigSource
 from barnabas.console.config_preview import ConfigPreview, changes_of, is_stale
 from barnabas.console.forms import Form
 

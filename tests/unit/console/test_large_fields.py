@@ -5,7 +5,7 @@ import pytest
 from barnabas.console.forms import Form
 from barnabas.console.pages.group import OFFSETS_CHARACTERS_MAX, offsets_in
 from barnabas.console.pages.produce import JSON_CHARACTERS_MAX, field_bytes
-from barnabas.console.problems import Problem
+from barnabas.console.problems import PageError
 
 
 def test_json_to_be_produced_is_checked_up_to_a_bound() -> None:
@@ -22,5 +22,5 @@ def test_json_to_be_produced_is_checked_up_to_a_bound() -> None:
 
 @pytest.mark.parametrize("text", ["[" * 200_000, "[" * (OFFSETS_CHARACTERS_MAX + 1), "[[1]]", "{}x"])
 def test_offsets_that_were_not_shown_are_refused(text: str) -> None:
-    with pytest.raises(Problem):
+    with pytest.raises(PageError):
         offsets_in(text)

@@ -10,7 +10,7 @@ import pytest
 from barnabas.console import plan_processes
 from barnabas.console.plan_processes import PROCESSES_MAX, PlanProcesses
 from barnabas.console.plan_worker import PlanOrder
-from barnabas.console.problems import Problem
+from barnabas.console.problems import PageError
 from barnabas.console.settings import ConsoleSettings
 from support.loop import on_loop
 from support.waiting import reached
@@ -63,7 +63,7 @@ async def test_a_plan_that_is_cancelled_ends_its_process() -> None:
 async def test_plans_beyond_the_most_at_a_time_are_refused() -> None:
     processes = running(FOR_EVER)
     tasks = await started(processes, *[f"User:{number}" for number in range(PROCESSES_MAX)])
-    with pytest.raises(Problem, match="2 plans are being made, which is the most at a time"):
+    with pytest.raises(PageError, match="2 plans are being made, which is the most at a time"):
         await processes.make(order("User:other"))
     await cancel(tasks)
 
@@ -72,7 +72,7 @@ async def test_plans_beyond_the_most_at_a_time_are_refused() -> None:
 async def test_a_principal_makes_one_plan_at_a_time() -> None:
     processes = running(FOR_EVER)
     tasks = await started(processes, "User:alice")
-    with pytest.raises(Problem, match="A plan is being made for User:alice already"):
+    with pytest.raises(PageError, match="A plan is being made for User:alice already"):
         await processes.make(order("User:alice"))
     await cancel(tasks)
 
@@ -80,7 +80,7 @@ async def test_a_principal_makes_one_plan_at_a_time() -> None:
 @on_loop
 async def test_a_process_that_was_ended_for_its_cpu_time_is_explained() -> None:
     burning = "import resource; resource.setrlimit(resource.RLIMIT_CPU, (1, 1))\nwhile True: pass"
-    with pytest.raises(Problem, match="more than 15 s of CPU time"):
+    with pytest.raises(PageError, match="more than 15 s of CPU time"):
         await running(burning).make(order())
 
 
@@ -92,7 +92,7 @@ async def test_a_process_that_fails_is_an_error_of_the_console() -> None:
 
 @on_loop
 async def test_an_unreachable_cluster_is_the_same_problem_as_on_other_pages() -> None:
-    with pytest.raises(Problem) as raised:
+    with pytest.raises(PageError) as raised:
         await PlanProcesses().make(order(text="topics: {t: {partitions: 2}}"))
     assert (raised.value.status, raised.value.title) == (502, "The cluster cannot be reached")
 

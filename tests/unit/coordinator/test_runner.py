@@ -161,7 +161,7 @@ async def test_many_records_that_need_no_single_batch_stand_in_several() -> None
             step.append(CountKey(name=name), CountValue(count=1))
         step.is_atomic = False
 
-    runner.tell(event)
+    runner.run_event(event)
     assert [len(batch.records) for batch in log.batches] == [BATCH_RECORDS_MAX, 1]
     assert list(runner.shard.counts) == names
 
@@ -196,7 +196,7 @@ async def test_a_timer_comes_back_with_its_key() -> None:
     runner, _ = await running()
     came = asyncio.get_running_loop().create_future()
     runner.shard.expire = lambda step, key: came.set_result(key)  # type: ignore[method-assign]
-    runner.tell(lambda shard, step: step.set_timer(("session", "m1"), 1))
+    runner.run_event(lambda shard, step: step.set_timer(("session", "m1"), 1))
     assert await came == ("session", "m1")
     assert runner.statistics()["timers_count"] == 0
 
@@ -204,10 +204,10 @@ async def test_a_timer_comes_back_with_its_key() -> None:
 @on_loop
 async def test_a_timer_that_is_set_again_has_moved_and_one_that_is_cancelled_is_gone() -> None:
     runner, _ = await running()
-    runner.tell(lambda shard, step: step.set_timer(("a",), 60_000))
-    runner.tell(lambda shard, step: step.set_timer(("a",), 60_000))
+    runner.run_event(lambda shard, step: step.set_timer(("a",), 60_000))
+    runner.run_event(lambda shard, step: step.set_timer(("a",), 60_000))
     assert runner.statistics()["timers_count"] == 1
-    runner.tell(lambda shard, step: step.cancel_timer(("a",)))
+    runner.run_event(lambda shard, step: step.cancel_timer(("a",)))
     assert runner.statistics()["timers_count"] == 0
 
 
@@ -260,7 +260,7 @@ async def test_what_a_shard_wants_done_outside_is_done_when_its_records_are_stor
     log.storing = asyncio.get_running_loop().create_future()
     runner = ShardRunner(CountingShard(), log, ManualClock(), done.append)
     await runner.load()
-    runner.tell(lambda shard, step: step.do("write markers"))
+    runner.run_event(lambda shard, step: step.do("write markers"))
     await asyncio.sleep(0)
     assert done == []
     log.storing.set_result(None)

@@ -358,8 +358,8 @@ def test_many_logs_are_shut_down_cleanly_with_or_without_syncfs(
         flushed.append(path)
         return is_supported
 
-    monkeypatch.setattr("barnabas.log.log_manager._SYNCED_ALONE_COUNT_MAX", 3)
-    monkeypatch.setattr("barnabas.log.log_manager.sync_file_system", flush)
+    monkeypatch.setattr("barnabas.log.closing._SYNCED_ALONE_COUNT_MAX", 3)
+    monkeypatch.setattr("barnabas.log.closing.sync_file_system", flush)
     first = open_all()
     for partition in range(12):
         produce(first.create("t", partition, TOPIC_ID, LogConfig()), b"x")
@@ -377,8 +377,8 @@ def test_a_file_system_that_cannot_be_flushed_is_not_marked_as_cleanly_shut_down
     def broken(path: Path) -> bool:
         raise OSError(5, "Input/output error", str(path))
 
-    monkeypatch.setattr("barnabas.log.log_manager._SYNCED_ALONE_COUNT_MAX", 0)
-    monkeypatch.setattr("barnabas.log.log_manager.sync_file_system", broken)
+    monkeypatch.setattr("barnabas.log.closing._SYNCED_ALONE_COUNT_MAX", 0)
+    monkeypatch.setattr("barnabas.log.closing.sync_file_system", broken)
     directories = open_all("a")
     produce(directories.create("t", 0, TOPIC_ID, LogConfig()), b"x")
     directories.close()

@@ -118,7 +118,7 @@ def test_a_refusal_for_another_reason_is_not_as_expected() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "expected_reason"),
     [
         ("a: b", "line 1: the file is a mapping: must be a list"),
         ("- expect: refused", "line 1: [0] is a mapping: must have one change, of create_topic, "),
@@ -147,8 +147,8 @@ def test_a_refusal_for_another_reason_is_not_as_expected() -> None:
     ],
 )
 def test_an_error_in_a_file_of_cases_names_line_key_value_and_what_is_right(
-    tmp_path: Path, text: str, says: str
+    tmp_path: Path, text: str, expected_reason: str
 ) -> None:
     with pytest.raises(YamlError) as caught:
         cases_of(tmp_path, text)
-    assert str(caught.value).startswith(says)
+    assert str(caught.value).startswith(expected_reason)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from barnabas.policy.worker import GIVEN_UP_COUNT_MAX, OutOfTime, Worker, _Thread
+from barnabas.policy.worker import GIVEN_UP_COUNT_MAX, OutOfTime, PolicyWorker, _Thread
 from support.loop import on_loop
 
 LONG_MS = 60_000
@@ -13,7 +13,7 @@ SHORT_MS = 20
 
 @on_loop
 async def test_calls_are_made_one_at_a_time_in_one_thread_that_is_not_the_loop_s() -> None:
-    worker = Worker("w")
+    worker = PolicyWorker("w")
     idents = await asyncio.gather(*(worker.call(threading.get_ident, LONG_MS) for _ in range(5)))
     assert len(set(idents)) == 1
     assert threading.get_ident() not in idents
@@ -22,7 +22,7 @@ async def test_calls_are_made_one_at_a_time_in_one_thread_that_is_not_the_loop_s
 
 @on_loop
 async def test_the_loop_goes_on_while_a_call_waits() -> None:
-    worker, gate = Worker("w"), threading.Event()
+    worker, gate = PolicyWorker("w"), threading.Event()
     calling = asyncio.create_task(worker.call(lambda: gate.wait(30), LONG_MS))
     await asyncio.sleep(0)
     gate.set()
@@ -32,7 +32,7 @@ async def test_the_loop_goes_on_while_a_call_waits() -> None:
 
 @on_loop
 async def test_a_call_that_takes_too_long_is_given_up_and_the_next_has_a_thread_of_its_own() -> None:
-    worker, gate = Worker("w"), threading.Event()
+    worker, gate = PolicyWorker("w"), threading.Event()
     with pytest.raises(OutOfTime, match="no answer within 20 ms"):
         await worker.call(lambda: gate.wait(30), SHORT_MS)
     assert await worker.call(lambda: "fine", LONG_MS) == "fine"
@@ -40,7 +40,7 @@ async def test_a_call_that_takes_too_long_is_given_up_and_the_next_has_a_thread_
     worker.close()
 
 
-async def give_up(worker: Worker, function: Callable[[], object]) -> threading.Thread:
+async def give_up(worker: PolicyWorker, function: Callable[[], object]) -> threading.Thread:
     """Call a function, and give it up once it has begun; its thread."""
     begun: list[threading.Thread] = []
 
@@ -64,7 +64,7 @@ def spin() -> None:
 
 @on_loop
 async def test_an_endless_loop_in_python_code_is_ended() -> None:
-    worker = Worker("w")
+    worker = PolicyWorker("w")
     thread = await give_up(worker, spin)
     thread.join(30)
     assert not thread.is_alive()
@@ -76,7 +76,7 @@ async def test_of_many_calls_that_do_not_come_back_only_so_many_hold_a_thread(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(_Thread, "give_up", _Thread.end)  # as if all of them waited outside of Python
-    worker, gate = Worker("w"), threading.Event()
+    worker, gate = PolicyWorker("w"), threading.Event()
     threads = [await give_up(worker, lambda: gate.wait(30)) for _ in range(GIVEN_UP_COUNT_MAX)]
     assert worker.statistics() == {"given_up_count": GIVEN_UP_COUNT_MAX}
     with pytest.raises(OutOfTime, match=f"{GIVEN_UP_COUNT_MAX} earlier calls"):
@@ -90,7 +90,7 @@ async def test_of_many_calls_that_do_not_come_back_only_so_many_hold_a_thread(
 
 @on_loop
 async def test_whoever_waits_for_a_turn_has_the_whole_limit_once_it_comes() -> None:
-    worker, gate = Worker("w"), threading.Event()
+    worker, gate = PolicyWorker("w"), threading.Event()
     first = asyncio.create_task(worker.call(lambda: gate.wait(30), 50))
     second = asyncio.create_task(worker.call(lambda: "fine", LONG_MS))
     with pytest.raises(OutOfTime):
@@ -102,7 +102,7 @@ async def test_whoever_waits_for_a_turn_has_the_whole_limit_once_it_comes() -> N
 
 @on_loop
 async def test_a_caller_that_goes_away_leaves_the_worker_usable() -> None:
-    worker, gate = Worker("w"), threading.Event()
+    worker, gate = PolicyWorker("w"), threading.Event()
     calling = asyncio.create_task(worker.call(lambda: gate.wait(30), LONG_MS))
     await asyncio.sleep(0)
     calling.cancel()

@@ -46,7 +46,7 @@ def test_clients_that_are_forgotten_leave_room(monkeypatch: pytest.MonkeyPatch) 
     metrics.push(ONE, {}, many)
     metrics.push(TWO, {}, many)
     assert metrics.statistics() == {"clients_count": 2, "series_count": 5, "dropped_count": 3}
-    metrics.forget(ONE)
+    metrics.remove(ONE)
     metrics.push(TWO, {}, many)
     assert metrics.statistics() == {"clients_count": 1, "series_count": 3, "dropped_count": 4}
-    metrics.forget(ONE)
+    metrics.remove(ONE)

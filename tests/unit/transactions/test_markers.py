@@ -29,7 +29,7 @@ class Runner:
         self.log = self
         self.leader_epoch = 4
 
-    def tell(self, event: object) -> None:
+    def run_event(self, event: object) -> None:
         self.told_count += 1
 
 

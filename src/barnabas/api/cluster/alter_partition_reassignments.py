@@ -7,7 +7,7 @@ NO_REASSIGNMENT_IN_PROGRESS; for the whole request CLUSTER_AUTHORIZATION_FAILED,
 
 from barnabas.api.audit import CLUSTER, Results
 from barnabas.api.authorization import require_cluster
-from barnabas.api.context import Node, RequestContext
+from barnabas.api.context import BrokerContext, RequestContext
 from barnabas.api.registry import serves
 from barnabas.config.topics import effective_topic_config
 from barnabas.metadata.partition_change_builder import PartitionOutcome, TopicOutcome
@@ -76,7 +76,7 @@ def _requested(request: AlterPartitionReassignmentsRequest) -> list[tuple[str, l
     ]
 
 
-def _allows_unclean_election(node: Node, topic: str) -> bool:
+def _allows_unclean_election(node: BrokerContext, topic: str) -> bool:
     config = effective_topic_config(node.config, node.image.topic_configs.get(topic, {}))
     return config.unclean_leader_election_enable
 

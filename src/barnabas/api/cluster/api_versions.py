@@ -8,7 +8,7 @@ INVALID_REQUEST for a software name or version that is not a word.
 import re
 from collections.abc import Callable
 
-from barnabas.api.context import Node, RequestContext
+from barnabas.api.context import BrokerContext, RequestContext
 from barnabas.api.registry import serves
 from barnabas.metadata.features import supported_features
 from barnabas.wire.barnabas_messages import is_kafka_api
@@ -76,7 +76,7 @@ def _naming(context: RequestContext) -> Callable[[int], bool]:
     return lambda api_key: is_kafka_api(api_key) and api_key not in hidden
 
 
-def _consumes_telemetry(node: Node) -> bool:
+def _consumes_telemetry(node: BrokerContext) -> bool:
     """Whether /metrics shows what a subscription asks for, or a reporter was configured for Apache Kafka."""
     if any(each != _KAFKAS_OWN_REPORTER for each in node.config.items("metric.reporters")):
         return True

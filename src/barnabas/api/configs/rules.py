@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from barnabas.api.configs.resources import check_named
-from barnabas.api.context import Node
+from barnabas.api.context import BrokerContext
 from barnabas.config.broker_config import find_broker_key
 from barnabas.config.client_metrics import validate_client_metrics
 from barnabas.config.config_resource import EVERY_BROKER, Resource, ResourceKind
@@ -19,7 +19,7 @@ from barnabas.metadata.topics import check_name, unknown_topic
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 
-def alteration_rules(node: Node, image: MetadataImage) -> AlterationRules:
+def alteration_rules(node: BrokerContext, image: MetadataImage) -> AlterationRules:
     """The rules for alterations that are decided on an image."""
 
     def check(resource: Resource, existing: Overrides, wanted: Overrides) -> None:
@@ -47,7 +47,9 @@ def list_default(resource: Resource, name: str) -> str | None:
     return (format_value(key.default) or "") if key and key.type is ConfigType.LIST else None
 
 
-def _check_topic(node: Node, image: MetadataImage, name: str, existing: Overrides, wanted: Overrides) -> None:
+def _check_topic(
+    node: BrokerContext, image: MetadataImage, name: str, existing: Overrides, wanted: Overrides
+) -> None:
     if not name:
         message = (
             "Configs of every topic at once are set on the broker: see the default of each topic config."
@@ -59,7 +61,7 @@ def _check_topic(node: Node, image: MetadataImage, name: str, existing: Override
         raise unknown_topic(name)
 
 
-def _check_broker(node: Node, name: str, wanted: Mapping[str, str]) -> None:
+def _check_broker(node: BrokerContext, name: str, wanted: Mapping[str, str]) -> None:
     layers = node.dynamic_config.layers
     every_broker = name == EVERY_BROKER
     try:

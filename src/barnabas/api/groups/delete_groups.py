@@ -42,8 +42,8 @@ async def handle(context: RequestContext, request: DeleteGroupsRequest) -> Delet
 async def _delete(context: RequestContext, group_id: str) -> DeletableGroupResult:
     before: dict[str, Any] = {}
 
-    def forget(shard: GroupShard, step: CoordinatorResult, pending: Pending[dict[str, Any]]) -> None:
-        shard.forget_offsets(step, pending, group_id, PIECE_PARTITIONS_MAX)
+    def delete_offsets(shard: GroupShard, step: CoordinatorResult, pending: Pending[dict[str, Any]]) -> None:
+        shard.delete_offsets(step, pending, group_id, PIECE_PARTITIONS_MAX)
 
     def delete(shard: GroupShard, step: CoordinatorResult, pending: Pending[None]) -> None:
         before.update(shard.view_group(group_id))
@@ -51,8 +51,8 @@ async def _delete(context: RequestContext, group_id: str) -> DeletableGroupResul
 
     try:
         require(context, AclOperation.DELETE, ResourceType.GROUP, group_id)
-        while gone := await context.node.groups.ask(group_id, forget):
-            before |= gone
+        while deleted := await context.node.groups.ask(group_id, delete_offsets):
+            before |= deleted
             await context.checkpoint()
         await context.node.groups.ask(group_id, delete)
     except KafkaError as error:

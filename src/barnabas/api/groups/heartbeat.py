@@ -29,18 +29,18 @@ def fast_path(
 
     :raises Malformed: When the request cannot be read.
     """
-    return _tell(context, read_request(bytes(frame[position:]), context.api_version))
+    return _heartbeat(context, read_request(bytes(frame[position:]), context.api_version))
 
 
 @serves(HeartbeatRequest, HeartbeatResponse, 0, 4, refuse=refuse, fast_path=fast_path)
 async def handle(context: RequestContext, request: HeartbeatRequest) -> EncodedResponse:
     """Do the same for a request that was decoded, as interceptors get it."""
     beat = Heartbeat(request.group_id, request.generation_id, request.member_id, request.group_instance_id)
-    response = _tell(context, beat)
+    response = _heartbeat(context, beat)
     return response if isinstance(response, EncodedResponse) else await response
 
 
-def _tell(context: RequestContext, beat: Heartbeat) -> EncodedResponse | Awaitable[EncodedResponse]:
+def _heartbeat(context: RequestContext, beat: Heartbeat) -> EncodedResponse | Awaitable[EncodedResponse]:
     """Answer at once, unless what the coordinator decided before is still being stored."""
     check_member_request(context, beat.group_id)
     runner = context.node.groups.runner(beat.group_id)

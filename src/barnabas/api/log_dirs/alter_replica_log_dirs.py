@@ -1,19 +1,16 @@
 """AlterReplicaLogDirs (34), v0-v2: move replicas to other log directories of this broker (KIP-113).
 
-The answer says that a move has begun; DescribeLogDirs tells how far it is. A replica that is not here yet will be made
-in the directory that was named. To wish a replica where it is asks for nothing, unless files were handed over for it
-(`replication/log_importer.py`): the answer then says that they have been taken in. v1 throttles after
-answering, v2 is flexible.
+The response means that a move has begun; DescribeLogDirs returns its progress. A replica that does not exist yet will
+be created in the requested directory. v1 throttles after the response, v2 is flexible.
 
-Errors, per partition: CLUSTER_AUTHORIZATION_FAILED, INVALID_TOPIC_EXCEPTION for a name that leaves no room for a
-future replica's directory, LOG_DIR_NOT_FOUND, INVALID_REPLICA_ASSIGNMENT for a cordoned directory, KAFKA_STORAGE_ERROR,
-UNKNOWN_TOPIC_OR_PARTITION, REPLICA_NOT_AVAILABLE where other APIs say NOT_LEADER_OR_FOLLOWER; INVALID_REQUEST and
-CORRUPT_MESSAGE for files that cannot be taken in.
+Errors, per partition: CLUSTER_AUTHORIZATION_FAILED, INVALID_TOPIC_EXCEPTION for a name that is too long for the
+directory of a future replica, LOG_DIR_NOT_FOUND, INVALID_REPLICA_ASSIGNMENT for a cordoned directory,
+KAFKA_STORAGE_ERROR, UNKNOWN_TOPIC_OR_PARTITION, REPLICA_NOT_AVAILABLE where other APIs return NOT_LEADER_OR_FOLLOWER.
 """
 
 from barnabas.api.audit import CLUSTER, Results
 from barnabas.api.authorization import require_cluster
-from barnabas.api.context import Node, RequestContext
+from barnabas.api.context import BrokerContext, RequestContext
 from barnabas.api.registry import serves
 from barnabas.base.ids import TopicPartition
 from barnabas.log.log_directory import LogDirectory, fits_future_directory
@@ -71,15 +68,13 @@ async def _alter(context: RequestContext, name: TopicPartition, path: str) -> Er
         node.log_dir_moves.alter(partition, destination)
         key = f"partition {name.partition} log dir on broker {node.broker_id}"
         context.record_change(f"topic/{name.topic}", key, before and str(before.path), str(destination.path))
-        if destination is node.replicas.directories.directory_of(name):
-            await node.log_importer.take(partition)
     except KafkaError as error:
         elsewhere = error.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
         return ErrorCode.REPLICA_NOT_AVAILABLE if elsewhere else error.code
     return ErrorCode.NONE
 
 
-def _destination(node: Node, name: TopicPartition, path: str) -> LogDirectory:
+def _destination(node: BrokerContext, name: TopicPartition, path: str) -> LogDirectory:
     """The directory of that path, if a replica may come to it.
 
     :raises KafkaError: When not.

@@ -9,7 +9,7 @@ Errors: CLUSTER_AUTHORIZATION_FAILED at the top; KAFKA_STORAGE_ERROR for a direc
 from collections.abc import Collection, Iterable
 
 from barnabas.api.authorization import require_cluster
-from barnabas.api.context import Node, RequestContext
+from barnabas.api.context import BrokerContext, RequestContext
 from barnabas.api.listed_topics import is_listed
 from barnabas.api.registry import serves
 from barnabas.base.ids import TopicPartition
@@ -99,7 +99,7 @@ async def _topics(
     return list(topics.values())
 
 
-def _lag(node: Node, name: TopicPartition, log: PartitionLog, *, is_future: bool) -> int:
+def _lag(node: BrokerContext, name: TopicPartition, log: PartitionLog, *, is_future: bool) -> int:
     """How far the log's end is behind what is committed, or a future replica's behind the log in use."""
     partition = node.replicas.find(*name)
     if partition is None:

@@ -55,7 +55,7 @@ def filter_of(request: DescribeAclsRequest | DeleteAclsFilter) -> AclFilter:
     )
 
 
-def says_unknown(message: AclCreation | DescribeAclsRequest | DeleteAclsFilter) -> bool:
+def has_unknown(message: AclCreation | DescribeAclsRequest | DeleteAclsFilter) -> bool:
     """Whether it has Kafka's number for UNKNOWN: Apache Kafka closes the connection of who sends that.
 
     Numbers that Kafka has no names for are unknown as well, but answered.

@@ -11,7 +11,7 @@ from barnabas.api.audit import Results
 from barnabas.api.authorization import require_cluster
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
-from barnabas.api.security.acls import audited_acl, binding_of, require_authorizer, says_unknown
+from barnabas.api.security.acls import audited_acl, binding_of, has_unknown, require_authorizer
 from barnabas.metadata.acls import decide_create_acls
 from barnabas.policy.rules import AclAction
 from barnabas.wire.acls import AclOperation
@@ -33,7 +33,7 @@ def audit(request: CreateAclsRequest, response: CreateAclsResponse) -> Results:
 @serves(CreateAclsRequest, CreateAclsResponse, 0, 3, refuse=refuse, audit=audit)
 async def handle(context: RequestContext, request: CreateAclsRequest) -> CreateAclsResponse | None:
     """Decide for each ACL and commit those that pass; they count when this is answered."""
-    if any([says_unknown(creation) async for creation in context.each(request.creations)]):
+    if any([has_unknown(creation) async for creation in context.each(request.creations)]):
         context.close_after = True
         return None
     bindings = [binding_of(creation) async for creation in context.each(request.creations)]

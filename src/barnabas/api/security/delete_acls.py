@@ -12,7 +12,7 @@ from barnabas.api.audit import CLUSTER, Results
 from barnabas.api.authorization import require_cluster
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
-from barnabas.api.security.acls import audited_acl, filter_of, require_authorizer, says_unknown
+from barnabas.api.security.acls import audited_acl, filter_of, has_unknown, require_authorizer
 from barnabas.metadata.acls import Removed, decide_delete_acls
 from barnabas.policy.rules import AclAction
 from barnabas.wire.acls import AclFilter, AclOperation
@@ -42,7 +42,7 @@ def audit(_request: DeleteAclsRequest, response: DeleteAclsResponse) -> Results:
 @serves(DeleteAclsRequest, DeleteAclsResponse, 0, 3, refuse=refuse, audit=audit)
 async def handle(context: RequestContext, request: DeleteAclsRequest) -> DeleteAclsResponse | None:
     """Find, commit the removal, and show what is gone."""
-    if any([says_unknown(each) async for each in context.each(request.filters)]):
+    if any([has_unknown(each) async for each in context.each(request.filters)]):
         context.close_after = True
         return None
     filters = [filter_of(each) async for each in context.each(request.filters)]

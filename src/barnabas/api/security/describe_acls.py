@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from barnabas.api.authorization import require_cluster
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
-from barnabas.api.security.acls import filter_of, require_authorizer, says_unknown
+from barnabas.api.security.acls import filter_of, has_unknown, require_authorizer
 from barnabas.metadata.acls import matching
 from barnabas.wire.acls import AclBinding, AclOperation, PatternType
 from barnabas.wire.errors import KafkaError
@@ -30,7 +30,7 @@ def refuse(request: DescribeAclsRequest, error: KafkaError) -> DescribeAclsRespo
 @serves(DescribeAclsRequest, DescribeAclsResponse, 0, 3, refuse=refuse)
 async def handle(context: RequestContext, request: DescribeAclsRequest) -> DescribeAclsResponse | None:
     """Answer from the image."""
-    if says_unknown(request):
+    if has_unknown(request):
         context.close_after = True
         return None
     require_cluster(context, AclOperation.DESCRIBE)

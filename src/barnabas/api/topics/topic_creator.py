@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from barnabas.api.context import Node, RequestContext
+from barnabas.api.context import BrokerContext, RequestContext
 from barnabas.config.topics import validate_topic_overrides
 from barnabas.metadata.internal_topics import BROKER_TOPICS, internal_topic
 from barnabas.metadata.topic_creation import (
@@ -19,7 +19,7 @@ from barnabas.quotas.mutations import UNLIMITED, ControllerMutationQuota
 from barnabas.wire.errors import KafkaError
 
 
-def creation_rules(node: Node) -> CreationRules:
+def creation_rules(node: BrokerContext) -> CreationRules:
     """The defaults and checks for topics made by this node."""
 
     def check_configs(name: str, overrides: Mapping[str, str | None]) -> None:

@@ -10,10 +10,11 @@ from barnabas.cli.options import key_value_pairs
 from barnabas.cli.output import notice, print_json, print_table
 from barnabas.cli.work.calls import with_admin
 from barnabas.client.admin.admin import Admin, raise_errors
-from barnabas.client.admin.model import ConfigEntry, ConfigSource
+from barnabas.client.admin.model import ConfigEntry
 from barnabas.config.alter_op import AlterConfigOp, OpType
 from barnabas.config.broker_config import find_broker_key
 from barnabas.config.config_resource import EVERY_BROKER, Resource, ResourceKind
+from barnabas.config.describe import ConfigSource
 from barnabas.config.properties import parse_properties
 from barnabas.wire.errors import KafkaError
 

@@ -10,11 +10,12 @@ from barnabas.cli.failures import CommandError, wrong_use
 from barnabas.cli.login import current_login
 from barnabas.cli.output import print_json, print_table
 from barnabas.client.admin.admin import Admin
-from barnabas.client.admin.model import ConfigEntry, ConfigSource
+from barnabas.client.admin.model import ConfigEntry
 from barnabas.client.core.cluster import ClusterClient
 from barnabas.client.core.metadata import TopicInfo
 from barnabas.config.config_resource import Resource, ResourceKind
 from barnabas.config.definition import ConfigError
+from barnabas.config.describe import ConfigSource
 from barnabas.policy import CreateTopicPolicy
 from barnabas.policy.cases import Case, CaseResult, CaseStatus, Counts, Trial, read_cases
 from barnabas.policy.loading import PolicyLoadError
@@ -135,7 +136,7 @@ def _print(checked: Sequence[CheckedCase], *, as_json: bool) -> None:
 
 
 def _row(case: Case, result: CaseResult) -> tuple[object, ...]:
-    expected = f"{case.expected}: {case.says}" if case.says else case.expected
+    expected = f"{case.expected}: {case.expected_reason}" if case.expected_reason else case.expected
     mark = "ok" if result.is_as_expected(case) else "NOT"
     return mark, case.line or "", case.change, expected, result.result, result.why
 
@@ -145,7 +146,7 @@ def _json(case: Case, result: CaseResult) -> dict[str, Any]:
         "change": case.change,
         "line": case.line or None,
         "expected": case.expected,
-        "says": case.says or None,
+        "says": case.expected_reason or None,
         "result": result.result,
         "why": result.why or None,
         "as_expected": result.is_as_expected(case),

@@ -8,7 +8,7 @@ from barnabas.cli.output import print_json, print_table
 from barnabas.cli.work.calls import with_admin
 from barnabas.client.admin.admin import Admin
 from barnabas.client.admin.cluster_control import QuorumReplica
-from barnabas.client.admin.voters import Voter, Voters
+from barnabas.client.admin.voters import QuorumVoter, Voters
 from barnabas.client.core.address import BrokerAddress, parse_bootstrap
 
 
@@ -85,7 +85,7 @@ def update_voter(
     """
     addresses = _endpoints(endpoints)
 
-    async def update(admin: Admin, voter: Voter) -> None:
+    async def update(admin: Admin, voter: QuorumVoter) -> None:
         quorum = await admin.describe_metadata_quorum()
         await Voters(admin.cluster).update(voter, addresses, quorum)
 
@@ -94,9 +94,9 @@ def update_voter(
 
 
 def _change(
-    bootstrap: str, node: int, directory: str, change: Callable[[Admin, Voter], Awaitable[None]]
+    bootstrap: str, node: int, directory: str, change: Callable[[Admin, QuorumVoter], Awaitable[None]]
 ) -> None:
-    voter = Voter(node, uuid_from_text(directory))
+    voter = QuorumVoter(node, uuid_from_text(directory))
     with_admin(bootstrap, lambda admin: change(admin, voter))
 
 

@@ -12,13 +12,13 @@ from barnabas.client.admin.admin import Admin
 from barnabas.client.admin.model import (
     BROKER_DEFAULT,
     ConfigEntry,
-    ConfigSource,
     CreatedTopic,
     NewTopic,
 )
 from barnabas.client.admin.offsets import EARLIEST, LATEST, ListedOffset, OffsetSpec
 from barnabas.client.core.metadata import TopicInfo
 from barnabas.config.config_resource import Resource, ResourceKind
+from barnabas.config.describe import ConfigSource
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 _PARTITION_COLUMNS = ("partition", "leader", "replicas", "isr", "earliest", "latest")

@@ -11,7 +11,7 @@ from typing import Any
 from barnabas import __version__
 from barnabas.base.ids import TopicPartition
 from barnabas.client.admin import acls, cluster_control, log_dirs, quotas, scram
-from barnabas.client.admin.extensions import rollback, trash
+from barnabas.client.admin.extensions import rollback, segments, trash
 from barnabas.client.admin.model import (
     ClusterDescription,
     ConfigEntry,
@@ -431,6 +431,17 @@ class Admin:
         """
         request = UndeleteTopicRequest(*topic, new_name=new_name, timeout_ms=self.timeout_ms)
         return trash.undeleted(await self._order(request))
+
+    async def import_segments(
+        self, node_id: int, partitions: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, segments.ImportedLog | KafkaError]:
+        """Import the segment files that a job has written for partitions of a broker; only Barnabas can.
+
+        :raises KafkaError: UNSUPPORTED_VERSION from any other broker.
+        """
+        request = segments.import_request(partitions)
+        response = await self.cluster.send(request, node_id, timeout_ms=self._answer_timeout_ms)
+        return segments.import_results(response)
 
     async def purge_topics(self, topics: Iterable[trash.Trashed]) -> dict[trash.Trashed, KafkaError | None]:
         """Let go of deleted topics for good; None stands for success."""

@@ -125,7 +125,7 @@ def _classic_member(member: classic.DescribedGroupMember, is_consumers: bool) ->
     if is_consumers:
         try:  # what members tell each other is theirs; it is empty while they rebalance
             topics = sorted(read_subscription(member.member_metadata).topics)
-            partitions = _places(
+            partitions = _partitions(
                 (each.topic, each.partitions)
                 for each in read_assignment(member.member_assignment).assigned_partitions
             )
@@ -149,7 +149,7 @@ def described_consumer(group: consumer.DescribedGroup, coordinator: int) -> Grou
             each.client_id,
             each.client_host,
             sorted(each.subscribed_topic_names),
-            _places((given.topic_name, given.partitions) for given in each.assignment.topic_partitions),
+            _partitions((given.topic_name, given.partitions) for given in each.assignment.topic_partitions),
         )
         for each in group.members
     ]
@@ -165,7 +165,7 @@ def described_consumer(group: consumer.DescribedGroup, coordinator: int) -> Grou
     )
 
 
-def _places(topics: Iterable[tuple[str, Sequence[int]]]) -> list[TopicPartition]:
+def _partitions(topics: Iterable[tuple[str, Sequence[int]]]) -> list[TopicPartition]:
     return sorted(TopicPartition(name, index) for name, indexes in topics for index in indexes)
 
 

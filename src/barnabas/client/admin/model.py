@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import IntEnum
 from typing import NamedTuple
 
 from barnabas.base.ids import TopicPartition
@@ -11,6 +10,7 @@ from barnabas.client.core.errors import error_for
 from barnabas.client.core.metadata import Metadata, Node
 from barnabas.config.alter_op import AlterConfigOp
 from barnabas.config.config_resource import Resource, ResourceKind
+from barnabas.config.describe import ConfigSource
 from barnabas.wire.errors import KafkaError
 from barnabas.wire.messages import alter_configs
 from barnabas.wire.messages.create_partitions import CreatePartitionsAssignment, CreatePartitionsTopic
@@ -60,20 +60,6 @@ class CreatedTopic(NamedTuple):
     partitions: int
     replication_factor: int
     configs: Mapping[str, str | None]
-
-
-class ConfigSource(IntEnum):
-    """Where a config's value comes from (`DescribeConfigsResponse.ConfigSource`)."""
-
-    UNKNOWN = 0
-    DYNAMIC_TOPIC_CONFIG = 1
-    DYNAMIC_BROKER_CONFIG = 2
-    DYNAMIC_DEFAULT_BROKER_CONFIG = 3
-    STATIC_BROKER_CONFIG = 4
-    DEFAULT_CONFIG = 5
-    DYNAMIC_BROKER_LOGGER_CONFIG = 6
-    CLIENT_METRICS_CONFIG = 7
-    GROUP_CONFIG = 8
 
 
 class ConfigSynonym(NamedTuple):

@@ -15,7 +15,7 @@ from barnabas.wire.schema import Message
 _TIMEOUT_MS = 30_000
 
 
-class Voter(NamedTuple):
+class QuorumVoter(NamedTuple):
     """A node of the quorum, known by its id and the id of the directory with its metadata."""
 
     node_id: int
@@ -31,7 +31,7 @@ class Voters:
     def __init__(self, cluster: ClusterClient) -> None:
         self.cluster = cluster
 
-    async def add(self, voter: Voter, endpoints: Mapping[str, BrokerAddress]) -> None:
+    async def add(self, voter: QuorumVoter, endpoints: Mapping[str, BrokerAddress]) -> None:
         """Let a node that runs vote; `endpoints` by the names of its controller's listeners.
 
         :raises KafkaError: DUPLICATE_VOTER, UNSUPPORTED_VERSION where voters are fixed, CLUSTER_AUTHORIZATION_FAILED.
@@ -43,7 +43,7 @@ class Voters:
         response: add_raft_voter.AddRaftVoterResponse = await self._send(request)
         check(response.error_code, response.error_message)
 
-    async def remove(self, voter: Voter) -> None:
+    async def remove(self, voter: QuorumVoter) -> None:
         """Let a node vote no longer.
 
         :raises KafkaError: VOTER_NOT_FOUND, UNSUPPORTED_VERSION where voters are fixed, CLUSTER_AUTHORIZATION_FAILED.
@@ -53,7 +53,7 @@ class Voters:
         check(response.error_code, response.error_message)
 
     async def update(
-        self, voter: Voter, endpoints: Mapping[str, BrokerAddress], quorum: QuorumDescription
+        self, voter: QuorumVoter, endpoints: Mapping[str, BrokerAddress], quorum: QuorumDescription
     ) -> None:
         """Tell under which endpoints a voter is reached, in the epoch that `quorum` has.
 

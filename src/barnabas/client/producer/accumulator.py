@@ -134,7 +134,7 @@ class Accumulator:
         """When the next batch should be sent; None when nothing waits."""
         return min((self._due_ms(batch, flushing) for batch in self._heads()), default=None)
 
-    def settle(self, batch: Batch) -> None:
+    def release(self, batch: Batch) -> None:
         """Forget a batch that was delivered, or given up."""
         queue = self._queues[batch.tp]
         assert queue[0] is batch
@@ -151,7 +151,7 @@ class Accumulator:
 
     def replace(self, batch: Batch, parts: Sequence[Batch]) -> None:
         """Put smaller batches at the head of the queue, in place of one that the broker refused."""
-        self.settle(batch)
+        self.release(batch)
         queue = self._queues.setdefault(batch.tp, deque())
         for part in reversed(parts):
             part.closed = True

@@ -180,7 +180,7 @@ class BatchSender:
             if failure is not None:
                 self._failed(sending, failure)
             else:
-                self._settle(sending, outcomes.get(sending.tp))
+                self._complete(sending, outcomes.get(sending.tp))
         self._work.set()
 
     async def _exchange(
@@ -208,7 +208,7 @@ class BatchSender:
             for each in topic.partition_responses
         }
 
-    def _settle(self, sending: _InFlightBatch, outcome: PartitionProduceResponse | None) -> None:
+    def _complete(self, sending: _InFlightBatch, outcome: PartitionProduceResponse | None) -> None:
         tp = sending.tp
         if outcome is None:
             missing = f"the answer to Produce says nothing of partition {tp}"

@@ -177,10 +177,10 @@ class Producer:
 
         async def attempt() -> TopicInfo:
             # brokers that are away are waited for longer than a topic
-            told = await self.cluster.retrying(ask)
-            if isinstance(told, KafkaError):
-                raise told
-            return told
+            result = await self.cluster.retrying(ask)
+            if isinstance(result, KafkaError):
+                raise result
+            return result
 
         return await self.cluster.retrying(attempt, self._topic_timeout_ms)
 
@@ -257,7 +257,7 @@ class Producer:
         except (KafkaError, ConnectionError) as error:
             outcomes = {batch.tp: error for batch in batches}
         for batch in batches:
-            self._settle(batch, outcomes.get(batch.tp))
+            self._complete(batch, outcomes.get(batch.tp))
 
     async def _exchange(self, leader: int, batches: list[Batch]) -> _Outcomes:
         metadata = self.cluster.metadata
@@ -269,7 +269,7 @@ class Producer:
             return {batch.tp: PartitionProduceResponse(base_offset=-1) for batch in batches}
         return outcomes_by_partition(await connection.send(request, version_max=newest), metadata)
 
-    def _settle(self, batch: Batch, outcome: PartitionProduceResponse | Exception | None) -> None:
+    def _complete(self, batch: Batch, outcome: PartitionProduceResponse | Exception | None) -> None:
         if outcome is None:
             missing = f"the answer to Produce says nothing of partition {batch.tp}"
             outcome = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, missing)
@@ -315,7 +315,7 @@ class Producer:
             self._accumulator.retry(batch, now_ms + round(pause_ms))
             self._work.set()
             return
-        self._forget_sequence(batch)
+        self._reset_sequence(batch)
 
         def fail(index: int, waiter: "asyncio.Future[RecordMetadata]") -> None:
             waiter.set_exception((record_errors or {}).get(index, error))
@@ -323,11 +323,11 @@ class Producer:
         self._finish(batch, fail)
 
     def _replace(self, batch: Batch, parts: Sequence[Batch]) -> None:
-        self._forget_sequence(batch)
+        self._reset_sequence(batch)
         self._accumulator.replace(batch, parts)
         self._work.set()
 
-    def _forget_sequence(self, batch: Batch) -> None:
+    def _reset_sequence(self, batch: Batch) -> None:
         """After a batch that was not stored: its sequence is free again, if surely no attempt arrived."""
         if batch.identity is None or batch.identity != self._identity:
             return
@@ -336,11 +336,13 @@ class Producer:
         else:
             self._identity = None
 
-    def _finish(self, batch: Batch, tell: Callable[[int, "asyncio.Future[RecordMetadata]"], None]) -> None:
-        self._accumulator.settle(batch)
+    def _finish(
+        self, batch: Batch, complete: Callable[[int, "asyncio.Future[RecordMetadata]"], None]
+    ) -> None:
+        self._accumulator.release(batch)
         for index, waiter in enumerate(batch.waiters):
             if not waiter.done():  # else whoever waited was cancelled
-                tell(index, waiter)
+                complete(index, waiter)
         for waiter, error in batch.refused:
             if not waiter.done():
                 waiter.set_exception(error)

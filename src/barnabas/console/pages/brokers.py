@@ -6,9 +6,10 @@ from typing import Any, NamedTuple
 from starlette.responses import Response
 
 from barnabas.client.admin.admin import raise_errors
-from barnabas.client.admin.model import ConfigEntry, ConfigSource
+from barnabas.client.admin.model import ConfigEntry
 from barnabas.config.alter_op import AlterConfigOp, OpType
 from barnabas.config.config_resource import EVERY_BROKER, Resource, ResourceKind
+from barnabas.config.describe import ConfigSource
 from barnabas.console.forms import Form, is_node_id
 from barnabas.console.page import MenuEntry, Route
 from barnabas.console.paging import ListQuery, paged
@@ -145,9 +146,9 @@ async def alter(view: View) -> Response:
         await wait_until_applied(
             view.admin, DeclaredState(brokers={resource.name: DeclaredBroker({edit.key: edit.value})})
         )
-        whose = "every broker" if name == DEFAULT else f"broker {name}"
+        target = "every broker" if name == DEFAULT else f"broker {name}"
         done = "set" if edit.operation is OpType.SET else "taken back"
-        return view.redirect_with_notice(f"/brokers/{name}", f"{edit.key} is {done} for {whose}.")
+        return view.redirect_with_notice(f"/brokers/{name}", f"{edit.key} is {done} for {target}.")
     row = next((row for row in await _rows(view, resource) if row.entry.name == edit.key), None)
     return await _page(view, values, {}, [(edit.key, *changed(row, edit))])
 

@@ -17,7 +17,7 @@ from barnabas.console.forms import OFFSET_MAX, PARTITION_MAX, Form, encodable
 from barnabas.console.page import Route
 from barnabas.console.permissions import operations_in
 from barnabas.console.plots import plot
-from barnabas.console.problems import Problem, sentence, wrong_form
+from barnabas.console.problems import PageError, sentence, wrong_form
 from barnabas.console.times import time_ms
 from barnabas.console.view import View, segment
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -162,7 +162,7 @@ def _number(value: object, maximum: int) -> int:
     return value
 
 
-async def forget(view: View) -> Response:
+async def clear(view: View) -> Response:
     """Delete the committed offsets of one topic."""
     name, topic = view.path("group"), (await view.form()).text("topic")
     groups = Groups(view.cluster)
@@ -181,7 +181,7 @@ async def delete(view: View) -> Response:
     outcome = (await Groups(view.cluster).delete([name]))[name]
     if outcome is not None and outcome.code is ErrorCode.NON_EMPTY_GROUP:
         hint = "Stop its members first; the group's page shows where they run."
-        raise Problem(409, "The group is in use", f"Group {name} has members.", hint)
+        raise PageError(409, "The group is in use", f"Group {name} has members.", hint)
     raise_errors([outcome])
     return view.redirect_with_notice("/groups", f"Group {name} is deleted.")
 
@@ -192,7 +192,7 @@ def _address(name: str) -> str:
 
 ROUTES = (
     Route("/groups/reset/{group:path}", reset, "POST"),
-    Route("/groups/forget/{group:path}", forget, "POST"),
+    Route("/groups/forget/{group:path}", clear, "POST"),
     Route("/groups/delete/{group:path}", delete, "POST"),
     Route("/groups/lags/{group:path}", show_lags, is_poll=True),
     Route("/groups/{group:path}", show),

@@ -127,7 +127,7 @@ async def roll_back(view: View) -> Response:
     except KafkaError as error:
         return await _page(view, error=sentence(error), revision=revision)
     if confirmed:
-        view.access.topics.forget()
+        view.access.topics.clear()
         return view.redirect_with_notice(
             history_path(resource), f"{resource} is as it was at revision {revision}."
         )

@@ -25,7 +25,7 @@ class Directory(NamedTuple):
     """A log directory of a broker, and the picture of what lies in it."""
 
     node: int
-    told: LogDirDescription
+    description: LogDirDescription
     used_bytes: int
     tiles: Sequence[Tile]
     replicas_count: int
@@ -34,16 +34,16 @@ class Directory(NamedTuple):
     @property
     def state(self) -> str:
         """Online, offline or cordoned."""
-        if self.told.error is not None:
-            return f"offline ({self.told.error.code.name})"
-        return "cordoned" if self.told.is_cordoned else "online"
+        if self.description.error is not None:
+            return f"offline ({self.description.error.code.name})"
+        return "cordoned" if self.description.is_cordoned else "online"
 
     @property
     def full_percent(self) -> float | None:
         """How full its volume is; None where the broker does not tell."""
-        if self.told.total_bytes <= 0 or self.told.usable_bytes < 0:
+        if self.description.total_bytes <= 0 or self.description.usable_bytes < 0:
             return None
-        return 100 * (1 - self.told.usable_bytes / self.told.total_bytes)
+        return 100 * (1 - self.description.usable_bytes / self.description.total_bytes)
 
 
 async def show(view: View) -> Response:
@@ -58,7 +58,10 @@ async def show(view: View) -> Response:
                 raise
             found[node.node_id] = error if isinstance(error, KafkaError) else []
     directories = [
-        directory_of(node, told) for node, each in found.items() if isinstance(each, list) for told in each
+        directory_of(node, description)
+        for node, descriptions in found.items()
+        if isinstance(descriptions, list)
+        for description in descriptions
     ]
     topic = view.query.get("topic", "")
     return await view.page(
@@ -72,13 +75,15 @@ async def show(view: View) -> Response:
     )
 
 
-def directory_of(node: int, told: LogDirDescription) -> Directory:
+def directory_of(node: int, description: LogDirDescription) -> Directory:
     """What the page shows of a directory."""
     sizes: Counter[str] = Counter()
-    for tp, replica in told.replicas.items():
+    for tp, replica in description.replicas.items():
         sizes[tp.topic] += replica.size_bytes
-    moving = sorted(tp for tp, replica in told.replicas.items() if replica.is_future)
-    return Directory(node, told, sizes.total(), treemap(largest(sizes)), len(told.replicas), moving)
+    moving = sorted(tp for tp, replica in description.replicas.items() if replica.is_future)
+    return Directory(
+        node, description, sizes.total(), treemap(largest(sizes)), len(description.replicas), moving
+    )
 
 
 def largest(sizes: Counter[str], topics_max: int = _TOPICS_MAX) -> dict[str, int]:
@@ -95,7 +100,7 @@ def replicas_of(
     found = [
         (directory, tp, replica.size_bytes, replica.is_future)
         for directory in directories
-        for tp, replica in directory.told.replicas.items()
+        for tp, replica in directory.description.replicas.items()
         if tp.topic == topic
     ]
     return sorted(found, key=lambda each: (each[1], each[0].node))[:_REPLICAS_MAX]

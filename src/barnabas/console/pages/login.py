@@ -3,7 +3,7 @@
 from starlette.responses import RedirectResponse, Response
 
 from barnabas.client.auth.sasl import SaslLogin
-from barnabas.console.cookies import forget_session_cookie, set_session_cookie
+from barnabas.console.cookies import delete_session_cookie, set_session_cookie
 from barnabas.console.page import Route
 from barnabas.console.problems import sentence
 from barnabas.console.view import View
@@ -60,7 +60,7 @@ async def log_out(view: View) -> Response:
     """End the session."""
     view.console.end(view.session)
     response = RedirectResponse("/login", _SEE_OTHER)
-    forget_session_cookie(view.request, response)
+    delete_session_cookie(view.request, response)
     return response
 
 

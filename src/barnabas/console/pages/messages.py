@@ -13,8 +13,8 @@ from barnabas.console.browse import (
     SCAN_BYTES,
     SCAN_MS,
     Browser,
+    PartitionShare,
     RecordPage,
-    Share,
     cursor,
     parse_cursor,
     shares,
@@ -83,7 +83,7 @@ class Looked(NamedTuple):
 
     found: RecordPage
     began: Mapping[int, int]
-    shares: Mapping[int, Share]
+    shares: Mapping[int, PartitionShare]
     unread: Sequence[int] = ()  #: partitions without a leader that answers
 
     @property

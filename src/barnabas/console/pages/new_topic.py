@@ -42,14 +42,14 @@ async def create(view: View) -> Response:
     if not form.errors:
         outcome = (await view.admin.create_topics([topic], validate_only=checking))[topic.name]
         if isinstance(outcome, KafkaError):
-            _place(form, outcome)
+            _set_errors(form, outcome)
         elif not checking:
             await wait_until_visible(
                 view.admin,
                 DeclaredState({topic.name: DeclaredTopic()}),
                 lambda live: topic.name in live.topics,
             )
-            view.access.topics.forget()
+            view.access.topics.clear()
             return view.redirect_with_notice(
                 f"/topics/{segment(topic.name)}", f"Topic {topic.name} is there."
             )
@@ -89,7 +89,7 @@ def new_topic(form: Form) -> NewTopic:
     )
 
 
-def _place(form: Form, error: KafkaError) -> None:
+def _set_errors(form: Form, error: KafkaError) -> None:
     """Tell a refusal beside the field that it is about, else at the top."""
     tp = _PLACES.get(error.code, "")
     if tp == "configs":

@@ -38,7 +38,7 @@ class QuotaRow(NamedTuple):
     value: float
 
     @property
-    def whose(self) -> str:
+    def entity_name(self) -> str:
         """The entity in words: `user carol, every client-id`."""
         return ", ".join(f"every {kind}" if name is None else f"{kind} {name}" for kind, name in self.entity)
 
@@ -55,7 +55,7 @@ class QuotaRow(NamedTuple):
         return json.dumps([[list(part) for part in self.entity], self.key])
 
 
-_COLUMNS = {"whose": lambda row: (row.whose, row.key), "quota": lambda row: (row.key, row.whose)}
+_COLUMNS = {"entity": lambda row: (row.entity_name, row.key), "quota": lambda row: (row.key, row.entity_name)}
 
 
 async def show(view: View) -> Response:
@@ -66,9 +66,11 @@ async def show(view: View) -> Response:
 async def _page(view: View, values: dict[str, str], errors: dict[str, str]) -> Response:
     found = await view.admin.describe_client_quotas()
     rows = [QuotaRow(entity, key, value) for entity, limits in found.items() for key, value in limits.items()]
-    query = ListQuery.of("/quotas", view.query, "whose")
+    query = ListQuery.of("/quotas", view.query, "entity")
     context = {
-        "part": paged(rows, query, _COLUMNS, lambda row, text: text in f"{row.whose} {row.key}".lower()),
+        "part": paged(
+            rows, query, _COLUMNS, lambda row, text: text in f"{row.entity_name} {row.key}".lower()
+        ),
         "keys": KEYS,
         "may_alter": view.offers("ALTER_CONFIGS", (await view.cluster_view()).operations),
     }
@@ -91,7 +93,7 @@ async def alter(view: View) -> Response:
             await wait_until_applied(view.admin, DeclaredState(quotas={alteration.entity: alteration.values}))
             [(key, value)] = alteration.values.items()
             row = QuotaRow(alteration.entity, key, value or 0.0)
-            return view.redirect_with_notice("/quotas", f"{row.whose}: {key} is {row.shown} now.")
+            return view.redirect_with_notice("/quotas", f"{row.entity_name}: {key} is {row.shown} now.")
     names = ("user", "client-id", "ip", "key", "value")
     return await _page(view, {name: form.text(name) for name in names}, form.errors)
 
@@ -105,7 +107,7 @@ def alteration_of(form: Form) -> ClientQuotaAlteration | None:
         if kind not in kinds:
             form.refuse(kind, f"{key} is a limit of {' and '.join(kinds)} alone.")
     if not given:
-        form.refuse(kinds[0], "Say whose limit it is.")
+        form.refuse(kinds[0], "Name a user, a client id or an address.")
     try:
         value = float(form.needed("value") or 0)
         if not 0 < value < float("inf"):
@@ -126,7 +128,9 @@ async def remove(view: View) -> Response:
         (await view.admin.alter_client_quotas([ClientQuotaAlteration(entity, {key: None})])).values()
     )
     await wait_until_applied(view.admin, DeclaredState(quotas={entity: {key: None}}))
-    return view.redirect_with_notice("/quotas", f"{QuotaRow(entity, key, 0).whose}: {key} is taken away.")
+    return view.redirect_with_notice(
+        "/quotas", f"{QuotaRow(entity, key, 0).entity_name}: {key} is taken away."
+    )
 
 
 def limit_in(text: str) -> tuple[Entity, str]:

@@ -153,8 +153,8 @@ async def elect(view: View) -> Response:
     unneeded = ErrorCode.ELECTION_NOT_NEEDED
     raise_errors(error for error in outcomes.values() if error and error.code is not unneeded)
     count = sum(error is None for error in outcomes.values())
-    said = f"{count} partitions have a new leader." if count else "Every partition is led as it should be."
-    return view.redirect_with_notice("/reassignments", said)
+    notice = f"{count} partitions have a new leader." if count else "Every partition is led as it should be."
+    return view.redirect_with_notice("/reassignments", notice)
 
 
 MENU = MenuEntry("Cluster", "Reassignments", "/reassignments", "DESCRIBE")

@@ -97,7 +97,7 @@ async def grow(view: View) -> Response:
         error = outcome[topic.name]
         if error is None:
             await wait_until_applied(view.admin, DeclaredState({topic.name: DeclaredTopic(total)}))
-            view.access.topics.forget()
+            view.access.topics.clear()
             notice = f"{topic.name} has {total} partitions now, {total - have} more than before."
             return view.redirect_with_notice(topic_path(topic), notice)
         form.refuse("total", sentence(error))
@@ -137,7 +137,7 @@ async def delete(view: View) -> Response:
     await wait_until_visible(
         view.admin, DeclaredState({topic.name: DeclaredTopic()}), lambda live: topic.name not in live.topics
     )
-    view.access.topics.forget()
+    view.access.topics.clear()
     way_back = " It can be brought back from “Deleted topics”." if (await trash_rule(view)).keeps else ""
     return view.redirect_with_notice("/topics", f"Topic {topic.name} is deleted.{way_back}")
 

@@ -56,7 +56,7 @@ async def alter(view: View) -> Response:
     try:
         raise_errors((await view.admin.alter_configs(edits, validate_only=not is_agreed)).values())
     except KafkaError as error:
-        _place(form.errors, error, [change.edit.key for change in changes])
+        _set_errors(form.errors, error, [change.edit.key for change in changes])
         return await _form(view, topic, chosen, values, resets, form.errors)
     if is_agreed:
         values_now = {change.edit.key: change.edit.value for change in changes}
@@ -113,7 +113,7 @@ async def _form(
     )
 
 
-def _place(errors: dict[str, str], error: KafkaError, keys: Sequence[str]) -> None:
+def _set_errors(errors: dict[str, str], error: KafkaError, keys: Sequence[str]) -> None:
     """Put a refusal beside the one field that it speaks of, else at the top."""
     named = [key for key in keys if key in error.message]
     errors[f"value:{named[0]}" if len(named) == 1 else ""] = sentence(error)

@@ -79,7 +79,7 @@ async def undelete(view: View) -> Response:
     except KafkaError as error:
         form.refuse("new_name", sentence(error))
         return await _topic_page(view, row, form)
-    view.access.topics.forget()
+    view.access.topics.clear()
     offsets = f" and {plural(topic.offsets, 'committed offset')}" if topic.offsets else ""
     notice = f"Topic {topic.name} is back with {plural(topic.partitions, 'partition')}{offsets}."
     return view.redirect_with_notice(f"/topics/{segment(topic.name)}", notice)

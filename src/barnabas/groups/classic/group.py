@@ -96,8 +96,8 @@ class ClassicGroup(Roster):
     def note_subscriptions(self) -> None:
         """Work out which topics the members of this generation read."""
         protocol = self.protocol or ""
-        told = [member.protocols[protocol] for member in self.members.values()]
-        self.subscribed_topics = subscribed_topics(told) if self.protocol_type == CONSUMER else None
+        subscriptions = [member.protocols[protocol] for member in self.members.values()]
+        self.subscribed_topics = subscribed_topics(subscriptions) if self.protocol_type == CONSUMER else None
 
     # What other rooms ask of any group
 

@@ -132,7 +132,7 @@ class ClassicGroups:
         self, key: GroupMetadataKey, value: GroupMetadataValue | None, position: RecordPosition
     ) -> None:
         if value is None:
-            self._forget(key.group, position)
+            self._remove(key.group, position)
             return
         made = self._made.pop(key.group, None)
         group = self.find(key.group)
@@ -143,7 +143,7 @@ class ClassicGroups:
         elif take_over_assignment(group, value, position.timestamp_ms):
             self._counts.classic_rebalances_count += 1
 
-    def _forget(self, group_id: str, position: RecordPosition) -> None:
+    def _remove(self, group_id: str, position: RecordPosition) -> None:
         group = self.find(group_id)
         if group is not None:
             group.transition(ClassicState.DEAD, "its record was taken back", position.timestamp_ms)

@@ -67,7 +67,7 @@ class Rebalances:
             step.append(GroupMetadataKey(group=group.group_id), group_record(group, {}))
             return
         for member in group.members.values():
-            self._tell_joined(step, group, member)
+            self._answer_joined(step, group, member)
         group.unsynced_members.update(group.members)
         step.set_timer(sync_timer(group.group_id), group.rebalance_timeout_ms)
 
@@ -93,7 +93,7 @@ class Rebalances:
         return self._config().integer("group.initial.rebalance.delay.ms")
 
     @staticmethod
-    def _tell_joined(step: CoordinatorResult, group: ClassicGroup, member: ClassicGroupMember) -> None:
+    def _answer_joined(step: CoordinatorResult, group: ClassicGroup, member: ClassicGroupMember) -> None:
         if member.joining is not None:
             step.answer(member.joining, joined(group, member.member_id))
             member.joining = None

@@ -47,8 +47,8 @@ def group_of(group_id: str, value: GroupMetadataValue) -> ClassicGroup:
     """A group as its record tells of it."""
     known_ms = value.current_state_timestamp
     group = ClassicGroup(group_id, None if known_ms == _UNKNOWN_MS else known_ms)
-    for told in value.members:
-        group.add(_member_of(told, value.protocol or ""), value.protocol_type)
+    for metadata in value.members:
+        group.add(_member_of(metadata, value.protocol or ""), value.protocol_type)
     group.state = ClassicState.STABLE if value.members else ClassicState.EMPTY
     group.generation = value.generation
     group.protocol_type = value.protocol_type
@@ -76,15 +76,17 @@ def _member_record(member: ClassicGroupMember, protocol: str, assignment: bytes)
     )
 
 
-def _member_of(told: MemberMetadata, protocol: str) -> ClassicGroupMember:
-    rebalance_timeout_ms = told.session_timeout if told.rebalance_timeout < 0 else told.rebalance_timeout
+def _member_of(metadata: MemberMetadata, protocol: str) -> ClassicGroupMember:
+    rebalance_timeout_ms = (
+        metadata.session_timeout if metadata.rebalance_timeout < 0 else metadata.rebalance_timeout
+    )
     return ClassicGroupMember(
-        told.member_id,
-        told.group_instance_id,
-        told.client_id,
-        told.client_host,
+        metadata.member_id,
+        metadata.group_instance_id,
+        metadata.client_id,
+        metadata.client_host,
         rebalance_timeout_ms,
-        told.session_timeout,
-        {protocol: bytes(told.subscription)},
-        bytes(told.assignment),
+        metadata.session_timeout,
+        {protocol: bytes(metadata.subscription)},
+        bytes(metadata.assignment),
     )

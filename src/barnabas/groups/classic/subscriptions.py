@@ -12,6 +12,8 @@ CONSUMER = "consumer"
 def subscribed_topics(subscriptions: Iterable[bytes]) -> frozenset[str] | None:
     """All topics that are named; None when a subscription cannot be read."""
     try:
-        return frozenset(topic for told in subscriptions for topic in read_subscription(told).topics)
+        return frozenset(
+            topic for subscription in subscriptions for topic in read_subscription(subscription).topics
+        )
     except DecodeError:
         return None

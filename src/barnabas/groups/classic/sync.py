@@ -70,9 +70,9 @@ def _assign(
 
 def take_over_assignment(group: ClassicGroup, value: GroupMetadataValue, now_ms: int) -> bool:
     """What the members work on stands in the log; whether that has ended a rebalance."""
-    for told in value.members:
-        member = group.members[told.member_id]
-        member.assignment = bytes(told.assignment)
+    for assignment in value.members:
+        member = group.members[assignment.member_id]
+        member.assignment = bytes(assignment.assignment)
         member.syncing = None
     if group.state is not _S.COMPLETING_REBALANCE or not value.members:
         return False
@@ -81,10 +81,11 @@ def take_over_assignment(group: ClassicGroup, value: GroupMetadataValue, now_ms:
 
 
 def _check_protocol(group: ClassicGroup, request: SyncGroupRequest) -> None:
-    told = (request.protocol_type, request.protocol_name)
-    for what, mine in zip(told, (group.protocol_type, group.protocol), strict=True):
-        if what is not None and mine is not None and what != mine:
+    requested = (request.protocol_type, request.protocol_name)
+    for value, agreed in zip(requested, (group.protocol_type, group.protocol), strict=True):
+        if value is not None and agreed is not None and value != agreed:
             message = (
-                f"The group has agreed on {group.protocol_type}/{group.protocol}, not on {told[0]}/{told[1]}."
+                f"The group has agreed on {group.protocol_type}/{group.protocol}, "
+                f"not on {requested[0]}/{requested[1]}."
             )
             raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, message)

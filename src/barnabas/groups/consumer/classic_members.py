@@ -73,7 +73,7 @@ class ClassicMembers:
         subscription = _subscription(join)
         earlier = group.static_member(request.group_instance_id)
         before = self._joining_member(step, group, join, member_id)
-        progress = Progress(step, group, self._settings, before, _as_told(before, join, subscription))
+        progress = Progress(step, group, self._settings, before, _updated_member(before, join, subscription))
         caller = Caller(join.client.client_id, join.client.client_host, join.client.version)
         progress.subscribe(caller, topics_revision)
         owned = owned_by(subscription, progress.image)
@@ -172,9 +172,9 @@ class ClassicMembers:
         cancel_sync_timer(step, group, member.member_id)
         set_session_timer(step, group, member, 0)
         assert member.classic is not None
-        told = bytes(member.classic.supported_protocols[0].metadata)
+        subscription = bytes(member.classic.supported_protocols[0].metadata)
         image = self._settings.context.image()
-        assignment = encode_assignment(without_epochs(member.assigned), told, image)
+        assignment = encode_assignment(without_epochs(member.assigned), subscription, image)
         response = SyncGroupResponse(
             protocol_type=request.protocol_type, protocol_name=request.protocol_name, assignment=assignment
         )
@@ -225,7 +225,7 @@ def _subscription(join: Join) -> ConsumerProtocolSubscription:
         raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, message) from error
 
 
-def _as_told(
+def _updated_member(
     member: ConsumerGroupMember, join: Join, subscription: ConsumerProtocolSubscription
 ) -> ConsumerGroupMember:
     request = join.request

@@ -11,10 +11,12 @@ from barnabas.wire.consumer_protocol.versioned import read_assignment, version_o
 def owned_by(subscription: ConsumerProtocolSubscription, image: MetadataImage) -> Partitions:
     """What a member says it has; topics that have gone are left out."""
     owned: dict[bytes, frozenset[int]] = {}
-    for told in subscription.owned_partitions:
-        topic = image.topics.get(told.topic)
+    for topic_partitions in subscription.owned_partitions:
+        topic = image.topics.get(topic_partitions.topic)
         if topic is not None:
-            owned[topic.topic_id] = owned.get(topic.topic_id, frozenset()) | frozenset(told.partitions)
+            owned[topic.topic_id] = owned.get(topic.topic_id, frozenset()) | frozenset(
+                topic_partitions.partitions
+            )
     return owned
 
 

@@ -55,7 +55,7 @@ class ConsumerGroup:
         before = self.members.get(member.member_id)
         if before is not None:
             self._release(before)
-            self._forget_instance(before)
+            self._remove_instance(before)
         self.members[member.member_id] = member
         for topic_id, index in _held_by(member):
             self.owners[topic_id, index] = member.member_id
@@ -67,14 +67,14 @@ class ConsumerGroup:
         member = self.members.pop(member_id, None)
         if member is not None:
             self._release(member)
-            self._forget_instance(member)
+            self._remove_instance(member)
 
     def _release(self, member: ConsumerGroupMember) -> None:
         for held in _held_by(member):
             if self.owners.get(held) == member.member_id:
                 del self.owners[held]
 
-    def _forget_instance(self, member: ConsumerGroupMember) -> None:
+    def _remove_instance(self, member: ConsumerGroupMember) -> None:
         if member.instance_id is not None and self.static_members.get(member.instance_id) == member.member_id:
             del self.static_members[member.instance_id]
 

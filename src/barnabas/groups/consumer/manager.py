@@ -111,13 +111,13 @@ class ConsumerGroups:
         else:
             member = known_static_member(group, member_id, request.instance_id)
         check_epoch(member, request.member_epoch, owned)
-        progress = Progress(step, group, self.settings, member, _as_told(member, request, caller))
+        progress = Progress(step, group, self.settings, member, _updated_member(member, request, caller))
         progress.subscribe(caller, self._topics_revision)
         progress.assign()
         progress.reconcile(owned)
         self._schedule_session_timeout(step, group, progress.member)
-        tells_all = joins or is_full(request) or progress.member.assigned != member.assigned
-        return self._response(request.group_id, progress.member, tells_all=tells_all)
+        has_assignment = joins or is_full(request) or progress.member.assigned != member.assigned
+        return self._response(request.group_id, progress.member, has_assignment=has_assignment)
 
     def _find_or_create(self, step: CoordinatorResult, group_id: str) -> ConsumerGroup:
         """The group that a member joins: there already, new, or made of a classic one.
@@ -136,13 +136,13 @@ class ConsumerGroups:
         return upgrade(step, group, self.settings)
 
     def _response(
-        self, group_id: str, member: ConsumerGroupMember, *, tells_all: bool
+        self, group_id: str, member: ConsumerGroupMember, *, has_assignment: bool
     ) -> ConsumerGroupHeartbeatResponse:
         return ConsumerGroupHeartbeatResponse(
             member_id=member.member_id,
             member_epoch=member.member_epoch,
             heartbeat_interval_ms=self.settings.heartbeat_interval_ms(group_id),
-            assignment=_assignment(member) if tells_all else None,
+            assignment=_assignment(member) if has_assignment else None,
         )
 
     def _schedule_session_timeout(
@@ -280,7 +280,7 @@ class ConsumerGroups:
         }
 
 
-def _as_told(
+def _updated_member(
     member: ConsumerGroupMember, request: ConsumerGroupHeartbeatRequest, caller: Caller
 ) -> ConsumerGroupMember:
     """The member with what its heartbeat tells; what it leaves out stays."""

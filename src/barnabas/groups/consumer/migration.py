@@ -199,8 +199,9 @@ def downgrade(
         for member, target in members
     }
     step.append(GroupMetadataKey(group=group.group_id), group_record(classic, assignments))
-    for told in classic.members.values():
-        step.set_timer(session_timer(group.group_id, told.member_id), told.session_timeout_ms)
+    for classic_member in classic.members.values():
+        timer = session_timer(group.group_id, classic_member.member_id)
+        step.set_timer(timer, classic_member.session_timeout_ms)
     if rebalances:
         step.set_timer((DOWNGRADED, group.group_id), 0)
 

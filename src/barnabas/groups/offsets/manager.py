@@ -120,7 +120,7 @@ class OffsetManager:
                     found[partition] = decode_value(stored[1]).offset
         return found
 
-    def forget_some(
+    def delete_expired(
         self, step: CoordinatorResult, group_id: str, count_max: int
     ) -> dict[TopicPartition, int]:
         """Take back so many offsets of a group that is about to be deleted; return them."""

@@ -284,7 +284,7 @@ class LogCleaner:
             "max_overdue_ms": self.max_overdue_ms,
             "last_clean_ms": self.last_clean_ms,
             "last_table_use": self.last_table_use,
-            "under_way": [str(log.topic_partition) for log in self._under_way],
+            "running": [str(log.topic_partition) for log in self._under_way],
             "uncleanable": {str(entry.log.topic_partition): entry.why for entry in self.uncleanable},
         }
 

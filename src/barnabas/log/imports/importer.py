@@ -24,7 +24,7 @@ from barnabas.log.imports.manifest import (
     remove_abandoned,
     write_result,
 )
-from barnabas.log.imports.validation import Adoptable, ImportRejectedError, SegmentImport
+from barnabas.log.imports.validation import ImportableSegment, ImportRejectedError, SegmentImport
 from barnabas.log.log_manager import LogManager
 from barnabas.log.partition_log import PartitionLog
 from barnabas.log.segments.segment import Segment
@@ -128,7 +128,7 @@ class SegmentImporter:
             parts=len(manifest.parts),
             end_offset=manifest.parts[-1].end_offset,
         )
-        await self._finish(log, path, ImportResult(adopted=True))
+        await self._finish(log, path, ImportResult(imported=True))
 
     async def _finish(self, log: PartitionLog, path: Path, result: ImportResult) -> None:
         try:
@@ -140,7 +140,7 @@ class SegmentImporter:
     async def _reject(self, log: PartitionLog, path: Path, why: str) -> None:
         self.refused_count += 1
         _log.warning("segment import rejected", partition=str(log.topic_partition), why=why)
-        await self._finish(log, path, ImportResult(adopted=False, why=why))
+        await self._finish(log, path, ImportResult(imported=False, why=why))
 
     async def _import(self, work: LogWork, path: Path, manifest: ImportManifest) -> None:
         log = work.log
@@ -188,10 +188,10 @@ class SegmentImporter:
 
     def _importable_segment(
         self, log: PartitionLog, path: Path, part: ImportedSegment, old: Sequence[Segment], end_offset: int
-    ) -> Adoptable:
+    ) -> ImportableSegment:
         settings = self._settings()
         aborted = [entry for segment in log.segments for entry in segment.transaction_index.entries]
-        return Adoptable(
+        return ImportableSegment(
             part,
             path,
             log.directory,
@@ -207,14 +207,14 @@ class SegmentImporter:
     # Statistics
 
     def register_metrics(self, registry: MetricsRegistry) -> None:
-        registry.add_metric(names.REPLACEMENTS_ADOPTED, lambda: [({}, self.imported_count)])
-        registry.add_metric(names.REPLACEMENTS_REFUSED, lambda: [({}, self.refused_count)])
+        registry.add_metric(names.SEGMENT_IMPORTS, lambda: [({}, self.imported_count)])
+        registry.add_metric(names.SEGMENT_IMPORTS_REJECTED, lambda: [({}, self.refused_count)])
 
     def statistics(self) -> dict[str, object]:
         """Return counts of imports, and the partitions with pending ones."""
         return {
-            "adopted_count": self.imported_count,
-            "adopted_bytes": self.imported_bytes,
+            "imported_count": self.imported_count,
+            "imported_bytes": self.imported_bytes,
             "refused_count": self.refused_count,
             "claimed": [str(log.topic_partition) for log in self._worker.claimed],
         }

@@ -80,7 +80,7 @@ class ImportManifest(NamedTuple):
 class ImportResult(NamedTuple):
     """The result of an import."""
 
-    adopted: bool
+    imported: bool
     #: Reason for a rejection.
     why: str = ""
 
@@ -199,8 +199,8 @@ class Claim:
         try:
             fields = json.loads((self.path / OUTCOME_FILE).read_text())
         except FileNotFoundError:
-            return ImportResult(adopted=False, why="the log was deleted, or moved to another directory")
-        return ImportResult(bool(fields["adopted"]), str(fields["why"]))
+            return ImportResult(imported=False, why="the log was deleted, or moved to another directory")
+        return ImportResult(bool(fields["imported"]), str(fields["why"]))
 
     def release(self) -> None:
         """Release the lock; a published import stays, all other files are removed."""

@@ -29,7 +29,7 @@ class ImportRejectedError(Exception):
     """The segments do not match the log; the message tells the operator why."""
 
 
-class Adoptable(NamedTuple):
+class ImportableSegment(NamedTuple):
     """A segment to import, the files that it replaces, and the state of the log."""
 
     part: ImportedSegment
@@ -51,7 +51,7 @@ class Adoptable(NamedTuple):
 class SegmentImport:
     """The validation and copy of one segment."""
 
-    def __init__(self, to_import: Adoptable) -> None:
+    def __init__(self, to_import: ImportableSegment) -> None:
         self._to_import = to_import
         self._source = _Source(to_import)
         self._digest = HeaderDigest()
@@ -143,7 +143,7 @@ def _last_offset(aborted: AbortedTransaction) -> int:
 class _Source:
     """The batch headers of the replaced segments, in order; checks that compaction may remove skipped ones."""
 
-    def __init__(self, to_import: Adoptable) -> None:
+    def __init__(self, to_import: ImportableSegment) -> None:
         self._to_import = to_import
         self._headers = self._read()
         self._next: BatchHeader | None = None

@@ -95,10 +95,7 @@ def open_log(
         now_ms=clock.wall_ms(),
     )
     start_offset = max(log_start_offset, segments[0].base_offset)
-    epochs.truncate_from_end(end_offset)
-    epochs.truncate_from_start(start_offset)
-    remove_stray_snapshots(directory, [segment.base_offset for segment in segments])
-    producers = restore_producers(directory, topic_partition, segments, start_offset, end_offset)
+    _remove_outside(directory, epochs, segments, start_offset, end_offset)
     local = LocalLog(
         directory,
         topic_partition,
@@ -116,7 +113,7 @@ def open_log(
         config=config,
         clock=clock,
         epochs=epochs,
-        producers=producers,
+        producers=restore_producers(directory, topic_partition, segments, start_offset, end_offset),
         log_start_offset=start_offset,
         log_end_offset=end_offset,
     )
@@ -124,3 +121,12 @@ def open_log(
     if topic_id is not None and log.topic_id is None:
         log.set_topic_id(topic_id)
     return log
+
+
+def _remove_outside(
+    directory: Path, epochs: LeaderEpochs, segments: Segments, start_offset: int, end_offset: int
+) -> None:
+    """Remove leader epochs and producer snapshots that are outside the log."""
+    epochs.truncate_from_end(end_offset)
+    epochs.truncate_from_start(start_offset)
+    remove_stray_snapshots(directory, [segment.base_offset for segment in segments])

@@ -60,6 +60,7 @@ NEEDS: tuple[Need, ...] = (
     *_on_cluster(_OP.ALTER, {_ROLLBACK: (ACL_KIND, "user"), "AlterUserScramCredentials": ("user",)}),
     *_on_cluster(_OP.ALTER, dict.fromkeys(("AlterPartitionReassignments", "ElectLeaders"), ("topic", "cluster"))),
     *_on_cluster(_OP.ALTER, dict.fromkeys(("AlterReplicaLogDirs", "WriteTxnMarkers"), ("topic", "cluster"))),
+    *_on_cluster(_OP.ALTER, {"ImportSegments": ("topic", "cluster")}),
     *_on_cluster(_OP.CLUSTER_ACTION, {"WriteTxnMarkers": ("topic", "cluster")}),
     *_on_cluster(_OP.ALTER, {"UpdateFeatures": ("feature", "cluster"), "UnregisterBroker": ("broker", "cluster")}),
     *_on_cluster(_OP.ALTER, dict.fromkeys(("AddRaftVoter", "RemoveRaftVoter"), ("cluster",))),

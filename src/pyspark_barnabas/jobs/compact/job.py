@@ -64,7 +64,7 @@ _TIMEOUT_MS = 30_000
 _POLL_S = 0.2
 
 #: States of a partition after the job.
-ADOPTED, REFUSED, WAITING, CLEAN, BUSY = "adopted", "refused", "waiting", "clean", "busy"
+IMPORTED, REFUSED, WAITING, CLEAN, BUSY = "imported", "refused", "waiting", "clean", "busy"
 ELSEWHERE, DRY = "elsewhere", "dry run"
 _FAILED = frozenset({REFUSED, WAITING, BUSY})
 
@@ -341,7 +341,7 @@ def _finish(
 def _with_import_result(result: Compacted, import_result: ImportResult | None) -> Compacted:
     if import_result is None:
         return replace(result, state=WAITING, why="no broker has imported it yet; it will be imported later")
-    return replace(result, state=ADOPTED if import_result.adopted else REFUSED, why=import_result.why)
+    return replace(result, state=IMPORTED if import_result.imported else REFUSED, why=import_result.why)
 
 
 def _result_of(plan: PartitionPlan, cleaned: Sequence[Cleaned]) -> Compacted:

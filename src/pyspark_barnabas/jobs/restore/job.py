@@ -25,6 +25,7 @@ from barnabas.client.blocking import BlockingClient
 from barnabas.client.core.metadata import TopicInfo
 from barnabas.log.imports.restore_manifest import RESTORED_DIRECTORY, RestoreManifest
 from barnabas.log.startup.checkpoints import read_partition_metadata
+from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.compression import Compression
 from pyspark_barnabas.jobs.archive.job import dated, reading, sums_of
 from pyspark_barnabas.jobs.archive.parquet_target import ArchiveTarget, PartSum, open_archive
@@ -268,19 +269,20 @@ def _import(client: BlockingClient, tp: TopicPartition, home: _Home, written: Pa
 
     :raises RestoreError: The broker does not import them.
     """
-    manifest = written.rename(home.directory / RESTORED_DIRECTORY)
-    [error] = client.admin.alter_replica_log_dirs(home.node_id, {tp: home.log_dir}).values()
-    if error is not None:
-        raise RestoreError(
-            f"the broker rejected the segments of partition {tp} ({error.code.name}); see its log for the reason"
-        )
-    if manifest.exists():
-        shutil.rmtree(manifest, ignore_errors=True)
+    restored = written.rename(home.directory / RESTORED_DIRECTORY)
+    try:
+        [result] = client.admin.import_segments(home.node_id, [tp]).values()
+    except KafkaError as error:
+        shutil.rmtree(restored, ignore_errors=True)
+        if error.code is not ErrorCode.UNSUPPORTED_VERSION:
+            raise
         message = (
-            f"broker {home.node_id} has not imported the segments of partition {tp}: it is not a Barnabas broker; "
+            f"broker {home.node_id} cannot import segments: it is not a Barnabas broker; "
             "--map works with any broker"
         )
-        raise RestoreError(message)
+        raise RestoreError(message) from error
+    if isinstance(result, KafkaError):
+        raise RestoreError(f"the broker rejected the segments of partition {tp}: {result}")
 
 
 # Verifying

@@ -332,8 +332,8 @@ def _union_writer(members: list[tuple[str, _Node]], names: dict[str, int]) -> Co
     def write(value: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         given = [index for index, (name, _) in enumerate(members) if value.get(name) is not None]
         if len(given) != 1:
-            told = ", ".join(name for name, _ in members)
-            raise ConversionError(f"has {len(given)} of {told}; it must have exactly one")
+            names_text = ", ".join(name for name, _ in members)
+            raise ConversionError(f"has {len(given)} of {names_text}; it must have exactly one")
         name, node = members[given[0]]
         return branches[given[0]], {_BRANCH: _written(node, value[name], name)}
 

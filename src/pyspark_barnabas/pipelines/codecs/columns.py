@@ -119,14 +119,14 @@ def _decoded(codec: ValueCodec, value: bytes) -> tuple[dict[str, Any] | None, st
     try:
         return codec.decode(value), None
     except Exception as error:  # libraries promise no kinds of their own for what is no value
-        return None, f"the value is not {codec.label}: {_told(error)}"
+        return None, f"the value is not {codec.label}: {_message(error)}"
 
 
 def _misfit(row: dict[str, Any], kind: pa.DataType) -> str | None:
     try:
         pa.array([row], kind)
     except (pa.ArrowException, OverflowError) as error:
-        return _told(error)
+        return _message(error)
     return None
 
 
@@ -145,10 +145,10 @@ def _encoded(codec: ValueCodec, row: dict[str, Any]) -> tuple[bytes | None, str 
     try:
         return codec.encode(row), None
     except Exception as error:  # as above
-        return None, f"the row cannot be {codec.label}: {_told(error)}"
+        return None, f"the row cannot be {codec.label}: {_message(error)}"
 
 
-def _told(error: Exception) -> str:
+def _message(error: Exception) -> str:
     return str(error) if isinstance(error, ConversionError) else f"{type(error).__name__}: {error}"
 
 

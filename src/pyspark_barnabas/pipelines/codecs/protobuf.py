@@ -166,12 +166,12 @@ class ProtobufCodec:
         if tuple(found) != self._indexes:
             name = self._message.DESCRIPTOR.full_name
             raise ConversionError(
-                f"it is message {_place(found)} of its file; {name} is {_place(self._indexes)}"
+                f"it is message {_path_text(found)} of its file; {name} is {_path_text(self._indexes)}"
             )
         return body[at:]
 
 
-def _place(indexes: "tuple[int, ...] | list[int]") -> str:
+def _path_text(indexes: "tuple[int, ...] | list[int]") -> str:
     return ".".join(map(str, indexes))
 
 
@@ -210,8 +210,8 @@ def _descriptor(schema: bytes, name: str) -> Any:
         names = [
             f"{file.package}.{each.name}".lstrip(".") for file in files.values() for each in file.message_type
         ]
-        told = ", ".join(names[:_SHOWN_NAMES_MAX]) + (", ..." if len(names) > _SHOWN_NAMES_MAX else "")
-        raise SchemaError(f"there is no message {name}; there are {told or 'none'}") from None
+        names_text = ", ".join(names[:_SHOWN_NAMES_MAX]) + (", ..." if len(names) > _SHOWN_NAMES_MAX else "")
+        raise SchemaError(f"there is no message {name}; there are {names_text or 'none'}") from None
 
 
 def _indexes(descriptor: Any) -> tuple[int, ...]:
@@ -399,12 +399,12 @@ def _wrapper(inner: _Value) -> _Value:
 def _enum(descriptor: Any) -> _Value:
     names: dict[int, str] = {number: each.name for number, each in descriptor.values_by_number.items()}
     numbers: dict[str, int] = {name: each.number for name, each in descriptor.values_by_name.items()}
-    told = ", ".join(f"{name} {number}" for name, number in numbers.items())
+    names_text = ", ".join(f"{name} {number}" for name, number in numbers.items())
 
     def read(number: int) -> str:
         if number not in names:
             raise ConversionError(
-                f"{descriptor.full_name} in it has the number {number}; the schema knows {told}"
+                f"{descriptor.full_name} in it has the number {number}; the schema knows {names_text}"
             )
         return names[number]
 

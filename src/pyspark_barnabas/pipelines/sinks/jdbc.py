@@ -20,7 +20,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from pyspark_barnabas.pipelines.databases import Database
 from pyspark_barnabas.pipelines.failures import FlowError
-from pyspark_barnabas.pipelines.jdbc import JdbcConnection, connected, failures_told
+from pyspark_barnabas.pipelines.jdbc import JdbcConnection, connected, flow_errors
 from pyspark_barnabas.pipelines.sinks.batch import BatchName
 
 #: The table that tells which batch of each query is written.
@@ -137,7 +137,7 @@ def _stage(connection: JdbcConnection, database: Database, staging: str, columns
 
 def _save(rows: DataFrame, database: Database, table: str) -> None:
     options = {**database.spark_options(), "dbtable": table}
-    with failures_told(database):
+    with flow_errors(database):
         rows.write.format("jdbc").options(**options).mode("append").save()
 
 

@@ -23,18 +23,18 @@ def write_topic(
 def dead_letters(checked: DataFrame, flow: str) -> DataFrame:
     """Records for rows whose action is dead_letter.
 
-    What could not be decoded keeps its key and value; a row that was not as expected is told in JSON.
+    What could not be decoded keeps its key and value; the value of a row that failed an expectation is the row in JSON.
     """
     row = f.to_json("row", {"ignoreNullFields": "false"}).cast("binary")
-    told = {
+    values = {
         "reason": f.col("reason"),
         "flow": f.lit(flow),
         **{name: f.col(f"letter.{name}").cast("string") for name in ("topic", "partition", "offset")},
     }
     headers = [
         f.when(
-            told[name].isNotNull(),
-            f.struct(f.lit(f"barnabas.{name}").alias("key"), told[name].cast("binary").alias("value")),
+            values[name].isNotNull(),
+            f.struct(f.lit(f"barnabas.{name}").alias("key"), values[name].cast("binary").alias("value")),
         )
         for name in _HEADERS
     ]

@@ -19,7 +19,7 @@ from pyspark.sql.types import StructType
 from pyspark_barnabas.paths import pattern_of, uri
 from pyspark_barnabas.pipelines.declaration import JdbcInput
 from pyspark_barnabas.pipelines.failures import FlowError
-from pyspark_barnabas.pipelines.jdbc import failures_told
+from pyspark_barnabas.pipelines.jdbc import flow_errors
 
 #: Spark does not read files whose names begin so.
 _END = "_end.json"
@@ -90,7 +90,7 @@ class Takes:
         :raises FlowError: What the database says.
         """
         last = self.last()
-        with failures_told(self._source.database):
+        with flow_errors(self._source.database):
             newest = self._newest()
             if newest is None or (last is not None and newest == last[1]):
                 return False
@@ -106,8 +106,8 @@ class Takes:
         numbers = [int(each.name) for each in self._done.glob("[0-9]*")]
         if not numbers:
             return None
-        told = json.loads((self._done / str(max(numbers)) / _END).read_text())
-        return max(numbers), End(**told)
+        end = json.loads((self._done / str(max(numbers)) / _END).read_text())
+        return max(numbers), End(**end)
 
     @property
     def _done(self) -> Path:
@@ -132,7 +132,7 @@ class Takes:
         return self._spark.read.format("jdbc").options(**self._source.database.spark_options()).load()
 
     def _schema(self) -> StructType:
-        with failures_told(self._source.database):
+        with flow_errors(self._source.database):
             schema = self._table().schema
         if self._source.growing.lower() not in [name.lower() for name in schema.names]:
             names = ", ".join(schema.names)

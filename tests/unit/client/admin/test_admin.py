@@ -9,7 +9,6 @@ from barnabas.base.ids import TopicPartition
 from barnabas.client.admin.admin import Admin, raise_errors
 from barnabas.client.admin.model import (
     HIGH_WATERMARK,
-    ConfigSource,
     CreatedTopic,
     NewTopic,
     config_entries,
@@ -21,6 +20,7 @@ from barnabas.client.core.errors import ConnectionLost
 from barnabas.client.core.metadata import TopicInfo
 from barnabas.client.core.retry import Retry
 from barnabas.config.config_resource import Resource, ResourceKind
+from barnabas.config.describe import ConfigSource
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.create_partitions import CreatePartitionsRequest
 from barnabas.wire.messages.create_topics import (

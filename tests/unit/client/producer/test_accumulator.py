@@ -69,7 +69,7 @@ def test_a_full_batch_is_sent_at_once_and_the_next_waits_until_it_is_settled(
     (first,) = filling.ready(0)
     assert len(first.records) == 2
     assert filling.ready(100) == []
-    filling.accumulator.settle(first)
+    filling.accumulator.release(first)
     (second,) = filling.ready(0)
     assert second is not first
 
@@ -102,7 +102,7 @@ def test_a_batch_too_large_becomes_two_in_its_place_and_in_order(loop: asyncio.A
     split = []
     while batches := filling.ready(0, flushing=True):
         split += batches
-        filling.accumulator.settle(batches[0])
+        filling.accumulator.release(batches[0])
     assert [waiter for batch in split for waiter in batch.waiters] == waiters
     assert len(split[0].records) == len(whole.records) // 2
 
@@ -113,7 +113,7 @@ def test_what_is_buffered_is_counted_until_it_is_settled(loop: asyncio.AbstractE
         filling.add()
     assert filling.accumulator.size_bytes > 5 * record_size_bytes(RECORD)
     while batches := filling.ready(0, flushing=True):
-        filling.accumulator.settle(batches[0])
+        filling.accumulator.release(batches[0])
     assert filling.accumulator.size_bytes == 0
 
 

@@ -318,9 +318,9 @@ async def test_two_threads_compact_two_logs_and_zero_threads_compact_none(
         node.settings = SETTINGS._replace(threads_count=0)
         node.cleaner.start()
         await asyncio.sleep(0)
-        assert node.cleaner.statistics()["under_way"] == []
+        assert node.cleaner.statistics()["running"] == []
         node.settings = SETTINGS._replace(threads_count=2)
-        await reached(lambda: node.cleaner.statistics()["under_way"] == ["x-0", "y-0"])
+        await reached(lambda: node.cleaner.statistics()["running"] == ["x-0", "y-0"])
         await reached(lambda: node.cleaner.cleaned_count == 2)
 
 

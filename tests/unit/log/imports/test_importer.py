@@ -84,7 +84,7 @@ async def test_imported_segments_replace_those_that_were_read(tmp_path: Path, cl
         await node.replacements.import_all()
         result = claim.outcome()
         assert result is not None
-        assert result.adopted, result
+        assert result.imported, result
         assert offsets_of(log) == [*offsets_of(twin), 6]
         assert log.cleaner_offset == twin.cleaner_offset == 6
         assert (log.directory.parent / "cleaner-offset-checkpoint").read_text() == "0\n1\nx 0 6\n"
@@ -94,8 +94,8 @@ async def test_imported_segments_replace_those_that_were_read(tmp_path: Path, cl
         claim.release()
         assert not claim.path.exists()
         assert node.replacements.statistics() == {
-            "adopted_count": 1,
-            "adopted_bytes": sum(part.size_bytes for part in manifest.parts),
+            "imported_count": 1,
+            "imported_bytes": sum(part.size_bytes for part in manifest.parts),
             "refused_count": 0,
             "claimed": [],
         }
@@ -180,7 +180,7 @@ async def test_segments_that_do_not_match_are_rejected_and_removed_and_the_log_i
         await node.replacements.import_all()
         result = claim.outcome()
         assert result is not None
-        assert not result.adopted
+        assert not result.imported
         assert message in result.why
         assert offsets_of(log) == before
         assert log.failure is None
@@ -249,7 +249,7 @@ async def test_an_import_interrupted_between_two_swaps_is_completed(
         await node.replacements.import_all()
         result = claim.outcome()
         assert result is not None
-        assert result.adopted
+        assert result.imported
         assert swaps_count == 1 + len(manifest.parts)
         assert offsets_of(log) == [2, 3, 4, 5]
 
@@ -307,7 +307,7 @@ async def test_an_import_waits_while_the_log_is_moved_and_is_dropped_when_it_is_
         await node.replacements.import_all()
         result = claim.outcome()
         assert result is not None
-        assert not result.adopted
+        assert not result.imported
         assert "the log was deleted" in result.why
         assert (node.replacements.imported_count, node.replacements.refused_count) == (0, 0)
 

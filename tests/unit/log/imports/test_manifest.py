@@ -123,12 +123,12 @@ def test_only_the_result_is_left_after_an_import(tmp_path: Path) -> None:
     (claim.path / "a").touch()
     claim.publish(ImportManifest(ID, (FIRST,)))
     assert claim.outcome() is None
-    write_result(claim.path, ImportResult(adopted=False, why="no"))
-    assert claim.outcome() == ImportResult(adopted=False, why="no")
-    assert json.loads((claim.path / "outcome.json").read_text()) == {"adopted": False, "why": "no"}
+    write_result(claim.path, ImportResult(imported=False, why="no"))
+    assert claim.outcome() == ImportResult(imported=False, why="no")
+    assert json.loads((claim.path / "outcome.json").read_text()) == {"imported": False, "why": "no"}
     claim.release()
     assert list(tmp_path.iterdir()) == []
-    write_result(claim.path, ImportResult(adopted=True))
+    write_result(claim.path, ImportResult(imported=True))
     outcome = claim.outcome()
     assert outcome is not None
     assert "the log was deleted" in outcome.why

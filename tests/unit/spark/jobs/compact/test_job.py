@@ -11,10 +11,10 @@ from typer.testing import CliRunner
 from barnabas.cli.main import app
 from pyspark_barnabas.jobs.common import session as running
 from pyspark_barnabas.jobs.compact import job as module
-from pyspark_barnabas.jobs.compact.job import ADOPTED, REFUSED, Compacted, compact
+from pyspark_barnabas.jobs.compact.job import IMPORTED, REFUSED, Compacted, compact
 from pyspark_barnabas.option_values import OptionError
 
-DONE = Compacted("orders", 3, ADOPTED, 5, 900, 7, 2, 70_000, 20_000, 700, 200)
+DONE = Compacted("orders", 3, IMPORTED, 5, 900, 7, 2, 70_000, 20_000, 700, 200)
 
 
 def test_without_a_broker_nobody_tells_what_is_compacted() -> None:
@@ -55,7 +55,7 @@ def test_the_command_tells_before_and_after(results: list[Compacted]) -> None:
     results.append(DONE)
     status, output = invoked()
     assert status == 0
-    for shown in ("orders", "adopted", "70000", "20000", "700", "200", "900"):
+    for shown in ("orders", "imported", "70000", "20000", "700", "200", "900"):
         assert shown in output
     status, output = invoked("--json", "--dry-run")
     found = json.loads(output)

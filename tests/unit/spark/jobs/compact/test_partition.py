@@ -14,7 +14,7 @@ from barnabas.base.clock import ManualClock
 from barnabas.base.ids import TopicPartition
 from barnabas.log.compaction.cleaning_pass import last_records
 from barnabas.log.files import offset_file
-from barnabas.log.imports.validation import Adoptable, SegmentImport
+from barnabas.log.imports.validation import ImportableSegment, SegmentImport
 from barnabas.log.log_config import LogConfig
 from barnabas.log.segments.open_files import OpenFiles
 from barnabas.log.startup.checkpoints import CLEANER_OFFSET_FILE, write_offsets
@@ -116,12 +116,12 @@ class Home:
         assert sorted(path.name for path in target.iterdir()) == sorted(each.part.file for each in cleaned)
         return [(each, target) for each in cleaned]
 
-    def adopted(self, cleaned: Cleaned, target: Path, end_offset: int) -> dict[str, bytes]:
+    def imported(self, cleaned: Cleaned, target: Path, end_offset: int) -> dict[str, bytes]:
         """The files that the broker makes of a part."""
         part, log = cleaned.part, self.log
         old = [offset_file(self.directory, each.base_offset, ".log") for each in part.replaced]
         aborted = [each for segment in log.segments for each in segment.transaction_index.entries]
-        wanted = Adoptable(
+        wanted = ImportableSegment(
             part, target, target, old, end_offset, CONFIG, last_records(log.producers.states.entries), aborted,
             self.clock.now_ms, 500,
         )  # fmt: skip
@@ -144,7 +144,7 @@ def check_equal(home: Home, slice_bytes: int) -> None:
     """Compact the same by tasks and by the broker."""
     cleaned = home.clean_by_tasks(slice_bytes)
     end_offset = cleaned[-1][0].part.end_offset if cleaned else 0
-    adopted = {each.part.base_offset: home.adopted(each, target, end_offset) for each, target in cleaned}
+    imported = {each.part.base_offset: home.imported(each, target, end_offset) for each, target in cleaned}
     cleaning = compact(home.log, home.clock.now_ms)
     if cleaned:
         assert cleaning.end_offset == end_offset
@@ -153,7 +153,7 @@ def check_equal(home: Home, slice_bytes: int) -> None:
     for each, target in cleaned:
         own = files_of(home.directory, each.part.base_offset)
         assert (target / each.part.file).read_bytes() == own[".log"]
-        assert adopted[each.part.base_offset] == own
+        assert imported[each.part.base_offset] == own
     if cleaned:
         bases = [each.part.base_offset for each, _ in cleaned]
         assert bases == [each.base_offset for each in home.log.segments if each.base_offset < end_offset]
