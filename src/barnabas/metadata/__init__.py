@@ -1,1 +1,3 @@
-"""Cluster state: an immutable image per revision, pure decisions, and replay as the only writer."""
+"""The cluster's metadata: an immutable image for each revision, pure decisions, and replay as the only way to change
+it.
+"""

@@ -1,4 +1,4 @@
-"""Brokers: who is in the cluster, and how clients reach them."""
+"""Brokers of the cluster, and their endpoints."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Endpoint(NamedTuple):
-    """Where one listener of a broker is reached from outside."""
+    """The advertised address of one listener of a broker."""
 
     listener: str
     host: str
@@ -22,17 +22,19 @@ class Endpoint(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BrokerRegistration:
-    """A broker as it registered itself."""
+    """The registration of a broker."""
 
     broker_id: int
     endpoints: tuple[Endpoint, ...]
     rack: str | None = None
-    log_dirs: tuple[bytes, ...] = ()  #: the ids of its log directories
+    log_dirs: tuple[bytes, ...] = ()  #: ids of its log directories
     fenced: bool = False
-    cordoned: bool = False  #: all its log directories are: it gets no new replicas unless by hand (KIP-1066)
+    cordoned: bool = (
+        False  #: all its log directories are cordoned: it gets no new replicas automatically (KIP-1066)
+    )
 
     def endpoint(self, listener: str) -> Endpoint | None:
-        """Where a client that came in by `listener` finds this broker; None when it has no such listener."""
+        """Return the endpoint of `listener`; None if the broker does not have it."""
         return next((endpoint for endpoint in self.endpoints if endpoint.listener == listener), None)
 
 
@@ -77,7 +79,7 @@ BROKERS: RecordType[BrokerRegistration] = RecordType("brokers", _to_plain, _from
 
 
 def decide_register(table: Table[BrokerRegistration], broker: BrokerRegistration) -> Decision[None]:
-    """Write down how a broker is reached now; a broker that comes back replaces what it said before."""
+    """Register a broker; this replaces its previous registration."""
     key = str(broker.broker_id)
     if table.get(key) == broker:
         return Decision(None)

@@ -1,4 +1,4 @@
-"""Client metrics subscriptions of the image, and the clients that they are for (KIP-714)."""
+"""Client metrics subscriptions of the image, and the clients that they select (KIP-714)."""
 
 import re
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from barnabas.telemetry.metrics import MetricsRegistry
 
 
 def subscription_of(overrides: Mapping[str, str]) -> Subscription:
-    """A subscription as its configs describe it; they were checked before they were stored."""
+    """Return the subscription that configs describe, which were checked before they were stored."""
     values = effective_client_metrics_values(overrides)
     metrics, interval_ms, match = values["metrics"], values["interval.ms"], values["match"]
     assert isinstance(metrics, tuple), metrics
@@ -26,14 +26,13 @@ def subscription_of(overrides: Mapping[str, str]) -> Subscription:
 
 
 class ClientTelemetry:
-    """Follows the image: who is asked for what, and what they have told."""
+    """Subscriptions, which follow the image, with the clients and their metrics."""
 
     def __init__(self, clock: Clock) -> None:
         self.metrics = ClientMetrics()
         self.instances = ClientInstances(clock.monotonic_ms, self.metrics.remove)
 
     def load(self, image: MetadataImage) -> None:
-        """Take over the subscriptions of an image."""
         self.instances.subscribe(
             [subscription_of(overrides) for _, overrides in sorted(image.client_metrics_configs.items())]
         )
@@ -41,7 +40,7 @@ class ClientTelemetry:
     async def apply(
         self, before: MetadataImage, after: MetadataImage, changes: tuple[StoreChange, ...]
     ) -> None:
-        """Follow one commit: a listener of the metadata writer."""
+        """Follow one commit; a listener of `MetadataWriter`."""
         if after.client_metrics_configs is not before.client_metrics_configs:
             self.load(after)
 
@@ -54,5 +53,4 @@ class ClientTelemetry:
         registry.add_metric(names.CLIENT_DROPPED, lambda: [({}, self.metrics.dropped_count)])
 
     def statistics(self) -> dict[str, int]:
-        """Clients, subscriptions and series."""
         return self.instances.statistics() | self.metrics.statistics()

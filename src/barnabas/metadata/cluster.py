@@ -1,4 +1,4 @@
-"""The cluster itself: its id and its secret, given once."""
+"""The id and the secret of the cluster, which never change."""
 
 from dataclasses import dataclass, field, replace
 
@@ -8,16 +8,16 @@ from barnabas.metadata.record_type import RecordType, Table
 
 SECRET_BYTES = 32
 
-#: There is one cluster to a store.
+#: The key of the only record.
 KEY = "self"
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterRecord:
-    """What is true of the cluster as a whole."""
-
     cluster_id: str
-    secret: bytes = field(repr=False)  #: never leaves the store; salts of unknown users are derived from it
+    secret: bytes = field(
+        repr=False
+    )  #: never leaves the store; the salts of unknown users are derived from it
 
 
 def _to_plain(cluster: ClusterRecord) -> dict[str, str]:
@@ -34,9 +34,9 @@ CLUSTER: RecordType[ClusterRecord] = RecordType("cluster", _to_plain, _from_plai
 def decide_form(
     table: Table[ClusterRecord], random_id: bytes, found_id: str | None, secret: bytes = b""
 ) -> Decision[str]:
-    """The cluster's id: as it stands, else the one that a log directory names, else a fresh one.
+    """Return the id of the cluster: that of the store, else that of a log directory, else a new one.
 
-    The cluster keeps the secret that it was given first.
+    The secret is stored together with the id.
     """
     cluster = table.get(KEY, ClusterRecord(found_id or uuid_to_text(random_id), b""))
     formed = cluster if cluster.secret else replace(cluster, secret=secret)

@@ -93,32 +93,32 @@ CONFIG_RECORD_TYPES: Mapping[ResourceKind, RecordType[Overrides]] = {
 
 @dataclass(frozen=True, slots=True)
 class ConfigAlteration:
-    """What is to become of one resource's configs."""
+    """The requested alteration of one resource's configs."""
 
     resource: Resource
     edits: Sequence[AlterConfigOp]
-    #: whether what no edit names is taken away, as AlterConfigs does
+    #: remove all configs that no edit names, as AlterConfigs does
     replaces: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class AlterationRules:
-    """What the broker's configuration says about configs."""
+    """What the broker requires of configs."""
 
-    #: (resource, key) -> the default of a LIST key as text, to which entries are added; None for any other key
+    #: (resource, key) -> the default of a LIST key as text, to which entries are added; None for other keys
     list_default: Callable[[Resource, str], str | None]
-    #: (resource, configs before, configs as wanted) -> None; raises KafkaError for configs that may not be
+    #: (resource, configs before, configs after); raises KafkaError if they are not valid
     check: Callable[[Resource, Overrides, Overrides], None]
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigAlterationResult:
-    """What became of one resource: its configs as they are to be, or why they may not be so."""
+    """The result for one resource: its new configs, or the error."""
 
     resource: Resource
-    #: what the edits change, None for what they take away; of a broker, as in Kafka, also what stays the same
+    #: key -> new value, or None if it is removed; for brokers, as in Kafka, also unchanged values
     edited: Mapping[str, str | None] = field(default_factory=dict)
-    #: the keys that go without being named
+    #: keys that are removed without being named
     removed: frozenset[str] = frozenset()
     error: KafkaError | None = None
 
@@ -130,7 +130,7 @@ def decide_alter(
     *,
     validate_only: bool,
 ) -> Decision[list[ConfigAlterationResult]]:
-    """One answer for each alteration, in their order; no resource may come twice."""
+    """Decide each alteration, in order; each resource must occur once."""
     outcomes: list[ConfigAlterationResult] = []
     changes: list[StoreChange] = []
     reads: dict[str, int] = {}
@@ -156,7 +156,7 @@ def decide_alter(
 
 
 def check_edits(edits: Sequence[AlterConfigOp]) -> None:
-    """Refuse a key that is edited twice, and a value that is missing.
+    """Check that no key is edited twice, and that values are present.
 
     :raises KafkaError: INVALID_REQUEST.
     """
@@ -188,7 +188,7 @@ def _edited(
 
 
 def _edited_list(text: str, operation: OpType, value: str) -> str:
-    """Entries are told apart as they are written, blanks included."""
+    """Add or remove entries of a list, which are compared as written, including blanks."""
     entries = text.split(",") if text else []
     named = dict.fromkeys(value.split(",") if value else ())
     if operation is OpType.SUBTRACT:

@@ -1,4 +1,4 @@
-"""Decide now, apply when it comes back committed: the only shape in which cluster state changes."""
+"""Metadata changes in one way: decide, commit, and apply the commit when it is read back."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,9 +11,9 @@ ResponseT = TypeVar("ResponseT")
 
 @dataclass(frozen=True, slots=True)
 class Decision(Generic[ResponseT]):
-    """What to tell the client, what would make it true, and what it rests on."""
+    """The response to the client, the changes of the store, and the revisions that they depend on."""
 
     response: ResponseT
     changes: tuple[StoreChange, ...] = ()
-    #: key -> the revision seen; the commit fails if one has moved
+    #: key -> revision that was read; the commit fails if it has changed
     reads: Mapping[str, int] = field(default_factory=dict)

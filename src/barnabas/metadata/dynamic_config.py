@@ -1,4 +1,4 @@
-"""A broker's configuration as it stands now: what it was started with, under what has been set since."""
+"""A broker's present configuration: the static one, overridden by dynamic configs."""
 
 from collections.abc import Awaitable, Callable
 
@@ -9,14 +9,15 @@ from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.store import StoreChange
 from barnabas.telemetry.logs import get_logger
 
-#: Called with the configuration before and after a change; whoever made it is answered when all are done.
+#: Called with the configuration before and after a change. The request that changed it is answered when all calls are
+#: done.
 Follower = Callable[[BrokerConfig, BrokerConfig], Awaitable[None]]
 
 _log = get_logger("barnabas.config")
 
 
 class DynamicConfig:
-    """Follows the image; the first listener of the metadata writer, so that the others see what holds by then."""
+    """Follows the image, as the first listener of `MetadataWriter`, so that the others see the new configuration."""
 
     def __init__(self, static: BrokerConfig) -> None:
         self.layers = LayeredConfig.of(static)  #: replaced as a whole
@@ -25,23 +26,22 @@ class DynamicConfig:
 
     @property
     def static(self) -> BrokerConfig:
-        """As the broker was started."""
+        """The configuration at the start."""
         return self.layers.static
 
     @property
     def current(self) -> BrokerConfig:
-        """What holds now."""
+        """The present configuration. Do not keep it: it is replaced when it changes."""
         return self.layers.current
 
     def follow(self, follower: Follower) -> None:
-        """Call `follower` with (before, after) on every change from now on."""
+        """Call `follower` with (before, after) on every later change."""
         self._followers.append(follower)
 
     def load(self, image: MetadataImage) -> None:
-        """Take over the dynamic values of an image.
+        """Read the dynamic configs of an image.
 
-        Stored values that the static ones have made impossible are left out, with a line in the log: they must
-        not keep a broker from its work.
+        Stored values that conflict with static ones are ignored and logged, so that they cannot prevent the start.
         """
         of_broker = dict(image.broker_configs.get(str(self.static.node_id), {}))
         of_every_broker = dict(image.broker_configs.get(EVERY_BROKER, {}))
@@ -50,7 +50,7 @@ class DynamicConfig:
     async def apply(
         self, before: MetadataImage, after: MetadataImage, changes: tuple[StoreChange, ...]
     ) -> None:
-        """Follow one commit: a listener of the metadata writer."""
+        """Follow one commit; a listener of `MetadataWriter`."""
         if after.broker_configs is not before.broker_configs:
             current = self.current
             self._changes_count += 1
@@ -58,11 +58,10 @@ class DynamicConfig:
             for follower in self._followers:
                 try:
                     await follower(current, self.current)
-                except Exception:  # whatever it is, cluster state must go on, and the other followers, too
+                except Exception:  # an error of one follower must not stop the others, or the metadata
                     _log.exception("a change of the broker's configuration could not be followed")
 
     def statistics(self) -> dict[str, int]:
-        """How much is set dynamically, and how often that has changed since the start."""
         return {
             "of_broker_count": len(self.layers.of_broker),
             "of_every_broker_count": len(self.layers.of_every_broker),
@@ -73,7 +72,7 @@ class DynamicConfig:
 def _fitting(
     static: BrokerConfig, of_broker: dict[str, str], of_every_broker: dict[str, str]
 ) -> LayeredConfig:
-    """The layers without what does not fit."""
+    """Return the layers without values that are not valid."""
     while True:
         try:
             return LayeredConfig.of(static, of_broker, of_every_broker)

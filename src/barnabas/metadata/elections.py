@@ -1,4 +1,4 @@
-"""ElectLeaders, decided: each partition for itself (KIP-183, KIP-460)."""
+"""ElectLeaders: each partition is decided on its own (KIP-183, KIP-460)."""
 
 from collections.abc import Iterable, Sequence
 
@@ -18,7 +18,7 @@ from barnabas.metadata.store import NEVER
 from barnabas.metadata.topics import NO_LEADER, PartitionRegistration, TopicImage
 from barnabas.wire.errors import ErrorCode, KafkaError
 
-#: What is answered when nobody can be elected.
+#: The error if no leader can be elected.
 _NOBODY = {
     Election.PREFERRED: ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE,
     Election.UNCLEAN: ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE,
@@ -28,7 +28,9 @@ _NOBODY = {
 def decide_elect(
     image: MetadataImage, election: Election, requested: Sequence[tuple[str, Iterable[int]]] | None
 ) -> Decision[list[TopicOutcome]]:
-    """Elect leaders for the partitions named; None means all, of which those that need no election are not told."""
+    """Elect leaders of the named partitions; None means all, and then partitions that need no election are not in the
+    result.
+    """
     if requested is None:
         decision = decide_elect(image, election, [_changed(image, topic) for topic in image.topics.values()])
         outcomes = [TopicOutcome(name, _needed(partitions)) for name, partitions in decision.response]
@@ -49,7 +51,9 @@ def decide_elect(
 
 
 def _changed(image: MetadataImage, topic: TopicImage) -> tuple[str, list[int]]:
-    """The partitions of a topic whose preferred leader may not lead: something has happened to them."""
+    """Return the partitions of a topic whose state has changed since it was created, so that the preferred leader may
+    not lead.
+    """
     indexes = range(topic.partition_count)
     return topic.name, [index for index in indexes if image.partition_revision(topic, index) != NEVER]
 

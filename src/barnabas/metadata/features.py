@@ -1,4 +1,4 @@
-"""Features of the cluster: what each could be, and the level at which it is used (KIP-584, KIP-1022)."""
+"""Features of the cluster: the supported levels, and the finalized one (KIP-584, KIP-1022)."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ METADATA_VERSION = "metadata.version"
 _FAILED = "The update failed for all features since the following feature had an error:"
 
 
-#: feature -> its level; what is not used at all has no row
+#: feature -> finalized level; features that are not used have no record
 def _audit(_image: "MetadataImage", key: str, before: int | None, after: int | None) -> Iterator[Difference]:
     yield Difference(f"feature/{key}", "level", before, after)
 
@@ -30,17 +30,17 @@ FINALIZED_FEATURES: RecordType[int] = RecordType("finalized_features", int, int,
 
 @dataclass(frozen=True, slots=True)
 class FeatureDefinition:
-    """A feature that Apache Kafka 4.3 knows, and its levels."""
+    """A feature of Apache Kafka 4.3 and its levels."""
 
     name: str
     level_min: int
     level_max: int
-    #: the APIs that it stands for: it is supported where all of them are served
+    #: the APIs that it enables: it is supported if all of them are served
     api_keys: frozenset[int] = frozenset()
 
 
-#: `kraft.version` is not among them, because consensus is the metadata store's; nor is
-#: `eligible.leader.replicas.version`, because leaders are elected from the in-sync replicas alone.
+#: `kraft.version` is missing because consensus belongs to the metadata store, and `eligible.leader.replicas.version`
+#: because leaders are elected only from in-sync replicas.
 KNOWN = (
     FeatureDefinition(METADATA_VERSION, 7, 30),
     FeatureDefinition("transaction.version", 0, 2, frozenset({24, 25, 26, 28})),
@@ -52,7 +52,7 @@ KNOWN = (
 
 @dataclass(frozen=True, slots=True)
 class FeatureUpdate:
-    """A feature and the level that it is to have; 0 stands for none."""
+    """The requested level of a feature; 0 disables it."""
 
     name: str
     level: int
@@ -60,12 +60,12 @@ class FeatureUpdate:
 
 
 def supported_features(api_keys: Collection[int]) -> Mapping[str, FeatureDefinition]:
-    """The features that a broker supports which serves these APIs, by name."""
+    """Return the features by name that a broker supports which serves these APIs."""
     return {feature.name: feature for feature in KNOWN if all(key in api_keys for key in feature.api_keys)}
 
 
 def decide_finalize(table: Table[int], supported: Mapping[str, FeatureDefinition]) -> Decision[None]:
-    """Give a new cluster every feature at its highest level."""
+    """Finalize every feature at its highest level in a new cluster."""
     if METADATA_VERSION in table:
         return Decision(None)
     changes = tuple(FINALIZED_FEATURES.put(name, feature.level_max) for name, feature in supported.items())
@@ -80,11 +80,10 @@ def decide_update_features(
     broker_id: int,
     validate_only: bool,
 ) -> Decision[None]:
-    """Move features to other levels, all or none. Of several updates for one feature the last counts.
+    """Change the levels of features, all or none. If a feature occurs several times, the last update counts.
 
-    :param broker_id: Of the broker that decides; errors name it, as they name Apache Kafka's controller.
-
-    :raises KafkaError: INVALID_UPDATE_VERSION, saying which feature cannot go where.
+    :param broker_id: The deciding broker; errors name it as Apache Kafka's name the controller.
+    :raises KafkaError: INVALID_UPDATE_VERSION, with the feature that cannot be updated.
     """
     by_name = {update.name: update for update in updates}
     for update in by_name.values():
@@ -100,7 +99,7 @@ def decide_update_features(
 def _objection(
     level: int, feature: FeatureDefinition | None, update: FeatureUpdate, broker_id: int
 ) -> str | None:
-    """Why a feature cannot be updated, in the words of Apache Kafka's `FeatureControlManager`."""
+    """Return why a feature cannot be updated, in the words of Kafka's `FeatureControlManager`; None if it can."""
     why = _why_not(level, feature, update, f"Local controller {broker_id}")
     if why is not None:
         return f"Invalid update version {update.level} for feature {update.name}. {why}"

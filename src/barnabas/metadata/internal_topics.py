@@ -1,4 +1,4 @@
-"""The topics in which brokers keep what they know: how they are made when somebody first needs them."""
+"""Internal topics of the brokers, and how they are created when they are first needed."""
 
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.metadata.topic_creation import TopicToCreate
@@ -7,15 +7,15 @@ from barnabas.metadata.topics import AUDIT_TOPIC
 GROUP_TOPIC = "__consumer_offsets"
 TRANSACTION_TOPIC = "__transaction_state"
 
-#: Those that are made here: no other topic comes with settings of its own.
+#: Internal topics that Barnabas creates, with configs of their own.
 BROKER_TOPICS = frozenset({GROUP_TOPIC, TRANSACTION_TOPIC, AUDIT_TOPIC})
 
 
 def internal_topic(name: str, config: BrokerConfig, broker_count: int) -> TopicToCreate:
-    """One of `BROKER_TOPICS`, as the configuration wants it.
+    """Return one of `BROKER_TOPICS` as configured.
 
-    :param broker_count: Brokers that can take replicas now. A replication factor that nobody has set is no larger than
-        that, so that a single broker needs no settings.
+    :param broker_count: Brokers that can get replicas. The default replication factor is at most this, so that a single
+        broker needs no settings.
     """
     if name == AUDIT_TOPIC:
         return _audit_topic(config, broker_count)
@@ -43,7 +43,7 @@ def internal_topic(name: str, config: BrokerConfig, broker_count: int) -> TopicT
 
 
 def _audit_topic(config: BrokerConfig, broker_count: int) -> TopicToCreate:
-    """One partition, so that events have one order; as many replicas as coordinators' topics have."""
+    """One partition, so that events have one order, and the replication factor of the coordinators' topics."""
     return TopicToCreate(
         AUDIT_TOPIC,
         partition_count=1,
@@ -51,7 +51,7 @@ def _audit_topic(config: BrokerConfig, broker_count: int) -> TopicToCreate:
         configs={
             "cleanup.policy": "delete",
             "compression.type": "producer",
-            "retention.bytes": "-1",  # whatever holds for other topics
+            "retention.bytes": "-1",  # independent of other topics
             "retention.ms": str(config.integer("barnabas.audit.retention.ms")),
         },
     )

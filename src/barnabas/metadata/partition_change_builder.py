@@ -1,7 +1,7 @@
-"""What becomes of a partition when something about it changes: who leads, who is in sync, where its replicas are.
+"""Changes of partitions: leader, in-sync replicas, reassignment.
 
-One rule for all who change partitions, as in Apache Kafka's controller: every change may complete a reassignment,
-and every change may need a leader.
+As in Apache Kafka's controller, all changes use one function, because every change may complete a reassignment or
+require an election.
 """
 
 from collections.abc import Collection, Iterable
@@ -24,23 +24,23 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 
 
 class Election(IntEnum):
-    """How a leader is found; the first two are the protocol's election types (KIP-460)."""
+    """How a leader is elected; the first two are the protocol's election types (KIP-460)."""
 
     PREFERRED = 0  #: the first replica, if it is in sync
-    UNCLEAN = 1  #: a replica that is not in sync rather than none: records may be lost
-    ONLINE = 2  #: whoever leads stays, else the first replica in sync
+    UNCLEAN = 1  #: a replica that is not in sync if no other is available: records may be lost
+    ONLINE = 2  #: the present leader, else the first replica in sync
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionOutcome:
-    """What became of one partition of a request; `error` says why not."""
+    """The result for one partition of a request."""
 
     index: int
     error: KafkaError | None = None
 
 
 class TopicOutcome(NamedTuple):
-    """What became of the partitions that a request names under one topic."""
+    """The results for the partitions of one topic in a request."""
 
     name: str
     partitions: list[PartitionOutcome]
@@ -48,7 +48,7 @@ class TopicOutcome(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PartitionChange:
-    """A partition's state as it is to be."""
+    """The new state of a partition."""
 
     topic: TopicImage
     index: int
@@ -56,7 +56,7 @@ class PartitionChange:
 
 
 def brokers_up(image: MetadataImage) -> frozenset[int]:
-    """The brokers that may lead: registered and not fenced."""
+    """Return the brokers that may lead: registered and not fenced."""
     return frozenset(broker.broker_id for broker in image.brokers.values() if not broker.fenced)
 
 
@@ -68,14 +68,14 @@ def build_partition_change(
 ) -> PartitionRegistration:
     """Complete the reassignment of `wanted` if possible, and elect a leader from the active brokers.
 
-    The leader epoch counts every change of the leader, and every replica that goes; the partition epoch counts every
-    change. What changes nothing gives `before` itself.
+    The leader epoch increases with every change of the leader and every removed replica, the partition epoch with every
+    change. If nothing changes, `before` itself is returned.
     """
     wanted = _completed(wanted)
     leader = _leader(wanted, up, election)
     isr = wanted.isr or before.isr
     if leader != NO_LEADER and leader not in isr:
-        isr = (leader,)  # an unclean election: nobody else can be known to have what the leader has
+        isr = (leader,)  # an unclean election: no other replica is known to have what the leader has
     changed = replace(wanted, leader=leader, isr=isr)
     if changed == before:
         return before
@@ -88,9 +88,9 @@ def build_partition_change(
 
 
 def _completed(state: PartitionRegistration) -> PartitionRegistration:
-    """Without the replicas that are being removed, if all that are being added are in sync (KIP-455).
+    """Return the state without the replicas that are being removed, if all added ones are in sync (KIP-455).
 
-    When more go than come, all that stay must be in sync.
+    If more replicas are removed than added, all remaining ones must be in sync.
     """
     replicas = tuple(broker for broker in state.replicas if broker not in state.removing)
     isr = tuple(broker for broker in state.isr if broker not in state.removing)
@@ -113,7 +113,7 @@ def _leader(state: PartitionRegistration, up: Collection[int], election: Electio
 
 
 def find_partition(image: MetadataImage, name: str, index: int) -> tuple[TopicImage, PartitionRegistration]:
-    """A partition and its state.
+    """Return a partition and its state.
 
     :raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION.
     """
@@ -129,7 +129,7 @@ def find_partition(image: MetadataImage, name: str, index: int) -> tuple[TopicIm
 def partition_puts(
     image: MetadataImage, changes: Iterable[PartitionChange]
 ) -> tuple[tuple[StoreChange, ...], dict[str, int]]:
-    """The changes that write these states, and what they rest on: the topics, the states before, the brokers."""
+    """Return the changes that write these states, and what they depend on: topics, previous states, brokers."""
     puts: dict[str, StoreChange] = {}
     reads: dict[str, int] = {}
     for change in changes:

@@ -1,4 +1,4 @@
-"""CreatePartitions, decided: a topic's partitions only ever become more."""
+"""CreatePartitions: increase the number of partitions of topics."""
 
 import random
 from collections import Counter
@@ -16,7 +16,7 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 
 @dataclass(frozen=True, slots=True)
 class MorePartitions:
-    """A topic, the partition count it is to have, and the new partitions' replicas if chosen by hand."""
+    """A topic, its new partition count, and the assignments of new partitions if they are given."""
 
     name: str
     count: int
@@ -25,7 +25,7 @@ class MorePartitions:
 
 @dataclass(frozen=True, slots=True)
 class Grown:
-    """What became of one topic; `error` says why not."""
+    """The result for one topic."""
 
     name: str
     error: KafkaError | None = None
@@ -40,10 +40,10 @@ def decide_create_partitions(
     check: Callable[[str, int], None] = lambda name, count: None,
     admit: Callable[[int], None] = lambda count: None,
 ) -> Decision[list[Grown]]:
-    """One answer for each name; a name asked for twice is refused.
+    """Decide each name; a name that occurs twice is refused.
 
-    :param check: Raises KafkaError for a topic that must not grow to that partition count.
-    :param admit: Raises KafkaError where no more partitions may be made now.
+    :param check: Raises KafkaError if a topic must not get that many partitions.
+    :param admit: Raises KafkaError if no more partitions may be created now.
     """
     occurrences = Counter(more.name for more in requested)
     outcomes: dict[str, Grown] = {}
@@ -84,10 +84,10 @@ def _grown(
             "be an increase."
         )
         raise KafkaError(ErrorCode.INVALID_PARTITIONS, message)
-    factor = len(image.partition(topic, 0).replicas)  # as it is now: a reassignment may have changed it
+    factor = len(image.partition(topic, 0).replicas)  # the present one: a reassignment may have changed it
     broker_ids = open_brokers(image) if more.assignments is None else usable_brokers(image)
     _check_assignment_count(more, added_count)
-    admit(added_count)  # before anything is said of brokers, as Kafka does
+    admit(added_count)  # before brokers are checked, as in Kafka
     added = _added(more, added_count, factor, broker_ids, rng)
     return replace(topic, assignments=topic.assignments + added)
 

@@ -1,4 +1,4 @@
-"""Where replicas go: chosen by hand and checked, or spread over the brokers that are up."""
+"""Assignment of replicas to brokers: given and checked, or spread over the brokers that are up."""
 
 import random
 from collections.abc import Sequence
@@ -11,9 +11,9 @@ Assignments = tuple[tuple[int, ...], ...]
 def spread(
     broker_ids: Sequence[int], partition_count: int, replication_factor: int, rng: random.Random
 ) -> Assignments:
-    """Replicas for `partition_count` partitions: leaders in turn from a random start, followers after them.
+    """Return replicas for `partition_count` partitions: leaders in turn from a random start, followers after them.
 
-    :raises KafkaError: INVALID_REPLICATION_FACTOR when there are fewer brokers than replicas.
+    :raises KafkaError: INVALID_REPLICATION_FACTOR if there are fewer brokers than replicas.
     """
     check_replication_factor(broker_ids, replication_factor)
     ring = sorted(broker_ids)
@@ -25,7 +25,7 @@ def spread(
 
 
 def check_replication_factor(broker_ids: Sequence[int], replication_factor: int) -> None:
-    """Refuse more replicas than brokers.
+    """Check that there are at most as many replicas as brokers.
 
     :raises KafkaError: INVALID_REPLICATION_FACTOR.
     """
@@ -40,7 +40,7 @@ def check_replication_factor(broker_ids: Sequence[int], replication_factor: int)
 def check_replicas(
     replicas: Sequence[int], broker_ids: Sequence[int], replication_factor: int | None
 ) -> None:
-    """Refuse replicas by hand that are none, twice the same, on unknown brokers, or of an odd number.
+    """Check given replicas: not empty, no duplicates, known brokers, the expected number.
 
     :raises KafkaError: INVALID_REPLICA_ASSIGNMENT.
     """

@@ -1,9 +1,9 @@
-"""Producer ids: handed to brokers in blocks, so that no two producers ever share one."""
+"""Producer ids, which brokers get in blocks, so that each is used once."""
 
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.record_type import RecordType, Table
 
-#: As many ids to a block as Apache Kafka gives (`ProducerIdsBlock.PRODUCER_ID_BLOCK_SIZE`).
+#: As in Apache Kafka (`ProducerIdsBlock.PRODUCER_ID_BLOCK_SIZE`).
 BLOCK_COUNT = 1000
 
 KEY = "next"
@@ -12,7 +12,7 @@ PRODUCER_IDS: RecordType[int] = RecordType("producer_ids", int, int)
 
 
 def decide_allocate_block(table: Table[int]) -> Decision[range]:
-    """Take the next block of producer ids for good."""
+    """Allocate the next block of producer ids."""
     first = table.get(KEY, 0)
     block = range(first, first + BLOCK_COUNT)
     return Decision(block, (PRODUCER_IDS.put(KEY, block.stop),), {PRODUCER_IDS.key(KEY): table.revision(KEY)})

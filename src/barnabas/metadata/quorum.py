@@ -1,7 +1,7 @@
-"""The quorum that keeps cluster state: with an embedded store this node alone, which so always leads.
+"""The quorum of the metadata. With an embedded store, this node is the only voter and always leads.
 
-Shown as Apache Kafka shows a node that is broker and controller at once: the store's revisions are the offsets of its
-metadata log.
+The response is that of an Apache Kafka node that is both broker and controller: revisions of the store are the offsets
+of its metadata log.
 """
 
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from barnabas.metadata.brokers import Endpoint
 from barnabas.metadata.image import MetadataImage
 from barnabas.wire.errors import ErrorCode, KafkaError
 
-#: The only voter has led from the start: there never was another epoch.
+#: The only voter has always led: there is no other epoch.
 LEADER_EPOCH = 1
 
 #: What to do instead of changing the voters.
@@ -23,7 +23,7 @@ _ADVICE = (
 
 @dataclass(frozen=True, slots=True)
 class Voter:
-    """A node of the quorum, known by its id and the id of the directory with its metadata (KIP-853)."""
+    """A voter, identified by its id and the id of its metadata directory (KIP-853)."""
 
     voter_id: int
     directory_id: bytes
@@ -34,8 +34,6 @@ class Voter:
 
 @dataclass(frozen=True, slots=True)
 class Quorum:
-    """The quorum as a node sees it."""
-
     cluster_id: str
     voter: Voter
     endpoints: tuple[Endpoint, ...]
@@ -43,7 +41,7 @@ class Quorum:
 
 
 def quorum_of(image: MetadataImage, node_id: int) -> Quorum:
-    """The quorum of one that the embedded store is."""
+    """Return the quorum of the embedded store."""
     broker = image.brokers.get(str(node_id))
     directory_id = broker.log_dirs[0] if broker is not None and broker.log_dirs else ZERO_UUID
     return Quorum(
@@ -55,7 +53,7 @@ def quorum_of(image: MetadataImage, node_id: int) -> Quorum:
 
 
 def refuse_add(quorum: Quorum, cluster_id: str | None, voter: Voter, listeners_count: int) -> KafkaError:
-    """Why a voter cannot be added: what is wrong with the request, else what is wrong with the wish."""
+    """Return the error for AddRaftVoter: an error of the request, else that voters cannot be added."""
     return (
         _other_cluster(quorum, cluster_id)
         or _flaw(voter)
@@ -66,7 +64,7 @@ def refuse_add(quorum: Quorum, cluster_id: str | None, voter: Voter, listeners_c
 
 
 def refuse_remove(quorum: Quorum, cluster_id: str | None, voter: Voter) -> KafkaError:
-    """Why a voter cannot be removed. The last one is answered as Apache Kafka does: as if it were not there."""
+    """Return the error for RemoveRaftVoter. For the last voter it is that of Apache Kafka: the voter does not exist."""
     last = KafkaError(ErrorCode.VOTER_NOT_FOUND, f"Voter {voter} cannot be removed. {_ADVICE}")
     return _other_cluster(quorum, cluster_id) or _flaw(voter) or _stranger(quorum, voter) or last
 
@@ -74,7 +72,7 @@ def refuse_remove(quorum: Quorum, cluster_id: str | None, voter: Voter) -> Kafka
 def refuse_update(
     quorum: Quorum, cluster_id: str | None, leader_epoch: int, voter: Voter, listeners_count: int
 ) -> KafkaError:
-    """Why a voter cannot be given other endpoints."""
+    """Return the error for UpdateRaftVoter."""
     return (
         _other_cluster(quorum, cluster_id)
         or _other_epoch(leader_epoch)

@@ -1,4 +1,4 @@
-"""Client quotas: what users, client ids and addresses may take from each broker (KIP-13, KIP-546, KIP-612)."""
+"""Client quotas: limits of users, client ids and addresses on each broker (KIP-13, KIP-546, KIP-612)."""
 
 import ipaddress
 import json
@@ -21,14 +21,15 @@ if TYPE_CHECKING:
     from barnabas.metadata.image import MetadataImage
 
 
-#: The entity types, by their names in the protocol (`ClientQuotaEntity`).
+#: The entity types, with their names in the protocol (`ClientQuotaEntity`).
 USER, CLIENT_ID, IP = "user", "client-id", "ip"
 ENTITY_TYPES = (USER, CLIENT_ID, IP)
 
-#: (entity type, name) for each part, by type; None stands for the default: whoever has no quota of its own.
+#: (entity type, name) of each part, sorted by type; None is the default entity, for all that have no quota of their
+#: own.
 Entity = tuple[tuple[str, str | None], ...]
 
-#: A whole number may be this far off.
+#: Tolerance for quotas that must be whole numbers.
 _FRACTION_MAX = 1e-6
 
 _LARGEST = {ConfigType.INT: float(2**31 - 1), ConfigType.LONG: float(2**63 - 1)}
@@ -36,7 +37,7 @@ _LARGEST = {ConfigType.INT: float(2**31 - 1), ConfigType.LONG: float(2**63 - 1)}
 
 @dataclass(frozen=True, slots=True)
 class ClientQuota:
-    """The quotas of one entity; there is always at least one."""
+    """The quotas of one entity, of which there is at least one."""
 
     entity: Entity
     values: Mapping[str, float]
@@ -44,7 +45,7 @@ class ClientQuota:
 
 @dataclass(frozen=True, slots=True)
 class QuotaAlteration:
-    """What is to become of one entity's quotas: (key, value), where None removes the key."""
+    """The requested alteration of one entity: (key, value), where None removes the key."""
 
     entity: Entity
     operations: Sequence[tuple[str, float | None]]
@@ -52,19 +53,17 @@ class QuotaAlteration:
 
 @dataclass(frozen=True, slots=True)
 class QuotaAlterationResult:
-    """What became of one entity."""
-
     entity: Entity
     error: KafkaError | None = None
 
 
 def entity_of(parts: Mapping[str, str | None]) -> Entity:
-    """The entity of these parts, in whatever order they come."""
+    """Return the entity of these parts, in any order."""
     return tuple(sorted(parts.items()))
 
 
 def entity_key(entity: Entity) -> str:
-    """The row of an entity."""
+    """Return the record key of an entity."""
     return json.dumps(entity, separators=(",", ":"))
 
 
@@ -115,9 +114,9 @@ QUOTAS: RecordType[ClientQuota] = RecordType(
 def decide_alter(
     table: Table[ClientQuota], alterations: Sequence[QuotaAlteration], *, validate_only: bool = False
 ) -> Decision[list[QuotaAlterationResult]]:
-    """Change each entity's quotas, all of what is asked for it or nothing.
+    """Alter each entity's quotas, all of them or none.
 
-    Of an entity that comes twice the first alteration holds; the answer names the second, as Kafka's does.
+    If an entity occurs twice, the first alteration is applied and the result names the second, as in Kafka.
     """
     outcomes: dict[Entity, QuotaAlterationResult] = {}
     changes: list[StoreChange] = []
@@ -143,7 +142,7 @@ def decide_alter(
 
 
 def _alter(table: Table[ClientQuota], alteration: QuotaAlteration) -> StoreChange | None:
-    """What writes the entity's quotas as they are to be; None where they are so already."""
+    """Return the change that writes the entity's new quotas; None if nothing changes."""
     entity = alteration.entity
     keys = _keys_for(entity)
     names = [key for key, _ in alteration.operations]
@@ -165,9 +164,9 @@ def _alter(table: Table[ClientQuota], alteration: QuotaAlteration) -> StoreChang
 
 
 def _keys_for(entity: Entity) -> Mapping[str, ConfigKey]:
-    """The quotas that such an entity can have.
+    """Return the quotas that such an entity can have.
 
-    :raises KafkaError: INVALID_REQUEST when there is no such entity.
+    :raises KafkaError: INVALID_REQUEST if there is no such entity.
     """
     if not entity:
         raise _invalid("No entity is given: 'user', 'client-id', both, or 'ip' are wanted.")
@@ -197,9 +196,9 @@ def _is_address(text: str) -> bool:
 
 
 def _check_value(keys: Mapping[str, ConfigKey], name: str, value: float, entity: Entity) -> None:
-    """Let a value pass that the key allows.
+    """Check a value.
 
-    :raises KafkaError: INVALID_REQUEST for every other, and for a key that the entity cannot have.
+    :raises KafkaError: INVALID_REQUEST if the key does not allow it, or the entity cannot have the key.
     """
     if name not in keys:
         raise _invalid(f"'{name}' is no quota of {shown(entity)}: {', '.join(sorted(keys))} can be set.")
@@ -219,27 +218,27 @@ def _invalid(message: str) -> KafkaError:
 
 
 def shown(entity: Entity) -> str:
-    """The entity for people."""
+    """Return the entity as text."""
     return ", ".join(f"{kind} {'(default)' if name is None else repr(name)}" for kind, name in entity)
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """One condition on entities: that they have a part of this type, and which."""
+    """A condition on entities: that they have a part of this type, and its name."""
 
     entity_type: str
-    name: str | None = None  #: None: the default's
-    any_name: bool = False  #: whatever the name, the default's included
+    name: str | None = None  #: None: the default
+    any_name: bool = False  #: any name, including the default
 
     def holds(self, parts: Mapping[str, str | None]) -> bool:
-        """Whether an entity of these parts meets it."""
+        """Return whether an entity of these parts meets the condition."""
         if self.entity_type not in parts:
             return False
         return self.any_name or parts[self.entity_type] == self.name
 
 
 def find(table: Table[ClientQuota], matches: Sequence[Match], *, strict: bool) -> list[ClientQuota]:
-    """The quotas of entities that meet every condition; `strict`: and that have no other parts."""
+    """Return the quotas of entities that meet every condition; with `strict`, only those without other parts."""
     return [
         quota
         for _, quota in sorted(table.items())

@@ -1,7 +1,7 @@
-"""Reassignments, decided: where partitions are to be, and how they get there (KIP-455).
+"""Reassignments of partitions to other replicas (KIP-455).
 
-The replicas that come are added at once and the ones that go stay until those are in sync. A new target replaces the
-one before it; null calls the reassignment off.
+New replicas are added at once; old ones are removed when those are in sync. A new target replaces the previous one, and
+null cancels the reassignment.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -27,7 +27,7 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where one partition is to be; None calls off what is under way."""
+    """The new replicas of one partition; None cancels its reassignment."""
 
     index: int
     replicas: Sequence[int] | None
@@ -37,14 +37,14 @@ class ReassignmentRules(NamedTuple):
     """What the request and the broker's configuration allow."""
 
     allows_factor_change: bool
-    #: topic name -> whether it may be led by a replica that is not in sync
+    #: topic name -> whether a replica that is not in sync may be elected
     allows_unclean_election: Callable[[str], bool]
 
 
 def decide_reassign(
     image: MetadataImage, requested: Iterable[tuple[str, Iterable[Target]]], rules: ReassignmentRules
 ) -> Decision[list[TopicOutcome]]:
-    """Begin, replace or call off the reassignment of each partition, whatever becomes of its neighbours."""
+    """Start, replace or cancel the reassignment of each partition, each on its own."""
     outcomes = []
     changes: list[PartitionChange] = []
     for name, targets in requested:
@@ -63,7 +63,7 @@ def decide_reassign(
 def _reassign(
     image: MetadataImage, name: str, target: Target, rules: ReassignmentRules
 ) -> list[PartitionChange]:
-    """What a target changes; nothing when the partition is there already."""
+    """Return what a target changes; nothing if the partition has these replicas already."""
     topic, state = find_partition(image, name, target.index)
     up = brokers_up(image)
     if target.replicas is None:
@@ -85,7 +85,7 @@ def _towards(state: PartitionRegistration, replicas: Sequence[int]) -> Partition
 
 
 def _check_factor(state: PartitionRegistration, replicas: Sequence[int], partition: str) -> None:
-    """Refuse another number of replicas than the partition has, or is to have (KIP-860)."""
+    """Check that the number of replicas does not change, if that is required (KIP-860)."""
     factor = len(state.replicas) - len(state.removing)
     if len(replicas) != factor:
         message = f"{partition} has a replication factor of {factor}: {list(replicas)} would change it."
@@ -95,7 +95,7 @@ def _check_factor(state: PartitionRegistration, replicas: Sequence[int], partiti
 def _called_off(
     state: PartitionRegistration, partition: str, allows_unclean: bool
 ) -> tuple[PartitionRegistration, Election]:
-    """The partition without what was being added, and how its leader is found."""
+    """Return the partition without the added replicas, and how to elect its leader."""
     if not state.is_reassigning:
         message = f"No reassignment of {partition} is in progress."
         raise KafkaError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, message)
@@ -117,7 +117,7 @@ def _called_off(
 def decide_progress(
     image: MetadataImage, name: str, index: int, isr: Sequence[int]
 ) -> Decision[PartitionRegistration]:
-    """Take over a partition's in-sync replicas, which completes its reassignment when all that come are among them.
+    """Set the in-sync replicas of a partition; this completes its reassignment if all added replicas are among them.
 
     :raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION.
     """
@@ -130,7 +130,7 @@ def decide_progress(
 def reassignments(
     image: MetadataImage, requested: Iterable[tuple[str, Iterable[int]]] | None
 ) -> Mapping[str, Mapping[int, PartitionRegistration]]:
-    """The partitions that are moving, of those named or (None) of all; topics without any are left out."""
+    """Return the reassignments of the named partitions or (None) of all; topics without any are left out."""
     moving: dict[str, dict[int, PartitionRegistration]] = {}
     for key, state in image.partition_states.items():
         if state.is_reassigning:

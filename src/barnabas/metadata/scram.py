@@ -1,7 +1,7 @@
-"""SCRAM credentials: what the cluster keeps of a password, and how administrators change it (KIP-554).
+"""SCRAM credentials and their alteration (KIP-554).
 
-Neither the password nor the salted one is kept, only what checks a proof. Errors have Apache Kafka's words, which its
-tools print.
+Neither passwords nor salted passwords are stored, only the keys that verify a proof. Errors have Apache Kafka's words,
+which its tools print.
 """
 
 import base64
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 
 ITERATIONS_MIN = 4096  #: RFC 7677
-ITERATIONS_MAX = 16_384  #: as Apache Kafka bounds them (`ScramControlManager`)
+ITERATIONS_MAX = 16_384  #: limit of Apache Kafka (`ScramControlManager`)
 SALT_BYTES = 16
 
 
 @dataclass(frozen=True, slots=True)
 class ScramCredential:
-    """With it a proof can be checked. Printed, it tells the iterations alone."""
+    """Keys that verify a proof. Its representation shows only the iterations."""
 
     salt: bytes = field(repr=False)
     stored_key: bytes = field(repr=False)
@@ -40,7 +40,6 @@ class ScramCredential:
     def of_salted(
         mechanism: ScramMechanism, salted: bytes, salt: bytes, iterations: int
     ) -> "ScramCredential":
-        """The credential for a salted password."""
         checked = stored_key(mechanism, client_key(mechanism, salted))
         return ScramCredential(salt, checked, server_key(mechanism, salted), iterations)
 
@@ -48,12 +47,11 @@ class ScramCredential:
     def of_password(
         mechanism: ScramMechanism, password: str, salt: bytes, iterations: int = ITERATIONS_MIN
     ) -> "ScramCredential":
-        """The credential for a password."""
         salted = salted_password(mechanism, password, salt, iterations)
         return ScramCredential.of_salted(mechanism, salted, salt, iterations)
 
 
-#: What one user has: a user without any has no row.
+#: The credentials of one user; a user without any has no record.
 Credentials: TypeAlias = Mapping[ScramMechanism, ScramCredential]
 
 
@@ -115,7 +113,7 @@ SCRAM_CREDENTIALS: RecordType[Credentials] = RecordType(
 
 @dataclass(frozen=True, slots=True)
 class ScramDeletion:
-    """A credential to be forgotten. `mechanism` is a number as it came."""
+    """A credential to delete; `mechanism` is the number in the request."""
 
     user: str
     mechanism: int
@@ -123,7 +121,7 @@ class ScramDeletion:
 
 @dataclass(frozen=True, slots=True)
 class ScramUpsertion:
-    """A credential to be set, in the place of one that may be there."""
+    """A credential to create or replace."""
 
     user: str
     mechanism: int
@@ -137,7 +135,7 @@ ScramAlteration: TypeAlias = ScramDeletion | ScramUpsertion
 
 @dataclass(frozen=True, slots=True)
 class AlteredUser:
-    """What became of one user's credential; `error` says why not."""
+    """The result for one user."""
 
     user: str
     error: KafkaError | None = None
@@ -146,7 +144,7 @@ class AlteredUser:
 def decide_alter_credentials(
     table: Table[Credentials], alterations: Sequence[ScramAlteration]
 ) -> Decision[list[AlteredUser]]:
-    """One answer for each user; the first fault is a user's answer, and to be named twice is a fault."""
+    """Decide each user; the first error of a user is the result, and a user that occurs twice is an error."""
     wanted: dict[str, Credentials] = {}
     outcomes: dict[str, AlteredUser] = {}
     for alteration in alterations:
@@ -171,9 +169,9 @@ def decide_alter_credentials(
 
 
 def _altered(credentials: Credentials, alteration: ScramAlteration) -> Credentials:
-    """A user's credentials after one alteration.
+    """Return a user's credentials after one alteration.
 
-    :raises KafkaError: When it cannot be.
+    :raises KafkaError: If it is not valid.
     """
     if not alteration.user:
         raise KafkaError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Username must not be empty")
@@ -206,7 +204,7 @@ def _mechanism(number: int) -> ScramMechanism:
 def decide_add_user(
     table: Table[Credentials], user: str, password: str, rng: random.Random
 ) -> Decision[bool]:
-    """Let a user log in by every mechanism; one that there is stays as it is. Gives whether it was added."""
+    """Create credentials of every mechanism for a new user; return whether the user was new."""
     if user in table:
         return Decision(False)
     credentials = {
@@ -219,7 +217,7 @@ def decide_add_user(
 
 @dataclass(frozen=True, slots=True)
 class DescribedUser:
-    """A user's credentials without their secrets, or why there are none to tell of."""
+    """A user's credentials without secrets, or the error."""
 
     user: str
     iterations: Mapping[ScramMechanism, int]
@@ -227,7 +225,7 @@ class DescribedUser:
 
 
 def describe_credentials(table: Table[Credentials], users: Sequence[str] | None) -> list[DescribedUser]:
-    """Each user once: those in `users`, or all when it is None or empty."""
+    """Describe each user once: those in `users`, or all if it is None or empty."""
     return [_described(table, user, count) for user, count in Counter(users or list(table)).items()]
 
 

@@ -1,6 +1,6 @@
-"""The port through which cluster state is kept: keys with revisions, compare-and-set, a watch.
+"""The interface of metadata stores: keys with revisions, compare-and-set, a watch.
 
-SQLite on one machine and etcd in a cluster stand behind it (`barnabas.stores`).
+The adapters are in `barnabas.stores`.
 """
 
 from collections.abc import AsyncIterator, Mapping
@@ -11,7 +11,7 @@ NEVER = 0
 
 
 class Item(NamedTuple):
-    """A key as the store holds it; `revision` is that of the transaction that last wrote it."""
+    """A key and its value; `revision` is that of the transaction that last wrote it."""
 
     key: str
     value: bytes
@@ -19,21 +19,21 @@ class Item(NamedTuple):
 
 
 class StoreChange(NamedTuple):
-    """One key as it is to be: a value, or None to remove it."""
+    """The new value of a key, or None to remove it."""
 
     key: str
     value: bytes | None
 
 
 class Commit(NamedTuple):
-    """A transaction that has happened, as every watcher sees it."""
+    """A committed transaction, as every watcher sees it."""
 
     revision: int
     changes: tuple[StoreChange, ...]
 
 
 class Conflict(Exception):
-    """Something that a decision rests on has moved; `revision` is where the store is now."""
+    """A key that the transaction depends on has changed; `revision` is the present one of the store."""
 
     def __init__(self, revision: int) -> None:
         super().__init__(f"the store has moved on to revision {revision}")
@@ -41,32 +41,31 @@ class Conflict(Exception):
 
 
 class StoreError(Exception):
-    """A store that cannot be opened or written; the message is for whoever runs the broker."""
+    """The store cannot be opened or written. The message is for the operator."""
 
 
 class Store(Protocol):
-    """What `MetadataWriter` needs of a store. Revisions count up by transactions, from 1."""
+    """What `MetadataWriter` requires of a store. Revisions count transactions, from 1."""
 
     async def load(self) -> tuple[int, list[Item]]:
-        """The store's revision and everything in it.
+        """Return the revision of the store and all its items.
 
-        :raises StoreError: When there is no reading it.
+        :raises StoreError: If it cannot be read.
         """
         ...
 
     async def commit(self, reads: Mapping[str, int], changes: tuple[StoreChange, ...]) -> int:
-        """Write `changes` in one transaction if every key in `reads` still has that revision.
+        """Write `changes` in one transaction if every key in `reads` still has that revision; return the revision.
 
-        :returns: The transaction's revision.
-        :raises Conflict: When a key has moved.
-        :raises StoreError: When the disk refuses.
+        :raises Conflict: If a key has changed.
+        :raises StoreError: If the disk fails.
         """
         ...
 
     def watch(self, revision: int) -> AsyncIterator[Commit]:
-        """Every transaction after `revision`, in order, this process's own included."""
+        """Yield every transaction after `revision` in order, including those of this process."""
         ...
 
     async def close(self) -> None:
-        """Let go of files and connections."""
+        """Close files and connections."""
         ...

@@ -1,4 +1,4 @@
-"""CreateTopics, decided: each topic stands alone, whatever becomes of its neighbours."""
+"""CreateTopics: each topic is decided on its own."""
 
 import random
 from collections import Counter
@@ -15,16 +15,16 @@ from barnabas.metadata.store import StoreChange
 from barnabas.metadata.topics import METADATA_TOPIC, TopicImage, check_name, collision_key, topic_put
 from barnabas.wire.errors import ErrorCode, KafkaError
 
-#: As Apache Kafka bounds one request (`ReplicationControlManager.MAX_PARTITIONS_PER_BATCH`).
+#: Limit of one request in Apache Kafka (`ReplicationControlManager.MAX_PARTITIONS_PER_BATCH`).
 PARTITIONS_PER_REQUEST_MAX = 10_000
 
-#: "The broker's default", for a count of partitions or of replicas (KIP-464).
+#: The broker's default for the number of partitions or replicas (KIP-464).
 DEFAULT = -1
 
 
 @dataclass(frozen=True, slots=True)
 class TopicToCreate:
-    """A topic as it is asked for; `assignments` by hand exclude the two counts."""
+    """A requested topic; `assignments` exclude the two counts."""
 
     name: str
     partition_count: int = DEFAULT
@@ -35,17 +35,17 @@ class TopicToCreate:
 
 @dataclass(frozen=True, slots=True)
 class CreationRules:
-    """What the broker's configuration says about new topics."""
+    """What the broker's configuration requires of new topics."""
 
     partition_count_default: int
     replication_factor_default: int
-    #: (topic name, overrides) -> None; raises KafkaError for configs that may not be
+    #: (topic name, configs); raises KafkaError if they are not valid
     check_configs: Callable[[str, Mapping[str, str | None]], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Created:
-    """What became of one topic: made (or, when only validated, what would have been), or why not."""
+    """The result for one topic: the created topic (that would be created, if only validated), or the error."""
 
     name: str
     topic: TopicImage | None = None
@@ -62,10 +62,10 @@ def decide_create(
     validate_only: bool,
     admit: Callable[[int], None] = lambda count: None,
 ) -> Decision[list[Created]]:
-    """One answer for each name; a name asked for twice is refused, and no more than that.
+    """Decide each name; a name that occurs twice is refused, and the others are not affected.
 
-    :param admit: Raises KafkaError where no more partitions may be made now; asked for each topic that could be.
-    :raises KafkaError: POLICY_VIOLATION for a request of too many partitions, whatever else is wrong with it.
+    :param admit: Raises KafkaError if no more partitions may be created now; called for each valid topic.
+    :raises KafkaError: POLICY_VIOLATION for a request with too many partitions.
     """
     occurrences = Counter(topic.name for topic in requested)
     partition_count = sum(_partition_count(new, rules) for new in requested if occurrences[new.name] == 1)
@@ -93,7 +93,7 @@ def decide_create(
 
 
 def _partition_count(new: TopicToCreate, rules: CreationRules) -> int:
-    """How many partitions a topic would get; 0 where the wish makes no sense."""
+    """Return how many partitions a topic would get; 0 if the request is not valid."""
     if new.assignments:
         return len(new.assignments)
     return rules.partition_count_default if new.partition_count == DEFAULT else max(0, new.partition_count)
@@ -135,9 +135,10 @@ def _new_topic(
 
 
 def check_free(image: MetadataImage, name: str, taken: Mapping[str, str] = MappingProxyType({})) -> None:
-    """Let a name pass that no topic has, nor any that is just being made (`taken`, by collision key).
+    """Check that no topic has the name, and that no topic that is being created (`taken`, by collision key) collides
+    with it.
 
-    :raises KafkaError: TOPIC_ALREADY_EXISTS, INVALID_TOPIC_EXCEPTION for one that collides.
+    :raises KafkaError: TOPIC_ALREADY_EXISTS, INVALID_TOPIC_EXCEPTION for a collision.
     """
     if name in image.topics:
         raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
@@ -181,19 +182,19 @@ def _automatic(
 
 
 def usable_brokers(image: MetadataImage) -> list[int]:
-    """The brokers that may get replicas: registered and not fenced."""
+    """Return the brokers that may get replicas: registered and not fenced."""
     return sorted(broker.broker_id for broker in image.brokers.values() if not broker.fenced)
 
 
 def open_brokers(image: MetadataImage) -> list[int]:
-    """The brokers that get replicas when nobody says which should: usable and not cordoned."""
+    """Return the brokers that get replicas automatically: usable and not cordoned."""
     return [each for each in usable_brokers(image) if not image.brokers[str(each)].cordoned]
 
 
 def random_topic_id(rng: random.Random) -> bytes:
-    """A fresh topic id. Never one that means something else, never one that prints with a leading dash."""
+    """Return a new topic id that is not reserved and does not begin with a dash in its text form."""
     while True:
         topic_id = rng.randbytes(6) + bytes([rng.randrange(16) | 0x40]) + rng.randbytes(1) + rng.randbytes(8)
-        # A dash first (base64 digit 62) would look like an option to command-line tools.
+        # Command-line tools would read a leading dash (base64 digit 62) as an option.
         if topic_id not in (ZERO_UUID, METADATA_TOPIC_UUID) and topic_id[0] >> 2 != 62:
             return topic_id

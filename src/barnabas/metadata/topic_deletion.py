@@ -1,4 +1,4 @@
-"""DeleteTopics, decided: gone for clients at the commit, gone from disks soon after."""
+"""DeleteTopics: clients no longer see a topic from the commit on; its logs are deleted soon after."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 
 @dataclass(frozen=True, slots=True)
 class TopicToDelete:
-    """A topic by name, or by id where the name is None."""
+    """A topic by name, or by id if the name is None."""
 
     name: str | None = None
     topic_id: bytes = ZERO_UUID
@@ -35,7 +35,7 @@ class TopicToDelete:
 
 @dataclass(frozen=True, slots=True)
 class Deleted:
-    """What became of one topic: its name and id as far as they are known, and why not if not."""
+    """The result for one topic: its name and id as far as they are known, and the error."""
 
     name: str | None
     topic_id: bytes
@@ -49,11 +49,11 @@ def decide_delete(
     admit: Callable[[int], None] = lambda count: None,
     trash: TrashEntry | None = None,
 ) -> Decision[list[Deleted]]:
-    """One answer for each topic; one asked for twice, by name, by id or by both, is refused and stays.
+    """Decide each topic; one that occurs twice, by name, id or both, is refused.
 
     :param check: Raises KafkaError for a topic that must not be deleted.
-    :param admit: Raises KafkaError where no more partitions may be deleted now.
-    :param trash: With it topics can come back for a while; without it they are gone.
+    :param admit: Raises KafkaError if no more partitions may be deleted now.
+    :param trash: Moves the topics to the trash; None deletes them at once.
     """
     groups: dict[object, list[TopicToDelete]] = {}
     for asked in requested:
@@ -62,7 +62,7 @@ def decide_delete(
     accepted: list[TopicImage] = []
     for group in groups.values():
         name = next((asked.name for asked in group if asked.name is not None), None)
-        topic_id = max(asked.topic_id for asked in group)  # any id is above that of none
+        topic_id = max(asked.topic_id for asked in group)  # every id is greater than the zero id
         try:
             topic = _find(image, group)
             check(topic.name)
@@ -78,7 +78,7 @@ def decide_delete(
 
 
 def _subject(image: MetadataImage, asked: TopicToDelete) -> object:
-    """What is the same for two ways to ask for one topic; a wish that means no topic is like no other."""
+    """Return a key that is equal for requests of the same topic; requests of unknown topics have different keys."""
     by_id = asked.topic_id != ZERO_UUID
     if by_id == (asked.name is not None):
         return object()
@@ -87,7 +87,7 @@ def _subject(image: MetadataImage, asked: TopicToDelete) -> object:
 
 
 def _find(image: MetadataImage, group: Sequence[TopicToDelete]) -> TopicImage:
-    """The topic that all of `group` ask for; more than one of them is one too many."""
+    """Return the topic that all of `group` request, if there is one request."""
     asked = group[0]
     name, topic_id = asked.name, asked.topic_id
     if len(group) > 1:
@@ -138,11 +138,11 @@ def _trashed(image: MetadataImage, topic: TopicImage, trash: TrashEntry) -> Tras
 
 
 def _is_of(committed: CommittedOffset, topic: TopicImage) -> bool:
-    """Whether an offset is not that of another topic that had the name before."""
+    """Whether an offset was committed for this topic, and not for an earlier one of the same name."""
     return committed.topic_id in (ZERO_UUID, topic.topic_id)
 
 
 def decide_remove_deleted(image: MetadataImage, topic_ids: Sequence[bytes]) -> Decision[None]:
-    """Forget deleted topics whose logs are gone from the disks."""
+    """Remove deleted topics whose logs are gone from the disks."""
     gone = [topic_id.hex() for topic_id in topic_ids if topic_id.hex() in image.deleted_topics]
     return Decision(None, tuple(DELETED_TOPICS.remove(key) for key in gone))

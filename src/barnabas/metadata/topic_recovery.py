@@ -1,4 +1,4 @@
-"""Topics that a fresh cluster finds on its disks: logs that Apache Kafka, or a lost metadata store, left there."""
+"""Topics that a new metadata store finds on the disks: logs of Apache Kafka, or of a store that was lost."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -21,32 +21,32 @@ from barnabas.metadata.topics import (
     topic_put,
 )
 
-#: Internal topics of coordinators that are not here.
+#: Internal topics of coordinators that Barnabas does not have.
 _NOT_RECOVERED = INTERNAL_TOPICS - BROKER_TOPICS
 
 
 class FoundLog(NamedTuple):
-    """A log on disk: its topic, its partition, and the topic's id as its directory says."""
+    """A log on disk, with the topic id from its directory."""
 
     topic: str
     topic_id: bytes
     partition: int
-    #: The largest that the log remembers; -1 for none.
+    #: the largest in its producer state; -1 if there is none
     producer_id: int = -1
-    #: Of the last leader that wrote; -1 for none.
+    #: of the last leader that wrote; -1 if there is none
     leader_epoch: int = -1
 
 
 def decide_recover_topics(
     image: MetadataImage, broker_id: int, found: Iterable[FoundLog], config: BrokerConfig
 ) -> Decision[list[str]]:
-    """Make topics of logs, each on this broker alone, if the cluster knows no topics yet.
+    """Create topics for logs, each on this broker alone, if the cluster has no topics yet.
 
-    A topic is adopted when its logs agree on its id and leave no partition out; those of coordinators get the configs
-    that these need. Leaders' epochs go on behind those in the logs, as after any other election. So do producer ids: a
-    new producer with an old id would seem to repeat what the old one wrote.
+    A topic is created if its logs have the same topic id and no partition is missing; those of coordinators get their
+    configs. Leader epochs continue after those in the logs, and producer ids after those in use: a new producer with an
+    old id would seem to repeat the batches of the old one.
 
-    :returns: The names of the topics that are adopted.
+    :returns: The names of the created topics.
     """
     if image.topics or image.deleted_topics or image.trashed_topics:
         return Decision([])
@@ -81,7 +81,7 @@ def decide_recover_topics(
 
 
 def _next_epochs(topic: TopicImage, broker_id: int, epochs: dict[int, int]) -> list[StoreChange]:
-    """The states of the partitions that have had a leader."""
+    """Return the states of partitions that have had a leader."""
     return [
         PARTITION_STATES.put(
             partition_key(topic.topic_id, index),

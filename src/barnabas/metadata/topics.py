@@ -1,4 +1,4 @@
-"""Topics and partitions: who exists, who leads, who is in sync."""
+"""Topics and the state of their partitions."""
 
 import re
 from collections.abc import Iterator
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
     from barnabas.metadata.image import MetadataImage
 
 
-NAME_LENGTH_MAX = 249  # so that "<name>-<partition>" fits a directory name
+NAME_LENGTH_MAX = 249  # so that "<name>-<partition>" is a valid directory name
 _LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
 
-#: Who has changed what, event by event.
+#: The audit events.
 AUDIT_TOPIC = "__barnabas_audit"
 
-#: Topics that only the broker writes to.
+#: Topics that only brokers write to.
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state", AUDIT_TOPIC})
 
-#: Apache Kafka's own metadata topic, which no client may make.
+#: Apache Kafka's own metadata topic, which clients cannot create.
 METADATA_TOPIC = "__cluster_metadata"
 
 NO_LEADER = -1
@@ -31,9 +31,9 @@ NO_LEADER = -1
 
 @dataclass(frozen=True, slots=True)
 class TopicImage:
-    """A topic and the brokers that each of its partitions was given to, the preferred leader first.
+    """A topic and the initial replicas of its partitions, the preferred leader first.
 
-    Where a partition is now, its state knows: reassignments move it.
+    The present replicas are in the state of each partition, because reassignments change them.
     """
 
     name: str
@@ -42,49 +42,49 @@ class TopicImage:
 
     @property
     def partition_count(self) -> int:
-        """How many partitions there are; their indexes count from 0."""
+        """Number of partitions; their indexes start at 0."""
         return len(self.assignments)
 
     @property
     def replication_factor(self) -> int:
-        """Replicas of the first partition, which is what Kafka reports for a topic."""
+        """Number of replicas of the first partition, which Kafka reports for a topic."""
         return len(self.assignments[0])
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionRegistration:
-    """What changes about a partition: written to the store from the first change on."""
+    """The state of a partition; stored from its first change on."""
 
     leader: int
     leader_epoch: int
     isr: tuple[int, ...]
-    partition_epoch: int = 0  #: counts every change of the state
-    #: the brokers that hold the partition, the preferred leader first; in the store empty while as the topic was made
+    partition_epoch: int = 0  #: increases with every change of the state
+    #: the replicas, preferred leader first; empty in the store until a reassignment changes them
     replicas: tuple[int, ...] = ()
-    adding: tuple[int, ...] = ()  #: replicas that a reassignment brings in (KIP-455)
-    removing: tuple[int, ...] = ()  #: replicas that go once all of `adding` are in sync
+    adding: tuple[int, ...] = ()  #: replicas that a reassignment adds (KIP-455)
+    removing: tuple[int, ...] = ()  #: replicas that are removed when all of `adding` are in sync
 
     @property
     def is_reassigning(self) -> bool:
-        """Whether a reassignment is under way."""
+        """Whether a reassignment is in progress."""
         return bool(self.adding or self.removing)
 
 
 @dataclass(frozen=True, slots=True)
 class DeletedTopic:
-    """A topic that is gone for clients while brokers may still have its logs."""
+    """A topic that clients do not see any more, while brokers may still have its logs."""
 
     name: str
     topic_id: bytes
 
 
 def initial_state(replicas: tuple[int, ...]) -> PartitionRegistration:
-    """The state of a partition that nothing has happened to: its preferred leader leads, all are in sync."""
+    """Return the state of a partition of a new topic: its preferred leader leads, and all replicas are in sync."""
     return PartitionRegistration(leader=replicas[0], leader_epoch=0, isr=replicas, replicas=replicas)
 
 
 def partition_key(topic_id: bytes, index: int) -> str:
-    """The key of a partition's state. By topic id, so that a topic made anew starts afresh."""
+    """Return the key of a partition's state: by topic id, so that a recreated topic starts with a new one."""
     return f"{topic_id.hex()}/{index}"
 
 
@@ -150,7 +150,7 @@ TOPICS: RecordType[TopicImage] = RecordType(
 PARTITION_STATES: RecordType[PartitionRegistration] = RecordType(
     "partition_states", _state_to_plain, _state_from_plain, _audit_partition
 )
-#: collision key -> the topic that has it; only for names that another one can collide with
+#: collision key -> the topic that has it; only for names with '.' or '_'
 TAKEN_NAMES: RecordType[str] = RecordType("taken_names", str, str)
 DELETED_TOPICS: RecordType[DeletedTopic] = RecordType(
     "deleted_topics",
@@ -160,9 +160,9 @@ DELETED_TOPICS: RecordType[DeletedTopic] = RecordType(
 
 
 def check_name(name: str) -> None:
-    """Refuse what cannot name a topic.
+    """Check the name of a new topic.
 
-    :raises KafkaError: INVALID_TOPIC_EXCEPTION, saying what is wrong with the name.
+    :raises KafkaError: INVALID_TOPIC_EXCEPTION, with what is wrong.
     """
     if not name:
         why = "the empty string is not allowed"
@@ -178,16 +178,17 @@ def check_name(name: str) -> None:
 
 
 def collision_key(name: str) -> str | None:
-    """What two names must not share: metric names cannot tell '.' from '_', so Kafka refuses such pairs.
+    """Return the key that two topics must not share: metric names cannot distinguish '.' from '_', so Kafka refuses
+    such pairs.
 
-    None for a name with neither, which collides with no other.
+    None for a name with neither.
     """
     key = name.replace(".", "_")
     return key if "_" in key else None
 
 
 def topic_put(topic: TopicImage) -> tuple[tuple[StoreChange, ...], dict[str, int]]:
-    """The changes that make a topic, and the keys that must not be there for it."""
+    """Return the changes that create a topic, and the keys that must not exist."""
     changes = [TOPICS.put(topic.name, topic)]
     taken = collision_key(topic.name)
     if taken is not None:
@@ -196,10 +197,10 @@ def topic_put(topic: TopicImage) -> tuple[tuple[StoreChange, ...], dict[str, int
 
 
 def unknown_topic(name: str) -> KafkaError:
-    """The error for a topic that is not there."""
+    """Return the error for an unknown topic name."""
     return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no topic '{name}'.")
 
 
 def unknown_topic_id(text: str) -> KafkaError:
-    """The error for a topic id that is not there; `text` is the id as Kafka prints it."""
+    """Return the error for an unknown topic id; `text` is the id as Kafka prints it."""
     return KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, f"There is no topic with id {text}.")

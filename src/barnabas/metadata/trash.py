@@ -1,7 +1,6 @@
-"""Deleted topics that can come back for a while: what the cluster keeps of them, and how they come back or go.
+"""The trash: deleted topics that can be restored for a while.
 
-Their names are free; their ids, configs, the states of their partitions and what groups had committed are kept, as
-brokers keep their logs.
+Their names are free. Their ids, configs, partition states and committed offsets are kept, and brokers keep their logs.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from barnabas.metadata.image import MetadataImage
 
 
-#: What groups have committed for a topic: group -> partition -> offset.
+#: Committed offsets of a topic: group -> partition -> offset.
 TopicOffsets: TypeAlias = Mapping[str, Mapping[int, CommittedOffset]]
 
 
@@ -27,19 +26,18 @@ class TrashRecord:
 
     topic: TopicImage
     configs: Mapping[str, str]
-    states: Mapping[int, PartitionRegistration]  #: of those partitions to which something had happened
+    states: Mapping[int, PartitionRegistration]  #: of partitions whose state had changed
     deleted_ms: int  #: since the epoch
-    deleted_by: str  #: a principal
+    deleted_by: str  #: principal
     offsets: TopicOffsets = field(default_factory=dict)
 
     @property
     def name(self) -> str:
-        """The name that it had."""
         return self.topic.name
 
     @property
     def topic_id(self) -> bytes:
-        """The id that it had, and will have again."""
+        """The topic id, which the restored topic has again."""
         return self.topic.topic_id
 
 
@@ -70,7 +68,7 @@ def _from_plain(plain: Any) -> TrashRecord:
 
 
 def _offset_to_plain(committed: CommittedOffset) -> list[Any]:
-    """Without the topic's id, which stands beside it."""
+    """Return the offset without the topic id, which is stored beside it."""
     return [
         committed.offset,
         committed.leader_epoch,
@@ -94,7 +92,7 @@ TRASHED_TOPICS: RecordType[TrashRecord] = RecordType("trashed_topics", _to_plain
 
 @dataclass(frozen=True, slots=True)
 class TrashEntry:
-    """Who deletes topics, and when, so that they go to the trash; and what groups have committed for each, by name."""
+    """The principal and time of a deletion to the trash, and the committed offsets of each topic, by name."""
 
     deleted_ms: int
     deleted_by: str

@@ -1,4 +1,4 @@
-"""UndeleteTopic and PurgeTopics, decided: topics come back from the trash, or leave it for good."""
+"""UndeleteTopic and PurgeTopics: restore topics from the trash, or delete them for good."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,25 +23,26 @@ from barnabas.metadata.topics import (
 from barnabas.metadata.trash import TRASHED_TOPICS, TrashRecord
 from barnabas.wire.errors import ErrorCode, KafkaError
 
-#: Partitions of topics that can come back, a directory and some files each; beyond, the topics deleted first go.
+#: Maximum of partitions in the trash, each a directory with some files. When there are more, the topics that were
+#: deleted first are purged.
 PARTITIONS_MAX = 50_000
 
-#: Topics that leave the trash in one change: others are not to wait for more.
+#: Maximum of topics that one change purges, so that other changes do not wait long.
 EXPIRED_AT_ONCE_MAX = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class TrashedTopicRequest:
-    """A topic in the trash by its name, and by its id where several had that name."""
+    """A topic in the trash by name, and by id if several had that name."""
 
     name: str
     topic_id: bytes = ZERO_UUID
 
 
 def find_trashed(image: MetadataImage, requested: TrashedTopicRequest) -> TrashRecord:
-    """The topic in the trash that is meant.
+    """Return the requested topic in the trash.
 
-    :raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID; INVALID_REQUEST where a name means several.
+    :raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID; INVALID_REQUEST if several topics have the name.
     """
     if requested.topic_id != ZERO_UUID:
         found = image.trashed_topics.get(requested.topic_id.hex())
@@ -71,11 +72,11 @@ def decide_undelete(
     new_name: str | None = None,
     admit: Callable[[int], None] = lambda count: None,
 ) -> Decision[TrashRecord]:
-    """Bring a topic back as it was, under `new_name` if there is one.
+    """Restore a topic as it was, or as `new_name`.
 
-    :param admit: Raises KafkaError where no more partitions may come now.
+    :param admit: Raises KafkaError if no more partitions may be created now.
     :raises KafkaError: As `find_trashed`; TOPIC_ALREADY_EXISTS, INVALID_TOPIC_EXCEPTION for its name, and
-        INVALID_REQUEST for one that brokers use.
+        INVALID_REQUEST for an internal topic.
     """
     trashed = find_trashed(image, requested)
     name = trashed.name if new_name is None else new_name
@@ -101,7 +102,7 @@ def decide_undelete(
 
 @dataclass(frozen=True, slots=True)
 class Purged:
-    """What became of one topic of the trash."""
+    """The result for one topic in the trash."""
 
     requested: TrashedTopicRequest
     topic: TopicImage | None = None
@@ -111,7 +112,7 @@ class Purged:
 def decide_purge(
     image: MetadataImage, requested_topics: Sequence[TrashedTopicRequest]
 ) -> Decision[list[Purged]]:
-    """Let go of topics in the trash for good; one answer for each wish, in their order."""
+    """Purge topics from the trash; results are in the order of the requests."""
     outcomes: list[Purged] = []
     found: dict[str, TrashRecord] = {}
     by_name: dict[str, list[TrashRecord]] = {}
@@ -133,13 +134,13 @@ def decide_purge(
 
 @dataclass(frozen=True, slots=True)
 class TrashSizes:
-    """Bytes of topics in the trash, by id, and how many all together may have."""
+    """Sizes of topics in the trash in bytes, by id, and the maximum of their sum."""
 
     bytes_max: int
     by_topic: Mapping[bytes, int]
 
     def excess_bytes(self, topics: Iterable[TrashRecord]) -> int:
-        """By how much topics are too large."""
+        """Return by how many bytes topics exceed the maximum."""
         return sum(self.by_topic.get(each.topic_id, 0) for each in topics) - self.bytes_max
 
 
@@ -152,10 +153,10 @@ def decide_expire_trash(
     sizes: TrashSizes = UNBOUNDED,
     partitions_max: int = PARTITIONS_MAX,
 ) -> Decision[int]:
-    """Let go of topics that were deleted before a time, and of the oldest where there is too much; gives how many.
+    """Purge topics that were deleted before a time, and the oldest ones if the trash is too large; return how many.
 
-    Where there are too many bytes, those that have none stay. They are `EXPIRED_AT_ONCE_MAX` at most: others wait for
-    the next time.
+    Topics without bytes stay if the trash is too large. At most `EXPIRED_AT_ONCE_MAX` topics are purged; call again for
+    the others.
     """
     table = image.trashed_topics
     too_many = sum(len(each.topic.assignments) for each in table.rows.values()) - partitions_max
@@ -176,7 +177,7 @@ def decide_expire_trash(
 
 
 def _purging(topics: Iterable[TrashRecord]) -> Iterator[StoreChange]:
-    """The logs go as those of topics that are deleted at once."""
+    """Return the changes that delete the topics, whose logs are then deleted as without a trash."""
     for each in topics:
         row = each.topic_id.hex()
         yield TRASHED_TOPICS.remove(row)

@@ -1,4 +1,4 @@
-"""UnregisterBroker, decided: a broker that is gone for good is forgotten (KIP-500)."""
+"""UnregisterBroker: remove a broker that will not return (KIP-500)."""
 
 from dataclasses import replace
 
@@ -15,7 +15,7 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 
 
 def decide_unregister(image: MetadataImage, broker_id: int) -> Decision[None]:
-    """Forget a broker, and trust it no longer with any partition. Its replicas stay assigned until reassigned.
+    """Remove a broker, and let it lead no partition. Its replicas stay assigned until they are reassigned.
 
     :raises KafkaError: BROKER_ID_NOT_REGISTERED; INVALID_REQUEST for a broker that is up.
     """

@@ -1,4 +1,4 @@
-"""The one path by which cluster state changes: decide, commit by compare-and-set, await its return."""
+"""The only way to change metadata: decide, commit by compare-and-set, and wait until the commit is replayed."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -18,27 +18,29 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 
 ResponseT = TypeVar("ResponseT")
 
-#: A larger commit is replayed in another thread: a change takes about 20 us, a kilobyte of a value as long.
+#: A larger commit is replayed in another thread: a change takes about 20 us, and so does a kilobyte of a value.
 REPLAYED_CHANGES_MAX = 100
 REPLAYED_BYTES_MAX = 64 << 10
 
 _log = get_logger("barnabas.metadata")
 
 
-#: Called after each replay with the image before, the image after and the changes that lie between. The next commit
-#: waits for it; requests do not.
+#: Called after each replay with the image before, the image after and the changes. The next commit waits for it;
+#: requests do not.
 Listener = Callable[[MetadataImage, MetadataImage, tuple[StoreChange, ...]], Awaitable[None]]
 
 
 class MetadataWriter:
-    """Follows the store's watch and holds this node's image.
+    """Holds the image of this node, and follows the watch of the store.
 
-    Listeners are told of each new image before anybody who waits for its revision goes on: an answered
-    CreateTopics finds its partitions open.
+    Listeners see a new image before those who wait for its revision: after a response to CreateTopics, the partitions
+    are open.
     """
 
     def __init__(self, store: Store, auditor: Auditor | None = None, worker: Worker | None = None) -> None:
-        """Without an auditor nothing is recorded of who has changed what; `worker` decides large requests."""
+        """:param auditor: Records who changed what; None keeps no audit.
+        :param worker: Decides large requests.
+        """
         self._store = store
         self._worker = worker
         self._auditor = auditor
@@ -46,18 +48,18 @@ class MetadataWriter:
         self._waiters: list[tuple[int, asyncio.Future[None]]] = []
         self._following: asyncio.Task[None] | None = None
         self._writing: set[asyncio.Future[Any]] = set()  #: writes with a timeout; some may have outlived it
-        self._failure: Exception | None = None  #: why the image will never move again
+        self._failure: Exception | None = None  #: why the image cannot change any more
         self.image = MetadataImage()
-        self._followed_revision = 0  #: up to here every listener has done its part; at most the image's
+        self._followed_revision = 0  #: all listeners have seen the image of this revision
         self.conflicts_count = 0
         self.commits_count = 0
 
     def listen(self, listener: Listener) -> None:
-        """Call `listener` with (before, after, changes) on every image that is replayed from now on."""
+        """Call `listener` with (before, after, changes) for every later image."""
         self._listeners.append(listener)
 
     async def start(self) -> None:
-        """Load the store and follow it from there."""
+        """Load the store and follow it."""
         revision, items = await self._store.load()
         commits = self._store.watch(revision)
         self.image = MetadataImage.load(revision, items)
@@ -65,7 +67,7 @@ class MetadataWriter:
         self._following = asyncio.create_task(self._follow(commits), name="metadata-watch")
 
     async def stop(self) -> None:
-        """Stop following; the image stays as it is. Writes under way are given up, committed or not."""
+        """Stop following; the image does not change any more. Writes in progress are abandoned, committed or not."""
         for writing in self._writing:
             writing.cancel()
         await asyncio.gather(*self._writing, return_exceptions=True)
@@ -110,11 +112,11 @@ class MetadataWriter:
         warnings: Sequence[Refusal] = (),
         differences: Sequence[Difference] = (),
     ) -> None:
-        """Have the audit tell what was refused, what was let through with a warning, and what was changed elsewhere.
+        """Record refused changes, warnings and differences outside the store in the audit.
 
-        Refusals are not told where too much waits to be published.
+        Refused changes are not recorded if too many records wait to be published.
 
-        :raises KafkaError: UNKNOWN_SERVER_ERROR when the store cannot be written.
+        :raises KafkaError: UNKNOWN_SERVER_ERROR if the store cannot be written.
         """
         auditor = self._auditor
         if len(self.image.audit) >= WAITING_COUNT_MAX:
@@ -129,7 +131,7 @@ class MetadataWriter:
     def _written(self, writing: asyncio.Future[Any]) -> None:
         self._writing.discard(writing)
         if not writing.cancelled():
-            writing.exception()  # heard here, too, because whoever waited for it may be gone
+            writing.exception()  # retrieved here too, because the request that waited for it may have ended
 
     async def _write(
         self,
@@ -176,7 +178,7 @@ class MetadataWriter:
     async def wait_for_revision(self, revision: int) -> None:
         """Wait until this node's image is at `revision` or later, and its listeners have followed.
 
-        :raises Exception: What ended the watch, or what a listener met: the image then stands still.
+        :raises Exception: The error that ended the watch, or of a listener: the image cannot change any more.
         """
         if self._followed_revision < revision:
             if self._failure is not None:
@@ -189,7 +191,6 @@ class MetadataWriter:
         registry.add_metric(names.METADATA_REVISION, lambda: [({}, self.image.revision)])
 
     def statistics(self) -> dict[str, int]:
-        """Where the image is, and how writing goes."""
         return {
             "revision": self.image.revision,
             "commits_count": self.commits_count,
@@ -202,7 +203,7 @@ class MetadataWriter:
         try:
             async for commit in commits:
                 await self._advance(commit)
-        except Exception as error:  # whoever waits must hear of it, whatever it is
+        except Exception as error:  # any error must reach those who wait
             _log.exception("metadata watch failed: this broker no longer follows cluster state")
             self._failure = error
             for _, future in self._waiters:

@@ -1,4 +1,4 @@
-"""All connections of a broker: how many there may be, and which have been idle for too long."""
+"""The open connections of a broker: their limits, their idle timeout, and what they share."""
 
 import asyncio
 from collections import Counter
@@ -12,73 +12,62 @@ from barnabas.telemetry import names
 from barnabas.telemetry.metrics import MetricsRegistry
 from barnabas.wire.framing import SCRATCH_BYTES
 
-#: More connections than there can be (`Integer.MAX_VALUE`).
+#: No limit (`Integer.MAX_VALUE`).
 NO_BOUND = (1 << 31) - 1
 
-#: A kernel buffer size that is left as it is.
+#: The default of the system is not changed.
 SYSTEM_DEFAULT = -1
 
 
 class BufferedSocket(Protocol):
-    """A socket whose buffers can be set."""
-
-    def setsockopt(self, level: int, option: int, value: int, /) -> None:
-        """Set one option."""
-        ...
+    def setsockopt(self, level: int, option: int, value: int, /) -> None: ...
 
 
 class ManagedConnection(Protocol):
-    """A connection as its owner sees it."""
+    """A connection as `Connections` uses it."""
 
     active_ms: int
 
     @property
-    def client_host(self) -> str:
-        """The address of its other end."""
-        ...
+    def client_host(self) -> str: ...
 
     @property
-    def listener(self) -> str:
-        """The name of the listener that it came in by."""
-        ...
+    def listener(self) -> str: ...
 
     @property
     def is_busy(self) -> bool:
-        """Whether a request is under way."""
+        """Whether a request waits, so that the connection does not count as idle."""
         ...
 
     def send(self) -> None:
-        """Hand over what has been answered."""
+        """Write the responses of the present turn."""
         ...
 
     def close(self, why: str) -> None:
-        """Send what is ready, then close."""
+        """Send ready responses, then close."""
         ...
 
     def abort(self) -> None:
-        """Close at once."""
+        """Close without sending anything."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:
-    """How many connections there may be; without bounds by default."""
+    """Maximum numbers of connections."""
 
     count_max: int = NO_BOUND
     address_count_max: int = NO_BOUND
-    #: address -> its own bound
+    #: address -> its maximum
     overrides: Mapping[str, int] = field(default_factory=dict)
-    #: listener -> its own bound
+    #: listener -> its maximum
     listeners: Mapping[str, int] = field(default_factory=dict)
 
     def of_address(self, host: str) -> int:
-        """The bound of one address."""
         return self.overrides.get(host, self.address_count_max)
 
 
 class Connections:
-    """The open connections, and what they share."""
-
     def __init__(
         self,
         clock: Clock,
@@ -89,10 +78,12 @@ class Connections:
         send_buffer_bytes: int = SYSTEM_DEFAULT,
         receive_buffer_bytes: int = SYSTEM_DEFAULT,
     ) -> None:
-        self.scratch = bytearray(SCRATCH_BYTES)  #: of all connections: one thread reads at a time
+        self.scratch = bytearray(
+            SCRATCH_BYTES
+        )  #: shared by all connections, because one thread reads at a time
         self.now_ms = clock.monotonic_ms
         self.frame_bytes_max = frame_bytes_max
-        self.limits = limits  #: replaced when they change: they hold for connections to come
+        self.limits = limits  #: replaced when they change; they apply to new connections
         self.accepted_count = 0
         self._idle_ms_max = idle_ms_max
         self._buffers_bytes = {SO_SNDBUF: send_buffer_bytes, SO_RCVBUF: receive_buffer_bytes}
@@ -104,7 +95,7 @@ class Connections:
         return len(self._open)
 
     def size_buffers(self, socket: BufferedSocket | None) -> None:
-        """Give a socket the kernel buffers that are configured; -1 leaves the system's own."""
+        """Set the configured sizes of the kernel's buffers."""
         if socket is None:
             return
         for option, size_bytes in self._buffers_bytes.items():
@@ -112,7 +103,7 @@ class Connections:
                 socket.setsockopt(SOL_SOCKET, option, size_bytes)
 
     def add(self, connection: ManagedConnection) -> str | None:
-        """Take a connection in; why it must be closed when there are too many already."""
+        """Register a connection; return why it must be closed, if there are too many."""
         host = connection.client_host
         self._open.add(connection)
         self._by_address[host] += 1
@@ -128,7 +119,6 @@ class Connections:
         return None
 
     def remove(self, connection: ManagedConnection) -> None:
-        """Let go of one that is closed."""
         if connection not in self._open:
             return
         self._open.remove(connection)
@@ -138,25 +128,26 @@ class Connections:
             del self._by_address[host]
 
     def send_soon(self, connection: ManagedConnection) -> None:
-        """Send a connection's answers when all that has come in by now is handled.
+        """Write a connection's responses when everything that has arrived is handled.
 
-        Waking a client costs more than answering it: while answers go out one behind the other, most find theirs awake.
+        Waking a client costs more than answering it. If responses are written one after another, most clients are awake
+        already.
         """
         if not self._sending:
             asyncio.get_running_loop().call_soon(self.send_all)
         self._sending.append(connection)
 
     def send_all(self) -> None:
-        """Send what is to go out soon: the turn is over."""
+        """Write the responses of all connections at the end of a turn."""
         sending, self._sending = self._sending, []
         for connection in sending:
             connection.send()
 
     def close_idle(self) -> None:
-        """Close what has been silent for `connections.max.idle.ms`.
+        """Close connections that have been idle for `connections.max.idle.ms`.
 
-        One that is closed keeps its socket until its last answer is sent; whoever has not read that after as
-        long a time again never will.
+        A closing connection keeps its socket until its last response is sent. If the client has not read that after the
+        same time again, the connection is aborted.
         """
         if self._idle_ms_max <= 0:
             return
@@ -167,16 +158,15 @@ class Connections:
                 connection.abort()
 
     def by_listener(self) -> Counter[str]:
-        """How many connections are open on each listener."""
+        """Return the number of connections of each listener."""
         return Counter(connection.listener for connection in self._open)
 
     def close_listener(self, name: str) -> None:
-        """Close what came in by a listener that is no more."""
+        """Close the connections of a removed listener."""
         for connection in [each for each in self._open if each.listener == name]:
             connection.close(f"listener {name} is closed")
 
     def abort_all(self) -> None:
-        """Close everything at once."""
         for connection in list(self._open):
             connection.abort()
 
@@ -187,5 +177,4 @@ class Connections:
         )
 
     def statistics(self) -> dict[str, int]:
-        """How many connections are open, and how many have been taken in since the start."""
         return {"open_count": len(self._open), "accepted_count": self.accepted_count}

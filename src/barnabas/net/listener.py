@@ -11,29 +11,28 @@ from barnabas.net.connection import ServerConnection
 from barnabas.net.connections import Connections
 from barnabas.security.sasl.server import SaslServer
 
-#: Connections that may wait to be accepted unless it is configured. Kafka's default is enough for a thread that does
-#: nothing but accept; here one thread does everything, and who finds no room tries again only after a second.
+#: Connections that may wait to be accepted, unless it is configured. Kafka's default suits a thread that only accepts;
+#: here one thread does everything, and a client that is turned away tries again only after a second.
 BACKLOG_COUNT = 1024
 
 
 def backlog(config: BrokerConfig) -> int:
-    """How many connections may wait to be accepted."""
     key = "socket.listen.backlog.size"
     return config.integer(key) if config.is_set(key) else BACKLOG_COUNT
 
 
 def reason_of(error: OSError) -> str:
-    """Why an address cannot be had, in the system's words; asyncio puts the address in front of them."""
-    is_of_system = error.errno is not None and error.errno > 0  # those of name servers are not
+    """Return the system's reason why an address cannot be used; asyncio puts the address in front of it."""
+    is_of_system = error.errno is not None and error.errno > 0  # errors of name resolution are negative
     return os.strerror(error.errno or 0) if is_of_system else error.strerror or str(error)
 
 
 class StartError(Exception):
-    """The broker cannot start as it is configured; the message is for whoever configured it."""
+    """The broker cannot start as configured. The message is for the operator."""
 
 
 class NetworkListener:
-    """Listens on one address. `start` takes the port, `accept` begins to serve."""
+    """One listening socket. `start` binds it, `accept` begins to serve."""
 
     def __init__(
         self,
@@ -43,23 +42,22 @@ class NetworkListener:
         connections: Connections,
         sasl: SaslServer | None = None,
     ) -> None:
-        """`sasl` is what clients log in against; None where nobody does."""
+        """:param sasl: Authenticates clients; None for a listener without authentication."""
         self._listener = listener
         self._config = config
         self._dispatcher = dispatcher
         self._connections = connections
-        self.sasl = sasl  #: replaced when it changes: connections to come log in against it
+        self.sasl = sasl  #: replaced when it changes; applies to new connections
         self._server: asyncio.Server | None = None
 
     @property
     def name(self) -> str:
-        """The listener's name, which clients' metadata goes by."""
         return self._listener.name
 
     async def start(self) -> None:
-        """Take the address; whoever connects before `accept` is refused.
+        """Bind the address; connections before `accept` are refused.
 
-        :raises StartError: When the address cannot be had.
+        :raises StartError: If the address cannot be used.
         """
         host, port = self._listener.host, self._listener.port
         loop = asyncio.get_running_loop()
@@ -77,7 +75,6 @@ class NetworkListener:
             raise StartError(message) from error
 
     async def accept(self) -> None:
-        """Begin to serve."""
         assert self._server is not None
         await self._server.start_serving()
 
@@ -90,14 +87,14 @@ class NetworkListener:
 
     @property
     def advertised(self) -> tuple[str, int] | None:
-        """Where clients are told to connect; None when they are not told of this listener."""
+        """The endpoint in the metadata for clients; None if the listener is not advertised."""
         advertised = self._listener.advertised
         if advertised is None:
             return None
         return advertised.host or socket.getfqdn(), advertised.port or self.address[1]
 
     async def stop(self) -> None:
-        """Accept nobody any more; open connections are not touched."""
+        """Stop accepting; open connections are not closed."""
         if self._server is not None:
             self._server.close()
             self._server = None

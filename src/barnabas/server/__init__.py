@@ -1,1 +1,1 @@
-"""The composition root: the only room that knows every other."""
+"""The broker process: composition, start, listeners, background tasks."""

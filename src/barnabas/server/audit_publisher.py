@@ -1,8 +1,8 @@
-"""Publishes what the audit's records tell: from the store into a topic of its own, each event once, in order.
+"""Publishes audit records from the metadata store to the audit topic: each event once, in order.
 
-The store has a record from the transaction on that it tells of, and gives it up once its events are on disk in the
-topic. A publisher that was cut short goes on behind the last event that it finds there, if that is of a record that the
-store still has: others are none of its business, as those of an earlier store.
+A record is stored by the same transaction as the change that it describes, and removed once its events are on disk in
+the topic. After an interruption, the publisher continues behind the last event in the topic, if that event belongs to a
+record that is still stored. Events of other records, such as those of an earlier store, do not count.
 """
 
 import asyncio
@@ -27,39 +27,39 @@ from barnabas.wire.errors import KafkaError
 from barnabas.wire.records.key_value_batch import encode_pairs
 from barnabas.wire.records.record import decode_all
 
-#: Events of one batch have so many bytes, or are one.
+#: Maximum size of a batch, unless a single event is larger.
 BATCH_BYTES_MAX = 256 << 10
 
-#: What a batch and each record in it have beside keys and values, at most.
+#: Maximum size of what a batch and a record add to keys and values.
 BATCH_OVERHEAD_BYTES = 64
 RECORD_OVERHEAD_BYTES = 32
 
-#: Records that have been published are removed from the store together: at so many, or when nothing comes for a while.
+#: Published records are removed from the store in groups of this size, or after a while without new records.
 REMOVED_COUNT = 500
 REST_MS = 1000
 
-#: Before the first event.
+#: Sorts before the first event.
 _NOTHING = EventSequence(-1, -1)
 
 _log = get_logger("barnabas.audit")
 
 
 class AuditPublisher:
-    """Follows the image of one node, whose broker leads the topic's only partition."""
+    """Publishes the audit records of a broker that leads the only partition of the topic."""
 
     def __init__(self, node: BrokerContext) -> None:
         self._node = node
-        self._waiting: list[tuple[int, str, AuditRecord]] = []  #: (revision, row, record) in order
-        self._published: list[str] = []  #: rows whose events are in the topic and that the store still has
-        self._last: EventSequence | None = None  #: None until the topic has been looked at
+        self._waiting: list[tuple[int, str, AuditRecord]] = []  #: (revision, row, record), ordered
+        self._published: list[str] = []  #: published records that are still in the store
+        self._last: EventSequence | None = None  #: None until the topic has been read
         self._woken = asyncio.Event()
         self._running: asyncio.Task[None] | None = None
         self._stopping = False
-        self._trouble = ""  #: why the last attempt has failed
+        self._trouble = ""  #: why the last attempt failed
         self.events_count = 0
 
     def start(self) -> None:
-        """Publish what the store has, and what comes from now on."""
+        """Publish the records in the store, and new ones as they are written."""
         table = self._node.image.audit
         self._waiting = sorted((table.revision(row), row, record) for row, record in table.items())
         self._node.metadata.listen(self._follow)
@@ -67,7 +67,7 @@ class AuditPublisher:
         self._running = asyncio.get_running_loop().create_task(self._run(), name="audit")
 
     async def stop(self, *, abruptly: bool = False) -> None:
-        """Publish what there is, then stop; `abruptly` leaves that to the next start."""
+        """Publish what is left, then stop. If `abruptly`, leave it to the next start."""
         if self._running is None:
             return
         self._stopping = True
@@ -94,9 +94,9 @@ class AuditPublisher:
                 if len(self._published) >= REMOVED_COUNT or is_quiet or self._stopping:
                     await self._remove()
                 self._trouble = ""
-            except KafkaError as error:  # the store keeps what is not published, and it is tried again
+            except KafkaError as error:  # unpublished records stay in the store, and are tried again
                 self._log_failure(error.message)
-            except OSError as error:  # the log directory has failed, and has been reported as offline
+            except OSError as error:  # the log directory failed and was reported as offline
                 self._log_failure(str(error))
             except Exception:
                 _log.exception("the audit cannot be published now")
@@ -104,13 +104,15 @@ class AuditPublisher:
                 return
 
     def _log_failure(self, reason: str) -> None:
-        """Say once why it does not go on."""
+        """Log the reason once."""
         if reason != self._trouble:
             _log.error("the audit cannot be published now", why=reason)
         self._trouble = reason
 
     async def _wait(self) -> bool:
-        """For a record, or for a while when some are to be removed; gives whether there is one, or the end is near."""
+        """Wait for a record, or for a while if some are to be removed; return whether there are records or the end is
+        near.
+        """
         rest_s = REST_MS / 1000 if self._published or self._waiting else None
         try:
             await asyncio.wait_for(self._woken.wait(), rest_s)
@@ -120,9 +122,9 @@ class AuditPublisher:
         return True
 
     async def publish(self) -> None:
-        """Append the events of all records that wait.
+        """Append the events of all waiting records.
 
-        :raises KafkaError: Why not; they go on waiting.
+        :raises KafkaError: If they cannot be appended; they stay in the queue.
         """
         if not self._waiting:
             return
@@ -141,13 +143,13 @@ class AuditPublisher:
         self._published += [row for _, row, _ in taken]
 
     def _begun(self, partition: Partition) -> EventSequence:
-        """Up to where what waits is in the topic already."""
+        """Return the last published event that belongs to a waiting record."""
         last = last_event(partition)
         waiting = {(revision, record.time_ms) for revision, _, record in self._waiting}
         return _NOTHING if last is None or (last.revision, last.time) not in waiting else last.sequence
 
     async def _remove(self) -> None:
-        """Have the store forget what is on disk in the topic."""
+        """Remove records from the store whose events are on disk."""
         if not self._published:
             return
         rows = list(self._published)
@@ -156,7 +158,7 @@ class AuditPublisher:
         del self._published[: len(rows)]
 
     async def _partition(self) -> Partition:
-        """The topic's only partition; it is made if need be."""
+        """Return the only partition of the topic; create the topic if it does not exist."""
         node = self._node
         if AUDIT_TOPIC not in node.image.topics:
             new, rules = (
@@ -175,7 +177,6 @@ class AuditPublisher:
         registry.add_metric(names.AUDIT_WAITING, lambda: [({}, len(self._waiting))])
 
     def statistics(self) -> dict[str, int]:
-        """How much has been published, and how much waits."""
         return {
             "events_count": self.events_count,
             "waiting_count": len(self._waiting),
@@ -184,12 +185,11 @@ class AuditPublisher:
 
 
 def decide_remove_published(image: MetadataImage, rows: list[str]) -> Decision[None]:
-    """Remove records."""
     return Decision(None, tuple(AUDIT.remove(row) for row in rows if row in image.audit))
 
 
 def last_event(partition: Partition) -> AuditEvent | None:
-    """The last event in the topic; None where there is none, or something else.
+    """Return the last event in the topic; None if there is none, or if it is not an event.
 
     :raises KafkaError: KAFKA_STORAGE_ERROR, CORRUPT_MESSAGE.
     """
@@ -206,7 +206,7 @@ def last_event(partition: Partition) -> AuditEvent | None:
 
 
 class _Encoded(NamedTuple):
-    """An event and the record that tells it."""
+    """An event in JSON, with its record."""
 
     event: AuditEvent
     key: bytes
@@ -218,7 +218,7 @@ class _Encoded(NamedTuple):
 
 
 class _Batch(NamedTuple):
-    """Events as they are appended together."""
+    """Events that are appended as one batch."""
 
     records: bytearray
     last: EventSequence
@@ -228,7 +228,7 @@ class _Batch(NamedTuple):
 def _encoded_batches(
     taken: Sequence[tuple[int, str, AuditRecord]], after: EventSequence, bytes_max: int
 ) -> list[_Batch]:
-    """The events of records that come after `after`: JSON of thousands takes long, and another thread makes it."""
+    """Encode the events after `after` in a worker thread: JSON of thousands takes long."""
     events = [
         event
         for revision, _, record in taken
@@ -250,7 +250,7 @@ def _encoded(event: AuditEvent) -> _Encoded:
 
 
 def _batches(events: list[AuditEvent], bytes_max: int) -> Iterator[list[_Encoded]]:
-    """Records together as long as they are no more than so many bytes; an event that is more alone is shortened."""
+    """Group events into batches of limited size; an event that exceeds the limit is shortened."""
     batch: list[_Encoded] = []
     size_bytes = BATCH_OVERHEAD_BYTES
     for event in events:

@@ -1,4 +1,4 @@
-"""The users that `barnabas serve --add-scram` makes, and where their passwords come from."""
+"""The users that `barnabas serve --add-scram` creates, and the sources of their passwords."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -6,13 +6,13 @@ from pathlib import Path
 from barnabas.config.definition import ConfigError
 
 OPTION = "--add-scram"
-VARIABLE = "BARNABAS_ADD_SCRAM"  #: NAME=PASSWORD, several with blanks between them
+VARIABLE = "BARNABAS_ADD_SCRAM"  #: NAME=PASSWORD, separated by blanks
 
 
 def first_users(options: Iterable[str], environment: Mapping[str, str]) -> dict[str, str]:
-    """The passwords by name, of the options and of the environment; the options are stronger.
+    """Return passwords by user name; options override the environment.
 
-    :raises ConfigError: For one that is not NAME=PASSWORD or NAME=@FILE, or whose file cannot be read.
+    :raises ConfigError: If an entry is not NAME=PASSWORD or NAME=@FILE, or if its file cannot be read.
     """
     texts = [(VARIABLE, text) for text in environment.get(VARIABLE, "").split()]
     texts += [(OPTION, text) for text in options]

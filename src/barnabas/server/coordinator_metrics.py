@@ -1,4 +1,4 @@
-"""What this broker's coordinators tell Prometheus: as Apache Kafka's, by other names (docs/metrics.md)."""
+"""Prometheus metrics of the coordinators: those of Apache Kafka under other names (docs/metrics.md)."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -21,7 +21,7 @@ from barnabas.transactions.states import TransactionState
 
 Collected = Mapping[MetricName, Values]
 
-#: States that a shard, a group or a transactional id can be found in: the others are on the way out.
+#: The states of metrics; the others are final.
 _SHARD_STATES = (ShardState.LOADING, ShardState.ACTIVE, ShardState.FAILED)
 _GROUP_STATES = {
     "classic": [state.value for state in ClassicState if state is not ClassicState.DEAD],
@@ -31,7 +31,7 @@ _TRANSACTION_STATES = [state.value for state in TransactionState if state is not
 
 
 def coordinator_metrics(registry: MetricsRegistry, coordinators: Coordinators) -> None:
-    """Add what the coordinators of a broker count. Shards are gone through once at a scrape."""
+    """Register the metrics of the coordinators; each scrape visits every shard once."""
     groups, transactions, sender = coordinators.groups, coordinators.transactions, coordinators.marker_sender
     registry.add_together(_OF_COORDINATORS, lambda: _by_coordinator(group=groups, transaction=transactions))
     registry.add_together(_OF_GROUPS, lambda: _groups(groups))

@@ -1,5 +1,3 @@
-"""The coordinators of a broker, put together."""
-
 from collections.abc import Callable
 from random import Random
 
@@ -23,7 +21,7 @@ from barnabas.wire.records.compression import Compression
 
 
 class Coordinators:
-    """Those of one broker, and what ties them to its partitions."""
+    """The group and transaction coordinators of a broker, connected to its partitions."""
 
     def __init__(
         self,
@@ -35,7 +33,9 @@ class Coordinators:
         rng: Random,
         producer_ids: ProducerIds,
     ) -> None:
-        """`config` and `image` give what holds at the moment."""
+        """:param config: Returns the current configuration.
+        :param image: Returns the current metadata image.
+        """
         of_groups = GroupCoordinatorContext(config, image, rng)
         self.group_counts = of_groups.counts
         self.groups = CoordinatorRuntime(
@@ -67,13 +67,13 @@ class Coordinators:
         )
 
     def follow(self, metadata: MetadataWriter) -> None:
-        """Load what this broker leads, and follow the cluster from then on."""
+        """Load the shards that this broker leads, and follow the image from then on."""
         for coordinator in (self.groups, self.transactions):
             coordinator.load(metadata.image)
             metadata.listen(coordinator.apply)
 
     async def stop(self) -> None:
-        """Close all shards, then the sender of their markers; nothing is lost by that."""
+        """Close all shards, then the sender of transaction markers."""
         await self.groups.stop()
         await self.transactions.stop()
         await self.marker_sender.stop()

@@ -1,4 +1,4 @@
-"""Warns while a volume that holds logs has little space left."""
+"""Warns when a volume with logs has little free space."""
 
 import asyncio
 import os
@@ -11,40 +11,41 @@ from barnabas.base.clock import Clock
 from barnabas.telemetry.logs import get_logger
 
 CHECK_INTERVAL_MS = 10_000
-#: A volume is low below the larger of these, but a large volume only below the last.
+#: A volume is low below the larger of FREE_BYTES_MIN and FREE_SHARE_MIN of its size, but a large volume only below
+#: FREE_BYTES_ENOUGH.
 FREE_BYTES_MIN = 1 << 30
 FREE_SHARE_MIN = 0.05
 FREE_BYTES_ENOUGH = 20 << 30
-#: A volume that stays low is warned of this often.
+#: Interval of repeated warnings about a volume.
 WARN_AGAIN_MS = 60 * 60_000
 
 _log = get_logger("barnabas.log")
 
 
 class DiskUsage(NamedTuple):
-    """The size of a volume and what is free on it, in bytes."""
+    """Size and free space of a volume, in bytes."""
 
     total_bytes: int
     free_bytes: int
 
 
 def is_low(usage: DiskUsage) -> bool:
-    """Whether so little is free that somebody should act."""
+    """Whether an operator should act."""
     threshold_bytes = max(FREE_BYTES_MIN, usage.total_bytes * FREE_SHARE_MIN)
     return usage.free_bytes < min(threshold_bytes, FREE_BYTES_ENOUGH)
 
 
 def disk_usage(path: Path) -> DiskUsage:
-    """Return the usage of the volume that holds `path`; what is reserved for root is not free.
+    """Return the usage of the volume of `path`; space that is reserved for root is not free.
 
-    :raises OSError: When the volume cannot be read.
+    :raises OSError: If the volume cannot be read.
     """
     total_bytes, _, free_bytes = shutil.disk_usage(path)
     return DiskUsage(total_bytes, free_bytes)
 
 
 class DiskWatch:
-    """Looks at the volumes of directories, and warns of each at most once an hour."""
+    """Checks the volumes of directories, and warns about each at most once an hour."""
 
     def __init__(
         self,
@@ -57,20 +58,20 @@ class DiskWatch:
         self._clock = clock
         self._usage = usage
         self._volume = volume
-        self._warned_ms: dict[int, int] = {}  #: volumes that are low, by their device
+        self._warned_ms: dict[int, int] = {}  #: device of a low volume -> time of its last warning
 
     async def watch(self) -> None:
-        """Look at each volume once, off the event loop."""
+        """Check each volume in a thread."""
         await asyncio.to_thread(self.check)
 
     def check(self) -> None:
-        """Look at each volume once. Blocks."""
+        """Check each volume. Blocks."""
         volumes: dict[int, Path] = {}
         for path in self._directories:
             try:
                 volumes.setdefault(self._volume(path), path)
             except OSError:
-                continue  # the log directory goes offline where it is used
+                continue  # the log directory goes offline when it is used
         for volume, path in volumes.items():
             self._check_volume(volume, path)
 

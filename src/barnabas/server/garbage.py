@@ -1,13 +1,13 @@
-"""When the garbage collector runs: it looks at a whole generation in one go, which holds up every client.
+"""Runs Python's garbage collector in short steps: a collection of a whole generation would delay every client.
 
-What survives a collection of the oldest generation is frozen: the collector never looks at it again. So a collection
-takes as long as what was made since the last one, whatever the broker has in memory, and it is due as soon as that is
-some ten thousand objects.
+What survives a collection of the oldest generation is frozen, so that the collector does not visit it again. A
+collection takes as long as the objects since the last one require, independent of the size of the heap, and it runs
+after some ten thousand new objects.
 
-Frozen objects are freed like all others when nothing refers to them. Only cycles of them stay, so what lives long
-(topics, logs, groups, connections) and what large requests make must be in none when it is let go of. Those that are
-there in spite of it are freed once a day, by a collection of everything. It waits up to an hour for a moment in which
-no client sends anything.
+Frozen objects are freed like all others when their last reference goes. Only cycles of frozen objects stay. Therefore
+long-lived objects (topics, logs, groups, connections) and those of large requests must not be in cycles when they are
+dropped. Cycles that remain are freed once a day, by a full collection, which waits up to an hour until no client sends
+anything.
 """
 
 import asyncio
@@ -17,11 +17,11 @@ from collections.abc import Callable, Iterator
 
 from barnabas.telemetry.logs import get_logger
 
-#: Objects made before the youngest are collected, how often that happens before the middle ones are (2 ms), and how
-#: often that happens before the oldest are (10 ms).
+#: New objects before a young collection, young collections before a middle one (2 ms), and middle collections before an
+#: old one (10 ms).
 YOUNG_COUNT, MIDDLE_COUNT, OLD_COUNT = 2_000, 10, 2
 
-#: The collector never turns to the oldest generation by itself: that would be in the middle of a request.
+#: The collector does not collect the oldest generation by itself, because that would happen in the middle of a request.
 _NEVER = 1 << 30
 
 ALL_COLLECTED_EVERY_S = 24 * 3600.0
@@ -33,7 +33,7 @@ _log = get_logger("barnabas.server")
 
 @contextlib.contextmanager
 def calm_collector(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
-    """Leave alone what there is now, and collect what is made within the block in short callbacks of `loop`."""
+    """Freeze the present objects, and collect those made within the block in short callbacks of `loop`."""
 
     def collected(phase: str, info: dict[str, int]) -> None:
         if phase == "stop" and info["generation"] == 1 and _is_due():
@@ -67,7 +67,7 @@ def _collect() -> int:
 
 
 async def collect_all_when_quiet(received_bytes: Callable[[], int]) -> None:
-    """Collect what is frozen, too, once a day, when nothing has been received for ten seconds or an hour has passed."""
+    """Run a full collection once a day, after ten seconds without received bytes, or at most an hour later."""
     while True:
         await asyncio.sleep(ALL_COLLECTED_EVERY_S)
         before = None

@@ -1,4 +1,4 @@
-"""The listeners of a broker: opened at the start, and opened and closed as `listeners` changes (KIP-226)."""
+"""The listeners of a broker: opened at the start, and opened and closed when `listeners` changes (KIP-226)."""
 
 import random
 import resource
@@ -31,14 +31,14 @@ from barnabas.wire.scram import ScramMechanism
 
 _log = get_logger("barnabas.listeners")
 
-#: Open files that connections leave to the logs, each of whose open segments is two, and to the store. Of a process
-#: that may open few, connections take half.
+#: Open files reserved for the logs, each of which has two open segments, and for the store. If the process may open few
+#: files, connections get half of them.
 FILES_RESERVED = 1000
 
 
 @dataclass(slots=True)
 class _Opened:
-    """A listener that is open, as it is configured."""
+    """An open listener and its configuration."""
 
     listener: Listener
     network: NetworkListener
@@ -46,7 +46,7 @@ class _Opened:
 
 
 class Listeners:
-    """Keeps open what the configuration names. A change that cannot be followed is logged; the rest is."""
+    """Keeps the configured listeners open. A change that fails is logged; the others are applied."""
 
     def __init__(
         self,
@@ -66,17 +66,17 @@ class Listeners:
         self._opened: dict[str, _Opened] = {}
         secret = metadata.image.cluster[CLUSTER_KEY].secret
         self._stand_ins = StandIns(secret, lambda: metadata.image.scram_credentials)
-        #: (listener, mechanism or "", outcome) -> how often
+        #: (listener, mechanism or "", outcome) -> number of logins
         self.logins: Counter[tuple[str, str, LoginOutcome]] = Counter()
-        #: called when clients are to be told of other endpoints: whoever it is must `accept` afterwards
+        #: called when the advertised endpoints have changed; `accept` must be called afterwards
         self.on_changed: Callable[[], None] = lambda: None
 
     async def start(self, config: BrokerConfig, static: BrokerConfig) -> None:
-        """Take every address; whoever connects before `accept` is refused.
+        """Bind every address; connections before `accept` are refused.
 
-        Listeners that were set while the broker ran, and cannot be opened, give way to those it is started with.
+        If dynamically configured listeners cannot be opened, those of the static configuration are opened instead.
 
-        :raises StartError: When an address cannot be had, or a users file not be read.
+        :raises StartError: If an address cannot be used, or a users file cannot be read.
         """
         try:
             await self._open_all(config)
@@ -93,12 +93,12 @@ class Listeners:
             await self._open(listener, config)
 
     async def accept(self) -> None:
-        """Begin to serve, where that has not begun."""
+        """Begin to serve on listeners that do not serve yet."""
         for opened in list(self._opened.values()):
             await opened.network.accept()
 
     async def stop(self) -> None:
-        """Accept nobody any more; open connections are not touched."""
+        """Stop accepting; open connections are not closed."""
         for opened in self._opened.values():
             await opened.network.stop()
 
@@ -112,7 +112,7 @@ class Listeners:
         ]
 
     async def follow(self, before: BrokerConfig, after: BrokerConfig) -> None:
-        """Close what is not wanted any more, with its connections; open what is new; log in by what holds now."""
+        """Close removed listeners with their connections, open new ones, and apply changes of SASL settings."""
         endpoints = self.endpoints
         wanted = {listener.name: listener for listener in after.listeners}
         for name, opened in list(self._opened.items()):
@@ -147,7 +147,7 @@ class Listeners:
     def _sasl_server(
         self, listener: Listener, settings: SaslSettings | None, config: BrokerConfig
     ) -> SaslServer | None:
-        """What clients log in against on a listener; None where nobody does."""
+        """Return what authenticates clients of a listener; None if it requires no authentication."""
         if settings is None:
             return None
 
@@ -176,26 +176,26 @@ class Listeners:
 
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:
-        """Where clients are told to connect."""
+        """The endpoints in the metadata for clients."""
         networks = [opened.network for opened in self._opened.values()]
         return tuple(Endpoint(each.name, *each.advertised) for each in networks if each.advertised)
 
     @property
     def addresses(self) -> list[tuple[str, str, int]]:
-        """(listener name, host, port) of every open listener, ports as bound."""
+        """(listener name, host, port) of every open listener, with the bound port."""
         return [(name, *opened.network.address) for name, opened in self._opened.items()]
 
 
 def open_files_max() -> int | None:
-    """How many files this process may have open; None: as many as it likes."""
+    """Return how many files this process may open; None if there is no limit."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return None if soft == resource.RLIM_INFINITY else soft
 
 
 def connection_limits(config: BrokerConfig, files_max: int | None) -> ConnectionLimits:
-    """How many connections a configuration allows, in all, by address and by listener.
+    """Return the configured limits of connections: in total, by address and by listener.
 
-    Never so many that no file could be opened any more: a log that cannot be opened takes its directory offline.
+    The total leaves enough open files for the logs: a log that cannot be opened takes its directory offline.
     """
     count_max = config.integer("max.connections")
     if files_max is not None:

@@ -1,4 +1,4 @@
-"""Ends of transactions for the partitions of this broker."""
+"""Transaction markers for the partitions of this broker."""
 
 from collections.abc import Callable, Collection, Mapping
 
@@ -13,7 +13,7 @@ from barnabas.wire.records.control import EndTransactionMarker
 
 
 class LocalMarkers:
-    """Writes markers to partitions of this broker, the only one that there is: a `MarkerWriter`."""
+    """Writes markers to partitions of this broker, which is the only one: a `MarkerWriter`."""
 
     def __init__(
         self,
@@ -30,7 +30,7 @@ class LocalMarkers:
     async def write(
         self, marker: EndTransactionMarker, partitions: Collection[TopicPartition], transaction_version: int
     ) -> Mapping[TopicPartition, ErrorCode]:
-        """What became of each partition's marker."""
+        """Return the error code of each partition."""
         outcomes = await write_end_markers(
             self._replicas,
             self._flusher,
@@ -42,7 +42,7 @@ class LocalMarkers:
         return {partition: self._retriable(partition, code) for partition, code in outcomes.items()}
 
     def _retriable(self, partition: TopicPartition, code: ErrorCode) -> ErrorCode:
-        """A partition that is not here but exists may come back: its disk has failed, say."""
+        """Return a retriable error for a partition that exists but is not here, for example because its disk failed."""
         topic = self._image().topics.get(partition.topic)
         exists = topic is not None and partition.partition < topic.partition_count
         if code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and exists:

@@ -1,4 +1,4 @@
-"""`barnabas serve`: from a command line to a broker that runs until it is told to stop."""
+"""`barnabas serve`: start a broker from a command line, and run it until a signal stops it."""
 
 import asyncio
 import contextlib
@@ -38,7 +38,8 @@ EXIT_STOPPED, EXIT_FAILED, EXIT_CANNOT_START = 0, 1, 2
 DEFAULT_LISTEN = "127.0.0.1:9092"
 DEFAULT_DATA = Path("data")
 
-#: How long a thread computes before the event loop may go on: Python's 5 ms would count for each callback of the loop.
+#: How long a thread may compute before the event loop continues: Python's default of 5 ms would delay each callback of
+#: the loop.
 SWITCH_INTERVAL_S = 0.001
 
 
@@ -50,12 +51,13 @@ def serve(
     users: Sequence[str] = (),
     web: WebFactory | None = None,
 ) -> int:
-    """Run a broker until SIGTERM or SIGINT; the process's exit code.
+    """Run a broker until SIGTERM or SIGINT; return the exit code of the process.
 
-    `users` are those of --add-scram; `web` makes what serves pages.
+    The exit code is 0 after a clean stop, 1 if all log directories failed or the broker crashed, and 2 if it cannot
+    start, with the reason on stderr.
 
-    0 after a clean stop, 1 when every log directory has failed or the broker crashed, 2 when it cannot start: the
-    reason is on stderr.
+    :param users: The values of --add-scram.
+    :param web: Creates the server of the console.
     """
     process_log = ProcessLog.early(overrides, os.environ, config_file)
     try:
@@ -65,7 +67,7 @@ def serve(
         return run(loaded, passwords, web, process_log)
     except (ConfigError, StartError, LogDirectoryError, StoreError, MalformedFile, PolicyLoadError) as error:
         process_log.cannot_start(str(error))
-    except KafkaError as error:  # of the cluster's state, which a start changes, too
+    except KafkaError as error:  # from a change of the metadata during the start
         process_log.cannot_start(error.message)
     except Exception:
         _log.exception("the broker crashed")
@@ -74,7 +76,7 @@ def serve(
 
 
 def _sensitive(settings: Mapping[str, str]) -> list[str]:
-    """The values that are never shown."""
+    """Return the values of sensitive settings."""
     keys = {name: find_broker_key(name) for name in settings}
     return [settings[name] for name, key in keys.items() if key is not None and key.sensitive]
 
@@ -82,11 +84,11 @@ def _sensitive(settings: Mapping[str, str]) -> list[str]:
 def load(
     config_file: Path | None, data: Path | None, listen: str | None, overrides: Mapping[str, str]
 ) -> LoadedConfig:
-    """The configuration of a broker: the file, the environment, then the command line.
+    """Load the configuration of a broker from the file, the environment and the command line.
 
-    Where none of them says so, it listens on 127.0.0.1:9092 with its data in ./data.
+    By default it listens on 127.0.0.1:9092 with its data in ./data.
 
-    :raises ConfigError: With the key, the value and what is valid; for --data or --listen beside --set of their keys.
+    :raises ConfigError: With the key, the value and what is valid; also if --data or --listen conflict with --set.
     """
     file = read_properties(config_file) if config_file else {}
     replaced = (
@@ -119,9 +121,9 @@ def _replaced(
     file: Mapping[str, str],
     overrides: Mapping[str, str],
 ) -> list[str]:
-    """Warn of the settings of `keys` that the option takes the place of, if it is given: each with where it stands.
+    """Return a warning for each setting of `keys` that the option overrides, with its source.
 
-    :raises ConfigError: When the command line itself says both.
+    :raises ConfigError: If the command line sets both.
     """
     if value is None:
         return []
@@ -140,7 +142,10 @@ def _replaced(
 def run(
     loaded: LoadedConfig, passwords: Mapping[str, str], web: WebFactory | None, process_log: ProcessLog
 ) -> int:
-    """Serve until a signal says stop. `passwords` are of users to be added where there are none, by name."""
+    """Serve until a signal stops the broker.
+
+    :param passwords: Passwords of users to create, by name.
+    """
     import uvloop
 
     config = loaded.config
@@ -187,7 +192,7 @@ async def _serve(
     reloads: set[asyncio.Task[None]] = set()
 
     def hang_up() -> None:
-        if on_terminal and not os.isatty(0):  # the terminal that we were started from has been closed
+        if on_terminal and not os.isatty(0):  # the terminal that started this process was closed
             stop_by(signal.SIGHUP)
             return
         task = asyncio.create_task(_reload(server))
@@ -211,7 +216,7 @@ async def _serve(
 
 
 def _facts(server: BrokerServer) -> dict[str, object]:
-    """Return who this broker is and where it is reached, for the log."""
+    """Return the identity and the addresses of this broker, for the log."""
     facts: dict[str, object] = {
         "cluster_id": server.cluster_id,
         "node_id": server.node.broker_id,
@@ -231,7 +236,7 @@ async def _first_of(*events: asyncio.Event) -> None:
 
 
 async def _reload(server: BrokerServer) -> None:
-    """Take the policies' code and files as they are now; if that fails, those from before stay, as the log says."""
+    """Reload the code and files of policies; if that fails, the present ones stay, and the error is logged."""
     with contextlib.suppress(PolicyLoadError):
         await server.policies.reload()
         _log.info("policies reloaded")
@@ -257,6 +262,6 @@ def _print_banner(server: BrokerServer, config: BrokerConfig) -> None:
 
 
 def _command() -> str:
-    """What to type for this program: its name where the shell finds it, else the path by which it was called."""
+    """Return how users can start this program: its name if it is on PATH, else the path that started it."""
     called = Path(sys.argv[0])
     return str(called) if called.name == "barnabas" and not shutil.which("barnabas") else "barnabas"

@@ -1,5 +1,3 @@
-"""Which policies a broker's configuration asks for."""
-
 from pathlib import Path
 
 from barnabas.config.broker_config import BrokerConfig
@@ -20,7 +18,7 @@ KNOWN_KEYS = {
 
 
 def policy_settings(config: BrokerConfig) -> PolicySettings:
-    """What the policies are, where their rules are, and what they are told of the broker."""
+    """Return the configured policies, their rules, and the broker settings that they get."""
     file = config.text(FILE_KEY)
     return PolicySettings(
         create_topic_class=config.part(CREATE_TOPIC_KEY),

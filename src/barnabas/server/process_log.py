@@ -1,4 +1,4 @@
-"""The log of a broker process: one format for everything that it writes, from the first line to the last."""
+"""The log of a broker process: one format from the first line to the last."""
 
 import logging
 import sys
@@ -20,7 +20,7 @@ _log = get_logger("barnabas.server")
 
 
 class ProcessLog:
-    """Writes what concerns the process: for people as plain text, with the JSON format as log lines."""
+    """Writes messages about the process: plain text for people, log lines in the JSON format."""
 
     def __init__(self, log_format: str) -> None:
         self.is_json = log_format == _JSON
@@ -29,9 +29,9 @@ class ProcessLog:
     def early(
         cls, overrides: Mapping[str, str], environment: Mapping[str, str], config_file: Path | None
     ) -> "ProcessLog":
-        """Find the format before the configuration is checked, so that its errors have it, too."""
+        """Determine the format before the configuration is checked, so that its errors have it, too."""
         file: Mapping[str, str] = {}
-        with suppress(ConfigError):  # which is reported when the configuration is loaded
+        with suppress(ConfigError):  # it is reported when the configuration is loaded
             file = read_properties(config_file) if config_file else {}
         texts = (
             overrides.get(FORMAT_KEY),
@@ -60,7 +60,7 @@ class ProcessLog:
 
 @contextmanager
 def everything_logged() -> Iterator[None]:
-    """Send Python's logging, its warnings, and uncaught exceptions to the broker's log within the block."""
+    """Send Python's logging, warnings and uncaught exceptions to the broker's log within the block."""
     before = sys.excepthook, threading.excepthook
     sys.excepthook, threading.excepthook = _log_uncaught, _log_uncaught_in_thread
     logging.captureWarnings(True)

@@ -14,10 +14,10 @@ KEY = "self"
 
 @dataclass(frozen=True, slots=True)
 class FormerValue:
-    """An earlier value of one row; the revision of the historical row is the one that replaced the value."""
+    """An earlier value of one record; the revision of the historical record is the one that replaced the value."""
 
-    key: str  #: key in the store: `topic_configs/orders`
-    plain: Any = field(repr=False)  #: as its record type writes it
+    key: str  #: key in the store, such as `topic_configs/orders`
+    plain: Any = field(repr=False)  #: in the JSON form of its record type
     since: int  #: the revision that wrote it
     ended_ms: int  #: since the epoch
 
@@ -33,6 +33,6 @@ FORMER_VALUES: RecordType[FormerValue] = RecordType(
     lambda plain: FormerValue(*plain),
 )
 
-#: KEY -> the revision from which on every replaced value is kept; 0 stands for the revision that wrote the row.
-#: Without the row no history is kept.
+#: KEY -> the first revision from which all replaced values are kept; 0 means the revision that wrote this record.
+#: Without the record, no history is kept.
 HISTORY_START: RecordType[int] = RecordType("history_start", int, int)

@@ -1,6 +1,6 @@
-"""The audit's records: who changed what, or wanted to, from what to what.
+"""Audit records: changes and refused changes, with the principal that requested them.
 
-A record lies in the store from the transaction on that it tells of, until it has been published.
+A record is stored by the same transaction as its change, and stays in the store until it is published.
 """
 
 import enum
@@ -15,45 +15,45 @@ from barnabas.metadata.record_type import RecordType
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """Who changes something: a client by a request, or a broker by itself."""
+    """The origin of a change: a request of a client, or the broker itself."""
 
     principal: str  #: `User:alice`
     client_id: str | None
     client_host: str  #: an address
-    api: str  #: the request's name, as CreateTopics
+    api: str  #: name of the request, such as CreateTopics
 
 
 class Refusal(NamedTuple):
-    """A change that somebody wanted and did not get."""
+    """A change that was requested and refused."""
 
     resource: str
-    error: str  #: the name of its code: POLICY_VIOLATION
+    error: str  #: name of the error code, such as POLICY_VIOLATION
     message: str
 
 
 class PolicyResult(enum.StrEnum):
-    """What policies said to a change."""
+    """The result of the policies for a change."""
 
     PASSED = "passed"
-    WARNED = "warned"  #: it was made, though a policy in mode `warn` says no
+    WARNED = "warned"  #: changed, despite a violation of a policy in mode `warn`
     REFUSED = "refused"
 
 
-#: Of a change that no policy was asked about.
+#: For changes for which no policy is configured.
 NO_POLICY_RESULTS: Mapping[str, PolicyResult] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
 class AuditRecord:
-    """What one request has changed, and what of it was refused; times in ms since the epoch."""
+    """The changes and refused changes of one request; times in ms since the epoch."""
 
     time_ms: int
     actor: Actor
     differences: Sequence[Difference] = ()
     refusals: Sequence[Refusal] = ()
-    #: what policies in mode `warn` would have refused
+    #: violations of policies in mode `warn`
     warnings: Sequence[Refusal] = ()
-    #: by resource; nothing of those that no policy was asked about
+    #: by resource; without those for which no policy was evaluated
     policy_results: Mapping[str, PolicyResult] = field(default_factory=lambda: NO_POLICY_RESULTS)
 
 
@@ -83,5 +83,5 @@ def _from_plain(plain: Any) -> AuditRecord:
     )
 
 
-#: unique id -> record; the revision that wrote it is that of its changes
+#: unique id -> record; its revision is that of its changes
 AUDIT: RecordType[AuditRecord] = RecordType("audit", _to_plain, _from_plain)

@@ -1,6 +1,6 @@
-"""RollbackResource, decided: what a resource had at a revision comes back in one change, or nothing does.
+"""RollbackResource: restore a resource to its state at a revision, in one change or not at all.
 
-Each part is decided as if its own API had asked for it, so that what may not be now does not come back.
+Each part is decided as by its own API, so that nothing is restored that is not valid any more.
 """
 
 from collections import defaultdict
@@ -25,7 +25,7 @@ TOPIC_PREFIX = "topic/"
 
 @dataclass(frozen=True, slots=True)
 class RollbackRules:
-    """What the broker says about configs and ACLs."""
+    """What the broker requires of configs and ACLs."""
 
     configs: AlterationRules
     check_new_acl: acls.Check
@@ -36,22 +36,20 @@ class RollbackRules:
 
 @dataclass(frozen=True, slots=True)
 class RolledBack:
-    """What changes, key by key and without secrets, and what people should know besides."""
+    """The differences by key, without secrets, and notes for the user."""
 
     differences: tuple[Difference, ...] = ()
     notes: tuple[str, ...] = ()
-    altered: ConfigAlterationResult | None = (
-        None  #: the configs that change, as policies are asked about them
-    )
+    altered: ConfigAlterationResult | None = None  #: the altered configs, for the policies
 
 
 def decide_rollback(
     image: MetadataImage, resource: str, revision: int, rules: RollbackRules, *, validate_only: bool
 ) -> Decision[RolledBack]:
-    """Let a resource, named as in the audit, have the configs, ACLs, quotas and credentials that it had.
+    """Restore the configs, ACLs, quotas and credentials that a resource had, named as in the audit.
 
-    :raises KafkaError: INVALID_REQUEST for a revision that is not known, RESOURCE_NOT_FOUND for a resource that never
-        had anything, UNKNOWN_TOPIC_OR_PARTITION for a topic that is gone, and whatever speaks against one of the parts.
+    :raises KafkaError: INVALID_REQUEST for an unknown revision, RESOURCE_NOT_FOUND for a resource without any such
+        records, UNKNOWN_TOPIC_OR_PARTITION for a deleted topic, and the errors of each part.
     """
     _check_revision(image, revision)
     notes = _topic_notes(image, resource.removeprefix(TOPIC_PREFIX), revision) if _is_topic(resource) else ()
@@ -104,9 +102,9 @@ def _check_revision(image: MetadataImage, revision: int) -> None:
 
 
 def _topic_notes(image: MetadataImage, name: str, revision: int) -> tuple[str, ...]:
-    """What about a topic does not come back.
+    """Return notes about what a rollback of the topic does not restore.
 
-    :raises KafkaError: When there is no such topic, now or then, while there was one, then or now.
+    :raises KafkaError: If the topic exists only now, or existed only then.
     """
     then: TopicImage | None = value_at(image, TOPICS.key(name), revision)
     now = image.topics.get(name)

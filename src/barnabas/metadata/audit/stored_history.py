@@ -1,4 +1,4 @@
-"""The store as it was at a revision, as far as it is kept: with what, for how long, since when."""
+"""The history of the metadata store: replaced values, for how long they are kept, and the state at a revision."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -9,14 +9,15 @@ from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.registry import record_types
 from barnabas.metadata.store import NEVER, StoreChange
 
-#: Values that are kept, some 500 bytes each; beyond, the oldest go, and the history begins behind them.
+#: Maximum number of replaced values, of about 500 bytes each. When there are more, the oldest are removed, and the
+#: history begins after them.
 KEPT_COUNT_MAX = 20_000
 
 
 def history_records_for(
     image: MetadataImage, changes: Iterable[StoreChange], now_ms: int
 ) -> Iterator[StoreChange]:
-    """What keeps the values that `changes` replace or remove, where a history is kept."""
+    """Return the records that keep the values that `changes` replace or remove; none if no history is kept."""
     if KEY not in image.history_start:
         return
     for change in changes:
@@ -30,14 +31,14 @@ def history_records_for(
 
 
 def history_start(image: MetadataImage) -> int | None:
-    """The first revision of which the state is known; None when nothing is kept."""
+    """Return the first revision whose state is known; None if no history is kept."""
     if KEY not in image.history_start:
         return None
     return image.history_start[KEY] or image.history_start.revision(KEY)
 
 
 def decide_keep_history(image: MetadataImage, *, wanted: bool) -> Decision[None]:
-    """Begin a history, or let go of the one that there is: with a gap in it, it would tell wrong things."""
+    """Start the history, or remove it: with a gap it would be wrong."""
     if wanted == (KEY in image.history_start):
         return Decision(None)
     if wanted:
@@ -48,7 +49,7 @@ def decide_keep_history(image: MetadataImage, *, wanted: bool) -> Decision[None]
 def decide_expire_history(
     image: MetadataImage, ended_before_ms: int | None, count_max: int = KEPT_COUNT_MAX
 ) -> Decision[None]:
-    """Let go of values that were replaced before a time (None: of none), and of the oldest of too many."""
+    """Remove values that were replaced before a time (None: none of them), and the oldest of too many."""
     table = image.former_values
     oldest_first = sorted(table, key=table.revision)
     too_many = len(table) - count_max
@@ -67,7 +68,7 @@ def decide_expire_history(
 
 
 def value_at(image: MetadataImage, key: str, revision: int) -> Any:
-    """What a key of the store had at a revision that is known; None for nothing."""
+    """Return the value of a key of the store at a known revision; None if it did not exist."""
     return _value_at(image, key, revision, [each for each in image.former_values.values() if each.key == key])
 
 
@@ -82,7 +83,9 @@ def _value_at(image: MetadataImage, key: str, revision: int, former: Iterable[Fo
 
 
 def states_of(image: MetadataImage, resource: str, revision: int) -> dict[str, Any]:
-    """All that the resource has or has had, by the keys of the store, as it was at a revision; None for nothing."""
+    """Return the records that the resource has or had, by their keys in the store, as they were at a revision; None for
+    those that did not exist.
+    """
     former: dict[str, list[FormerValue]] = {}
     for value in image.former_values.values():
         name, _, row = value.key.partition("/")

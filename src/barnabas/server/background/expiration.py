@@ -10,7 +10,7 @@ from barnabas.metadata.undeletion import EXPIRED_AT_ONCE_MAX, UNBOUNDED, TrashSi
 from barnabas.metadata.writer import MetadataWriter
 from barnabas.telemetry.logs import get_logger
 
-#: How often is looked.
+#: Interval of the checks.
 INTERVAL_MS = 10_000
 
 TRASH_RETENTION = "barnabas.trash.retention.ms"
@@ -20,7 +20,7 @@ _log = get_logger("barnabas.metadata")
 
 
 class Expiration:
-    """Removes from the store what is older than the configuration wants."""
+    """Removes what is older than its retention from the metadata store."""
 
     def __init__(
         self, config: DynamicConfig, clock: Clock, metadata: MetadataWriter, trash: TrashedLogs
@@ -29,17 +29,17 @@ class Expiration:
         self._clock = clock
         self._metadata = metadata
         self._trash = trash
-        #: topic id -> the revision that put it into the trash, and its bytes, which do not change there
+        #: topic id -> the revision that moved it to the trash, and its size in bytes, which does not change there
         self._measured: dict[bytes, tuple[int, int]] = {}
 
     async def expire_history(self) -> None:
-        """Let go of former values with the audit's retention."""
+        """Remove historical values beyond `barnabas.audit.retention.ms`."""
         retention_ms = self._config.current.integer("barnabas.audit.retention.ms")
         ended_before_ms = None if retention_ms < 0 else self._clock.wall_ms() - retention_ms
         await self._metadata.write(lambda image: decide_expire_history(image, ended_before_ms))
 
     async def empty_trash(self) -> None:
-        """Let go of deleted topics that have been in the trash for long enough, and of what is too much for it."""
+        """Purge topics that exceed the retention time or size of the trash."""
         sizes = await self._sizes()
         deleted_before_ms = self._clock.wall_ms() - self._config.current.integer(TRASH_RETENTION)
         count = EXPIRED_AT_ONCE_MAX
@@ -51,14 +51,12 @@ class Expiration:
                 _log.info("deleted topics have left the trash", topics_count=count)
 
     async def _sizes(self) -> TrashSizes:
-        """The bytes that lie in the trash, where they are bounded; what has come since the last time is measured."""
+        """Return the sizes of topics in the trash if its size is limited; only new topics are measured."""
         bytes_max = self._config.current.integer(TRASH_RETENTION_BYTES)
         if bytes_max < 0:
             return UNBOUNDED
         image = self._metadata.image
-        await self._metadata.wait_for_revision(
-            image.revision
-        )  # so that the logs lie where they are looked for
+        await self._metadata.wait_for_revision(image.revision)  # so that their logs are in the trash
         table = image.trashed_topics
         revisions = {each.topic_id: table.revision(row) for row, each in table.rows.items()}
         known = {
