@@ -1,1 +1,1 @@
-"""Kafka's APIs: a module for each, found by walking this package; the table, the context, the dispatch."""
+"""Kafka's APIs: a module for each, which the registry finds by walking this package; context and dispatch."""

@@ -31,9 +31,9 @@ Results: TypeAlias = Iterable[tuple[str, int, str | None]]
 
 
 async def record_refusals(context: RequestContext, request: Any, response: object) -> None:
-    """Record what the response refuses, and what the context has collected.
+    """Record what the response refuses, and the warnings and differences in the context.
 
-    The context has warnings of policies in mode `warn`, and changes outside the store.
+    The context has violations of policies in mode `warn`, and changes outside the store.
     """
     if response is None:
         return
@@ -43,7 +43,7 @@ async def record_refusals(context: RequestContext, request: Any, response: objec
         return
     try:
         await context.node.metadata.record_events(context.actor, refusals, warnings, differences)
-    except KafkaError as error:  # the response is correct all the same
+    except KafkaError as error:  # the response is correct nevertheless
         _log.error("cannot write an audit record", api=context.api.name, why=error.message)
 
 

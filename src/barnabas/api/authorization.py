@@ -1,4 +1,4 @@
-"""Whether who sent a request may do what it asks for: the questions that handlers put.
+"""Authorization of requests: the checks that handlers make.
 
 Without an authorizer everything is allowed, as in Apache Kafka.
 """
@@ -20,7 +20,7 @@ _REFUSALS = {
 
 
 def allowed(context: RequestContext, operation: AclOperation, resource_type: ResourceType, name: str) -> bool:
-    """Whether the principal may do the operation to the resource."""
+    """Return whether the principal has the operation on the resource."""
     authorizer = context.node.authorizer
     connection = context.connection
     return authorizer is None or authorizer.allows(
@@ -29,12 +29,12 @@ def allowed(context: RequestContext, operation: AclOperation, resource_type: Res
 
 
 def allowed_cluster(context: RequestContext, operation: AclOperation) -> bool:
-    """Whether the principal may do the operation to the cluster."""
+    """Return whether the principal has the operation on the cluster."""
     return allowed(context, operation, ResourceType.CLUSTER, CLUSTER_NAME)
 
 
 def allowed_any(context: RequestContext, operation: AclOperation, resource_type: ResourceType) -> bool:
-    """Whether the principal may do the operation to some resource of the type, there or not (KIP-679)."""
+    """Return whether the principal has the operation on any resource of the type, existing or not (KIP-679)."""
     authorizer = context.node.authorizer
     connection = context.connection
     return authorizer is None or authorizer.allows_any(
@@ -45,14 +45,14 @@ def allowed_any(context: RequestContext, operation: AclOperation, resource_type:
 def filter_allowed(
     context: RequestContext, operation: AclOperation, resource_type: ResourceType, names: Iterable[str]
 ) -> set[str]:
-    """Those of `names` to which the principal may do the operation."""
+    """Return those of `names` on which the principal has the operation."""
     return {name for name in names if allowed(context, operation, resource_type, name)}
 
 
 async def allowed_names(
     context: RequestContext, operation: AclOperation, resource_type: ResourceType, names: Iterable[str]
 ) -> set[str]:
-    """Return those of many names to which the principal may do the operation, for lists that leave out the others."""
+    """Return those of many names on which the principal has the operation, for lists that leave out the others."""
     if context.node.authorizer is None:
         return set(names)
     return {name async for name in context.each(names) if allowed(context, operation, resource_type, name)}
@@ -61,7 +61,7 @@ async def allowed_names(
 async def refused_names(
     context: RequestContext, operation: AclOperation, resource_type: ResourceType, names: Iterable[str]
 ) -> dict[str, KafkaError]:
-    """Return those of many names to which the principal may not do the operation, each with its error."""
+    """Return those of many names on which the principal lacks the operation, with their errors."""
     if context.node.authorizer is None:
         return {}
     return {
@@ -74,7 +74,7 @@ async def refused_names(
 async def refused_topics(
     context: RequestContext, operation: AclOperation, names: Iterable[str]
 ) -> dict[str, KafkaError]:
-    """Do the same as `topic_refusals` for many names."""
+    """Call `topic_refusals` for many names."""
     refused: dict[str, KafkaError] = {}
     if context.node.authorizer is not None:
         async for name in context.each(names):
@@ -85,7 +85,7 @@ async def refused_topics(
 def authorization_errors(
     context: RequestContext, operation: AclOperation, resource_type: ResourceType, names: Iterable[str]
 ) -> dict[str, KafkaError]:
-    """Those of `names` to which the principal may not do the operation, each with what it is told."""
+    """Return those of `names` on which the principal lacks the operation, with their errors."""
     if context.node.authorizer is None:
         return {}
     return {
@@ -98,7 +98,7 @@ def authorization_errors(
 def topic_refusals(
     context: RequestContext, operation: AclOperation, names: Iterable[str]
 ) -> dict[str, KafkaError]:
-    """Those of `names` for which the principal has the operation neither on the topic nor on the cluster."""
+    """Return those of `names` for which the principal has the operation neither on the topic nor on the cluster."""
     if not allowed_cluster(context, operation):
         return authorization_errors(context, operation, ResourceType.TOPIC, names)
     if allowed_cluster(context, AclOperation.ALTER):
@@ -113,7 +113,7 @@ def topic_refusals(
 def denied(
     context: RequestContext, operation: AclOperation, resource_type: ResourceType, name: str
 ) -> KafkaError:
-    """Log that the principal lacks a permission which its request needs; gives the error that it is told."""
+    """Log that the principal lacks a permission; return the error for the response."""
     connection = context.connection
     context.node.security_log.denied(
         connection.principal, connection.client_host, operation, resource_type, name, context.api.name
@@ -130,7 +130,7 @@ def authorization_error(operation: AclOperation, resource_type: ResourceType, na
 
 
 def require(context: RequestContext, operation: AclOperation, resource_type: ResourceType, name: str) -> None:
-    """Let who may do the operation pass.
+    """Check that the principal has the operation on the resource.
 
     :raises KafkaError: TOPIC_, GROUP_, CLUSTER_, TRANSACTIONAL_ID_ or DELEGATION_TOKEN_AUTHORIZATION_FAILED.
     """
@@ -139,7 +139,7 @@ def require(context: RequestContext, operation: AclOperation, resource_type: Res
 
 
 def require_cluster(context: RequestContext, operation: AclOperation) -> None:
-    """Let who may do the operation to the cluster pass.
+    """Check that the principal has the operation on the cluster.
 
     :raises KafkaError: CLUSTER_AUTHORIZATION_FAILED.
     """
@@ -147,7 +147,7 @@ def require_cluster(context: RequestContext, operation: AclOperation) -> None:
 
 
 def authorized_operations(context: RequestContext, resource_type: ResourceType, name: str) -> int:
-    """The operations that the principal may do to the resource, as a bit field (KIP-430)."""
+    """Return the operations that the principal has on the resource, as a bit field (KIP-430)."""
     if context.node.authorizer is None:
         return ALL_OPERATIONS[resource_type]
     operations = OPERATIONS[resource_type]
@@ -155,7 +155,7 @@ def authorized_operations(context: RequestContext, resource_type: ResourceType, 
 
 
 def authorized_cluster_operations(context: RequestContext) -> int:
-    """The operations that the principal may do to the cluster, as a bit field; none if it may not describe it."""
+    """Return the operations that the principal has on the cluster, as a bit field; 0 without DESCRIBE."""
     if not allowed_cluster(context, AclOperation.DESCRIBE):
         return 0
     return authorized_operations(context, ResourceType.CLUSTER, CLUSTER_NAME)

@@ -1,4 +1,4 @@
-"""Everything a handler may touch. No sockets, no globals, no wall clock."""
+"""What handlers get: the broker's parts, the connection, and the request's context."""
 
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -47,15 +47,15 @@ class EncodedResponse(NamedTuple):
     """A response body that is encoded already."""
 
     body: bytes | bytearray
-    #: Where `throttle_time_ms` stands in the body; None if the version has no such field.
+    #: Position of `throttle_time_ms` in the body; None if the version has no such field.
     throttle_position: int | None
-    #: What follows on the body, sent uncopied.
+    #: What follows the body, without being copied.
     rest: Sequence[Buffer] = ()
 
 
 @dataclass(slots=True)
 class BrokerContext:
-    """One broker's parts, as its composition root has put them together."""
+    """The parts of a broker that handlers use."""
 
     broker_id: int
     dynamic_config: DynamicConfig
@@ -77,70 +77,69 @@ class BrokerContext:
     groups: CoordinatorRuntime[GroupShard]
     transactions: CoordinatorRuntime[TransactionShard]
     security_log: SecurityLog
-    policies: Policies = field(default_factory=Policies)  #: none of them, unless configured
-    transaction_verifier: TransactionVerifier | None = None  #: None lets transactions begin unasked
-    authorizer: Authorizer | None = None  #: None lets everybody do everything
-    #: (version, listener, what is asked for) -> (revision, encoded answer on all topics)
+    policies: Policies = field(default_factory=Policies)  #: no policies unless configured
+    transaction_verifier: TransactionVerifier | None = None  #: None: transactions begin without verification
+    authorizer: Authorizer | None = None  #: None: everything is allowed
+    #: (version, listener, request) -> (revision, encoded response with all topics)
     metadata_answers: dict[tuple[object, ...], tuple[int, bytes]] = field(default_factory=dict)
     topic_descriptions: TopicDescriptions = field(default_factory=TopicDescriptions)
 
     @property
     def config(self) -> BrokerConfig:
-        """This broker's configuration as it stands now; not to be kept: it is replaced when it changes."""
+        """The present configuration. Do not keep it: it is replaced when it changes."""
         return self.dynamic_config.current
 
     @property
     def image(self) -> MetadataImage:
-        """Cluster state as this node knows it now."""
+        """The present metadata of the cluster."""
         return self.metadata.image
 
     @property
     def cluster_id(self) -> str:
-        """The id of the cluster that this node belongs to."""
         return self.image.cluster["self"].cluster_id
 
 
-#: What our own clients call themselves (KIP-511).
+#: Software name of our own clients (KIP-511).
 OWN_SOFTWARE = "barnabas"
 
 
 @dataclass(slots=True)
 class ConnectionInfo:
-    """Who is at the other end of a connection, as far as it is known."""
+    """The client of a connection, as far as it is known."""
 
     listener: str
     client_host: str
     client_port: int
-    client_software_name: str = "unknown"  #: as ApiVersions told (KIP-511)
+    client_software_name: str = "unknown"  #: from ApiVersions (KIP-511)
     client_software_version: str = "unknown"
     principal: str = "User:ANONYMOUS"
-    authenticator: Authenticator | None = None  #: of a connection that must log in
+    authenticator: Authenticator | None = None  #: None if the listener requires no authentication
     requests_count: int = 0
-    share: Share = field(default_factory=Share)  #: of the event loop's thread
+    share: Share = field(default_factory=Share)  #: of the time of the event loop's thread
 
     @property
     def is_own_client(self) -> bool:
-        """Whether our own client is at the other end: it alone is told of what only Barnabas has."""
+        """Whether the client is Barnabas' own, to which its own APIs are advertised."""
         return self.client_software_name == OWN_SOFTWARE
 
 
 class RequestContext:
-    """One request on its way through a handler.
+    """One request in its handler.
 
-    Attributes with a default are set by the few requests that need them: one is made for every request.
+    Attributes with a default are set by the few requests that need them: a context is created for every request.
     """
 
-    #: an ApiVersions request of a version that we do not know, answered at version 0 (KIP-511)
+    #: an ApiVersions request of an unknown version, answered at version 0 (KIP-511)
     version_unsupported = False
-    #: set by a handler after whose answer the connection must close
+    #: close the connection after the response
     close_after = False
-    #: whether it has so many elements that even counting them takes long
+    #: the request has so many elements that even counting them takes long
     is_large = False
-    #: how long the client must wait after the answer; 0: not at all
+    #: how long the client must wait after the response; 0: not throttled
     throttle_ms = 0
-    #: the span of this request while tracing is on, parent of those of what is done for it
+    #: the span of this request, if tracing is enabled
     span: Span | None = None
-    #: what policies in mode `warn` are against in what this request changes
+    #: violations of policies in mode `warn` by the changes of this request
     warnings: tuple[Refusal, ...] = ()
 
     def __init__(
@@ -153,7 +152,7 @@ class RequestContext:
         client_id: str | None,
         size_bytes: int = 0,
     ) -> None:
-        """`size_bytes` is that of the request, header included."""
+        """:param size_bytes: Size of the request, header included."""
         self.node = node
         self.connection = connection
         self.api = api
@@ -164,17 +163,16 @@ class RequestContext:
 
     @cached_property
     def differences(self) -> list[Difference]:
-        """What this request has changed elsewhere than in the store."""
+        """The changes of this request outside the metadata store."""
         return []
 
     @cached_property
     def policy_results(self) -> dict[str, PolicyResult]:
-        """What policies said to what this request changes, by resource."""
+        """The results of policies for the changes of this request, by resource."""
         return {}
 
     @property
     def actor(self) -> Actor:
-        """Who asks."""
         return Actor(self.connection.principal, self.client_id, self.connection.client_host, self.api.name)
 
     async def checkpoint(self) -> None:
@@ -185,7 +183,7 @@ class RequestContext:
         await self.node.turns.checkpoint(self.connection.share)
 
     def each(self, elements: Iterable[ElementT]) -> "Each[ElementT]":
-        """Give the elements of a large request one by one, with a `checkpoint` in between."""
+        """Iterate over the elements of a large request, with a `checkpoint` in between."""
         return Each(self, elements)
 
     async def compute(
@@ -194,13 +192,13 @@ class RequestContext:
         *arguments: Parameters.args,
         **keywords: Parameters.kwargs,
     ) -> ResultT:
-        """Call a pure function of what does not change, for a large request in the worker's thread."""
+        """Call a pure function of immutable arguments; for a large request, in the worker's thread."""
         if self.is_large:
             return await self.node.worker.call(function, *arguments, **keywords)
         return function(*arguments, **keywords)
 
     def free(self, *objects: object) -> None:
-        """Have a thread free the objects of a large request: it takes as long as making them.
+        """Free the objects of a large request in a thread, because that takes as long as creating them.
 
         Call it last: the handler must return without waiting again.
         """
@@ -210,18 +208,18 @@ class RequestContext:
     async def write(
         self, decide: Callable[[MetadataImage], Decision[ResponseT]], timeout_ms: int | None = None
     ) -> ResponseT:
-        """Change the cluster's state on behalf of who asks: see `MetadataWriter.write`."""
+        """Change the metadata on behalf of the principal; see `MetadataWriter.write`."""
         metadata, is_large = self.node.metadata, self.is_large
         return await metadata.write(decide, timeout_ms, self.actor, self.policy_results, is_large=is_large)
 
     def record_change(self, resource: str, key: str, before: Any, after: Any) -> None:
-        """Have the audit tell of a change elsewhere than in the store, before the request is answered."""
+        """Record a change outside the metadata store in the audit, before the response is sent."""
         if before != after:
             self.differences.append(Difference(resource, key, before, after))
 
     @property
     def policies(self) -> Policies:
-        """The policies, which tell this request what they say."""
+        """The policies, whose results are recorded in this context."""
         return self.node.policies.with_observer(self._observe_policy)
 
     def _observe_policy(self, resource: str, message: str | None) -> None:
@@ -235,7 +233,7 @@ class RequestContext:
 
 
 class Each(Generic[ElementT]):
-    """Elements one by one; others may be served in between, so that state may have changed."""
+    """Asynchronous iterator over elements; state may have changed after each."""
 
     def __init__(self, context: RequestContext, elements: Iterable[ElementT]) -> None:
         self._checkpoint = context.checkpoint

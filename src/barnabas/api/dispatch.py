@@ -1,4 +1,4 @@
-"""From the bytes of a request to the bytes of its answer: header, version, handler, errors. No IO."""
+"""Dispatch: from the bytes of a request to the bytes of its response. No IO."""
 
 import struct
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
@@ -21,18 +21,18 @@ from barnabas.wire.schema import Message, has_more_elements
 _log = get_logger("barnabas.api")
 
 
-#: A request of so many bytes may have thousands of elements. One with more than `DECODED_ELEMENTS_MAX`, which take a
-#: millisecond or so, is decoded and decided in the worker's threads.
+#: A request of this size may have thousands of elements. One with more than `DECODED_ELEMENTS_MAX`, which take about a
+#: millisecond, is decoded and decided in the worker's threads.
 LARGE_REQUEST_BYTES = 16 << 10
 DECODED_ELEMENTS_MAX = 2_000
 
-#: An answer with more elements is encoded in the worker's thread.
+#: A response with more elements is encoded in the worker's thread.
 LARGE_ANSWER_ELEMENTS = 500
 
-#: Encoded bodies up to here are joined with their header; larger ones are sent without being copied.
+#: Encoded bodies up to this size are joined with their header; larger ones are sent without being copied.
 JOINED_BYTES_MAX = 4 << 10
 
-#: What clients get for a fault of the broker; the log has the rest.
+#: The response to an internal error; the log has the details.
 UNEXPECTED = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "The broker met an error that it did not expect.")
 
 _HEADER_START = struct.Struct(">hhih")  #: API key, version, correlation id, bytes of the client id or -1
@@ -45,7 +45,7 @@ _ERROR_ANSWER = struct.Struct(">iih")
 
 
 class RequestHeader(NamedTuple):
-    """Request header v0-v2: what stands before every request's body."""
+    """Request header v0-v2."""
 
     api_key: int
     api_version: int
@@ -55,14 +55,14 @@ class RequestHeader(NamedTuple):
 
 
 class Undecoded(NamedTuple):
-    """A large request, which is decoded in the worker's thread when it is answered."""
+    """A large request, which is decoded in the worker's thread."""
 
     message: type[Message]
     version: int
     body: bytes
 
     def decode(self) -> Message:
-        """Read the message.
+        """Decode the message.
 
         :raises DecodeError: As `wire.codec.decode`.
         """
@@ -70,7 +70,7 @@ class Undecoded(NamedTuple):
 
 
 class RequestRejectedError(Exception):
-    """A request that cannot be answered as asked: `answer` may go out, then the connection closes."""
+    """A request that cannot be handled: `answer` may be sent, then the connection is closed."""
 
     def __init__(self, reason: str, answer: bytes | None = None) -> None:
         super().__init__(reason)
@@ -80,19 +80,19 @@ class RequestRejectedError(Exception):
 ResponseT = TypeVar("ResponseT", bound=Message | EncodedResponse | None)
 Response: TypeAlias = Message | EncodedResponse | None
 
-#: What a fast path returns.
+#: The result of a fast path.
 FastResponse: TypeAlias = EncodedResponse | Coroutine[Any, Any, EncodedResponse | None] | UseHandler | None
 
-#: The buffers of an answer, size included; None where none is wanted.
+#: The buffers of a response, size included; None for a request without a response.
 Parts: TypeAlias = list[Buffer] | None
 
-#: Stands in for every handler, and calls `context.api.handle` where it lets a request pass. Records of a Produce
-#: request must be used before the first wait: they are views of the network buffer.
+#: Replaces every handler, and calls `context.api.handle` for requests that it lets pass. Records of a Produce request
+#: must be used before the first wait: they are views of the network buffer.
 Interceptor = Callable[[RequestContext, Message], Awaitable[Response]]
 
 
 class Dispatcher:
-    """Answers requests of one node; the same for all its connections."""
+    """Answers the requests of all connections of a broker."""
 
     def __init__(self, node: BrokerContext, statistics: RequestStatistics) -> None:
         self.node = node
@@ -107,7 +107,7 @@ class Dispatcher:
 
         Else return a coroutine that answers it. A coroutine that has not waited yet may use `frame`.
 
-        :raises RequestRejectedError: When the request is unknown or malformed.
+        :raises RequestRejectedError: If the request is unknown or malformed.
         """
         header = read_header(frame, self.node.apis)
         api_key, version, correlation_id, client_id, position = header
@@ -162,9 +162,10 @@ class Dispatcher:
     def _metered_fast_path(
         self, context: RequestContext, frame: memoryview, position: int, started_ns: int
     ) -> FastResponse:
-        """Take the fast path on its client's account, however it ends; a handler that takes over is metered itself.
+        """Take the fast path and charge its time to the client, also after an error; a handler that takes over is
+        metered itself.
 
-        :raises DecodeError: When the request cannot be read, which costs nothing: its connection closes.
+        :raises DecodeError: If the request cannot be read; this is not charged, because the connection is closed.
         """
         assert context.api.fast_path is not None
         try:
@@ -200,7 +201,7 @@ class Dispatcher:
     def parse(self, frame: Buffer, connection: ConnectionInfo) -> tuple[RequestContext, Message | Undecoded]:
         """Read a request. Records are views of `frame`; everything else is copied.
 
-        :raises RequestRejectedError: When it is unknown or malformed.
+        :raises RequestRejectedError: If it is unknown or malformed.
         """
         return self._parse(read_header(frame, self.node.apis), frame, connection)
 
@@ -211,7 +212,7 @@ class Dispatcher:
         if spec is None or header.api_version not in spec.versions:
             if spec is None or not spec.negotiates_versions:
                 raise self._unsupported(header, spec)
-            # KIP-511: answered at version 0, so that the client learns what to ask instead.
+            # KIP-511: answered at version 0, so that the client learns the served versions.
             context = self._context(header._replace(api_version=0), spec, connection, len(frame))
             context.version_unsupported = True
             return context, spec.request()
@@ -259,7 +260,7 @@ class Dispatcher:
         return RequestRejectedError(reason, answer)
 
     async def answer(self, context: RequestContext, request: Message | Undecoded) -> Parts:
-        """Handle a request; the buffers of its answer, size included, or None where none is wanted."""
+        """Handle a request; return the buffers of its response, size included, or None if it has no response."""
         if isinstance(request, Undecoded):
             try:
                 request = await self.node.worker.call(request.decode)
@@ -311,7 +312,7 @@ class Dispatcher:
         return parts
 
     async def _refusal(self, context: RequestContext, request: Message, error: Exception) -> Message | None:
-        """What the API answers to an error; None where the connection closes instead."""
+        """Return the API's response to an error; None if the connection is closed instead."""
         refused = self._to_kafka_error(context, error)
         if _closes_on_error(context, request):
             return None
@@ -319,7 +320,7 @@ class Dispatcher:
         return response
 
     def _to_kafka_error(self, context: RequestContext, error: Exception) -> KafkaError:
-        """Count an error; one that is not for clients is logged, and they get UNKNOWN_SERVER_ERROR."""
+        """Count an error; log an unexpected one, and return UNKNOWN_SERVER_ERROR for it."""
         if isinstance(error, KafkaError):
             self.statistics.failed(context.api.api_key)
             return error.kept()
@@ -329,7 +330,7 @@ class Dispatcher:
     async def _metered(
         self, context: RequestContext, work: Awaitable[ResponseT], spent_ns: int = 0
     ) -> ResponseT:
-        """Do the work on its client's account, however it ends; `spent_ns` is what went before it."""
+        """Run the work and charge its time to the client, also after an error; `spent_ns` is the time before it."""
         watch = Stopwatch(work, self.statistics.started)
         is_answered = True
         try:
@@ -340,7 +341,7 @@ class Dispatcher:
             charge(context, spent_ns + watch.elapsed_ns, is_answered=is_answered)
 
     def connection_delay_ms(self, host: str) -> int:
-        """How long a new connection from an address must be held before it is closed; 0: it is welcome (KIP-612)."""
+        """Return after how many ms a new connection from an address is to be closed; 0 if it is accepted (KIP-612)."""
         quotas = self.node.quotas
         return quotas.connected(host) if quotas.has_addresses else 0
 
@@ -348,7 +349,7 @@ class Dispatcher:
 def read_header(frame: Buffer, apis: Mapping[int, ApiSpec]) -> RequestHeader:
     """Read a request header; the tagged fields of v2 are skipped.
 
-    :raises RequestRejectedError: When the frame is too short or the client id is not text.
+    :raises RequestRejectedError: If the frame is too short or the client id is not text.
     """
     try:
         api_key, api_version, correlation_id, client_id_bytes = _unpack_header_start(frame)
@@ -365,14 +366,16 @@ def read_header(frame: Buffer, apis: Mapping[int, ApiSpec]) -> RequestHeader:
 
 
 def _may_be_large(spec: ApiSpec, frame: Buffer) -> bool:
-    """Whether a request may have too many elements for one turn. Handlers of records divide their work themselves."""
+    """Return whether a request may have too many elements for one turn. Handlers of records split their work
+    themselves.
+    """
     return len(frame) >= LARGE_REQUEST_BYTES and not spec.carries_records
 
 
 def _decoded(context: RequestContext, frame: memoryview, position: int) -> Message:
-    """Decode a request whose fast path met an error.
+    """Decode a request whose fast path failed.
 
-    :raises RequestRejectedError: When it cannot be read.
+    :raises RequestRejectedError: If it cannot be read.
     """
     try:
         return decode(context.api.request, context.api_version, frame, position, REQUEST_ELEMENTS_MAX)
@@ -381,7 +384,7 @@ def _decoded(context: RequestContext, frame: memoryview, position: int) -> Messa
 
 
 def _closes_on_error(context: RequestContext, request: Message) -> bool:
-    """Whether closing the connection is the only answer to an error, as with acks=0; it is closed then."""
+    """Return whether the only response to an error is to close the connection, as with acks=0, and request that."""
     is_unanswered = context.api.is_unanswered
     if is_unanswered is None or not is_unanswered(request):
         return False
@@ -396,7 +399,7 @@ async def _encoded(context: RequestContext, response: Message | EncodedResponse)
 
 
 def encode_response(context: RequestContext, response: Message | EncodedResponse) -> list[Buffer]:
-    """Size, header and body of an answer; record data stands in it uncopied."""
+    """Return size, header and body of a response; record data is not copied."""
     if context.throttle_ms:
         response = _throttled(context, response)
     # Response header v1 has no tagged fields (KIP-482); ApiVersions stays at v0 (KIP-511).
@@ -420,7 +423,7 @@ def encode_response(context: RequestContext, response: Message | EncodedResponse
 
 
 def _throttled(context: RequestContext, response: Message | EncodedResponse) -> Message | EncodedResponse:
-    """Return the answer with the time that its client must wait, where the version has a field for it."""
+    """Return the response with its throttle time, if the version has a field for it."""
     if isinstance(response, EncodedResponse):
         at = response.throttle_position
         if at is None:

@@ -1,1 +1,1 @@
-"""What the cluster is, and what it serves."""
+"""Cluster-wide requests: brokers, metadata, elections, reassignments, features."""

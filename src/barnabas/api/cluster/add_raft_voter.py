@@ -1,6 +1,6 @@
-"""AddRaftVoter (80), v0-v1: another voter for the quorum (KIP-853); an embedded store has one and gets no other.
+"""AddRaftVoter (80), v0-v1: add a voter to the quorum (KIP-853); an embedded store always has one.
 
-v1: an answer before the commit.
+v1: a response before the commit.
 Errors: INCONSISTENT_CLUSTER_ID, INVALID_REQUEST (no voter, no listeners), DUPLICATE_VOTER, UNSUPPORTED_VERSION,
 CLUSTER_AUTHORIZATION_FAILED.
 """
@@ -16,13 +16,12 @@ from barnabas.wire.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVo
 
 
 def refuse(request: AddRaftVoterRequest, error: KafkaError) -> AddRaftVoterResponse:
-    """The error at the top."""
     return AddRaftVoterResponse(error_code=error.code, error_message=error.message or None)
 
 
 @serves(AddRaftVoterRequest, AddRaftVoterResponse, 0, 1, refuse=refuse, audit=cluster_result)
 async def handle(context: RequestContext, request: AddRaftVoterRequest) -> AddRaftVoterResponse:
-    """Check the request, and refuse it in the end."""
+    """Check the request, and refuse it in any case."""
     require_cluster(context, AclOperation.ALTER)
     quorum = quorum_of(context.node.image, context.node.broker_id)
     voter = Voter(request.voter_id, request.voter_directory_id)

@@ -1,4 +1,4 @@
-"""AlterPartitionReassignments (45), v0-v1: move partitions to other brokers, or call that off with null (KIP-455).
+"""AlterPartitionReassignments (45), v0-v1: move partitions to other brokers, or cancel moves with null (KIP-455).
 
 v1: whether the replication factor may change (KIP-860).
 Errors, per partition: UNKNOWN_TOPIC_OR_PARTITION, INVALID_REPLICA_ASSIGNMENT, INVALID_REPLICATION_FACTOR,
@@ -25,7 +25,6 @@ from barnabas.wire.messages.alter_partition_reassignments import (
 def refuse(
     request: AlterPartitionReassignmentsRequest, error: KafkaError
 ) -> AlterPartitionReassignmentsResponse:
-    """The error at the top and for every partition asked for."""
     outcomes = [
         TopicOutcome(topic.name, [PartitionOutcome(each.partition_index, error) for each in topic.partitions])
         for topic in request.topics
@@ -52,7 +51,6 @@ def audit(
 async def handle(
     context: RequestContext, request: AlterPartitionReassignmentsRequest
 ) -> AlterPartitionReassignmentsResponse:
-    """Decide for each partition and commit where they are to be."""
     require_cluster(context, AclOperation.ALTER)
     if not request.topics:
         return AlterPartitionReassignmentsResponse()

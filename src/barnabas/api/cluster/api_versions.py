@@ -1,7 +1,7 @@
-"""ApiVersions (18), v0-v4: what this broker serves, so that a client picks versions that both speak.
+"""ApiVersions (18), v0-v4: the served APIs and versions, and the features of the cluster.
 
 v1: throttle time.  v3: the client's software (KIP-511), features (KIP-584).  v4: features from version 0 on.
-Errors: UNSUPPORTED_VERSION for a version above ours, answered at v0 with the whole table (KIP-511);
+Errors: UNSUPPORTED_VERSION for a version above the served ones, in a response of v0 with all APIs (KIP-511);
 INVALID_REQUEST for a software name or version that is not a word.
 """
 
@@ -24,28 +24,27 @@ from barnabas.wire.messages.get_telemetry_subscriptions import GetTelemetrySubsc
 from barnabas.wire.messages.produce import ProduceRequest
 from barnabas.wire.messages.push_telemetry import PushTelemetryRequest
 
-#: As KIP-511 bounds what goes into metric names.
+#: KIP-511 allows these, because they become parts of metric names.
 _SOFTWARE_WORD = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
-#: Versions named though they are not served: librdkafka takes a broker that does not name Produce v0 for one
-#: that cannot read compressed batches. Apache Kafka does the same (KAFKA-18659).
+#: Versions that are advertised but not served: librdkafka takes a broker without Produce v0 for one that cannot read
+#: compressed batches. Apache Kafka does the same (KAFKA-18659).
 _FIRST_VERSION_NAMED = {ProduceRequest.API_KEY: 0}
 
 
-#: Named only if something consumes what clients push, as in Apache Kafka: a client that sees them asks for its
+#: Advertised only if something consumes client metrics, as in Apache Kafka: a client that sees them requests its
 #: subscription at every start, and librdkafka logs that.
 _TELEMETRY = frozenset({GetTelemetrySubscriptionsRequest.API_KEY, PushTelemetryRequest.API_KEY})
 _KAFKAS_OWN_REPORTER = "org.apache.kafka.common.metrics.JmxReporter"
 
 
 def refuse(request: ApiVersionsRequest, error: KafkaError) -> ApiVersionsResponse:
-    """An answer with no table."""
     return ApiVersionsResponse(error_code=error.code)
 
 
 @serves(ApiVersionsRequest, ApiVersionsResponse, 0, 4, refuse=refuse, negotiates_versions=True)
 async def handle(context: RequestContext, request: ApiVersionsRequest) -> ApiVersionsResponse:
-    """Answer from the table of handlers: what is advertised is what is served."""
+    """Respond from the registry, so that advertised and served versions are the same."""
     if context.api_version >= 3:
         _remember_software(context, request)
     is_named = _naming(context)
@@ -69,7 +68,7 @@ async def handle(context: RequestContext, request: ApiVersionsRequest) -> ApiVer
 
 
 def _naming(context: RequestContext) -> Callable[[int], bool]:
-    """Return whether an API is named to this client."""
+    """Return whether an API is advertised to this client."""
     if context.connection.is_own_client:
         return lambda api_key: True
     hidden = frozenset() if _consumes_telemetry(context.node) else _TELEMETRY
@@ -77,7 +76,7 @@ def _naming(context: RequestContext) -> Callable[[int], bool]:
 
 
 def _consumes_telemetry(node: BrokerContext) -> bool:
-    """Whether /metrics shows what a subscription asks for, or a reporter was configured for Apache Kafka."""
+    """Return whether /metrics shows client metrics, or a reporter for them is configured."""
     if any(each != _KAFKAS_OWN_REPORTER for each in node.config.items("metric.reporters")):
         return True
     is_subscribed = any(each.metrics for each in node.client_telemetry.instances.subscriptions)

@@ -1,4 +1,4 @@
-"""The brokers of the cluster as a client sees them through the listener that it came in by."""
+"""The brokers of the cluster, as clients see them through their listener."""
 
 from barnabas.api.context import RequestContext
 from barnabas.metadata.brokers import BrokerRegistration, Endpoint
@@ -7,7 +7,7 @@ from barnabas.metadata.brokers import BrokerRegistration, Endpoint
 def reachable_brokers(
     context: RequestContext, *, include_fenced: bool = False
 ) -> list[tuple[BrokerRegistration, Endpoint]]:
-    """Every broker that has the client's listener, by id, and where it is reached."""
+    """Return the endpoint of every broker that has the client's listener, by broker id."""
     brokers = sorted(context.node.image.brokers.values(), key=lambda broker: broker.broker_id)
     found = []
     for broker in brokers:

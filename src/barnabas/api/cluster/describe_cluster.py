@@ -1,7 +1,7 @@
-"""DescribeCluster (60), v0-v2: the cluster's id, its controller and its brokers.
+"""DescribeCluster (60), v0-v2: the cluster id, the controller and the brokers.
 
 v1: endpoint type (KIP-919).  v2: fenced brokers on request (KIP-1073).
-Errors: MISMATCHED_ENDPOINT_TYPE for controllers asked of a broker, UNSUPPORTED_ENDPOINT_TYPE.
+Errors: MISMATCHED_ENDPOINT_TYPE for a request for controllers, UNSUPPORTED_ENDPOINT_TYPE.
 """
 
 from barnabas.api.authorization import authorized_cluster_operations
@@ -20,13 +20,11 @@ BROKERS, CONTROLLERS = 1, 2
 
 
 def refuse(request: DescribeClusterRequest, error: KafkaError) -> DescribeClusterResponse:
-    """An answer that knows nothing of the cluster."""
     return DescribeClusterResponse(error_code=error.code, error_message=error.message)
 
 
 @serves(DescribeClusterRequest, DescribeClusterResponse, 0, 2, refuse=refuse)
 async def handle(context: RequestContext, request: DescribeClusterRequest) -> DescribeClusterResponse:
-    """Describe the brokers that the client can reach through its listener."""
     if request.endpoint_type == CONTROLLERS:
         message = (
             "The request was sent to an endpoint of type BROKER, but we wanted an endpoint of type CONTROLLER"

@@ -1,8 +1,8 @@
-"""DescribeQuorum (55), v0-v2: who keeps cluster state, who leads, how far it is (KIP-595).
+"""DescribeQuorum (55), v0-v2: voters, leader and offsets of the metadata quorum (KIP-595).
 
 v1: times of fetches (KIP-836).  v2: directory ids, endpoints, error messages (KIP-853).
-Errors, per partition: UNKNOWN_TOPIC_OR_PARTITION for all that are asked for unless it is partition 0 of
-__cluster_metadata alone; for the whole request CLUSTER_AUTHORIZATION_FAILED.
+Errors, per partition: UNKNOWN_TOPIC_OR_PARTITION for all, unless only partition 0 of __cluster_metadata is requested;
+for the whole request CLUSTER_AUTHORIZATION_FAILED.
 """
 
 from barnabas.api.authorization import require_cluster
@@ -24,7 +24,6 @@ from barnabas.wire.messages.describe_quorum import (
 
 
 def refuse(request: DescribeQuorumRequest, error: KafkaError) -> DescribeQuorumResponse:
-    """The error at the top."""
     return DescribeQuorumResponse(error_code=error.code, error_message=error.message or None)
 
 
@@ -61,7 +60,7 @@ def _unknown(name: str, index: int) -> ResponsePartitionData:
 
 
 def _partition(quorum: Quorum, now_ms: int) -> ResponsePartitionData:
-    """The metadata log; its leader is caught up at any time."""
+    """Return the metadata log, whose leader is always caught up."""
     voter = ReplicaState(
         replica_id=quorum.voter.voter_id,
         replica_directory_id=quorum.voter.directory_id,

@@ -1,8 +1,8 @@
-"""DescribeTopicPartitions (75), v0: topics page by page, so that no answer grows with the cluster (KIP-966).
+"""DescribeTopicPartitions (75), v0: topics in pages of limited size (KIP-966).
 
-A limit below 1 counts as 1. Errors: INVALID_REQUEST for a cursor at a topic that is not asked for, or before
-partition 0; per topic TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION and INVALID_TOPIC_EXCEPTION; per
-partition LEADER_NOT_AVAILABLE.
+A limit below 1 counts as 1. Errors: INVALID_REQUEST for a cursor at a topic that is not requested, or before partition
+0; per topic TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION and INVALID_TOPIC_EXCEPTION; per partition
+LEADER_NOT_AVAILABLE.
 """
 
 from barnabas.api.authorization import authorized_operations, refused_names
@@ -23,7 +23,6 @@ from barnabas.wire.messages.describe_topic_partitions import (
 
 
 def refuse(request: DescribeTopicPartitionsRequest, error: KafkaError) -> DescribeTopicPartitionsResponse:
-    """Every topic asked for, in error."""
     return DescribeTopicPartitionsResponse(
         topics=[
             DescribeTopicPartitionsResponseTopic(error_code=error.code, name=topic.name)
@@ -36,7 +35,7 @@ def refuse(request: DescribeTopicPartitionsRequest, error: KafkaError) -> Descri
 async def handle(
     context: RequestContext, request: DescribeTopicPartitionsRequest
 ) -> DescribeTopicPartitionsResponse:
-    """Describe topics in the order of their names, from the cursor on, until the page is full."""
+    """Describe topics by name, from the cursor on, until the page is full."""
     names = await context.compute(_names, context, request)
     hidden = await refused_names(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
     count_max = context.node.config.integer("max.request.partition.size.limit")
@@ -54,7 +53,7 @@ async def handle(
         stop = min(topic.partition_count, start + left_count)
         indexes = range(start, stop)
         response.topics.append(_describe(context, topic, indexes))
-        left_count -= len(indexes)  # none, for a cursor beyond the end
+        left_count -= len(indexes)  # 0 for a cursor beyond the end
         if stop < topic.partition_count:
             response.next_cursor = ResponseCursor(topic_name=name, partition_index=stop)
             break
@@ -82,7 +81,7 @@ def _start(request: DescribeTopicPartitionsRequest, name: str) -> int:
 
 
 def _hidden(name: str, error: KafkaError) -> DescribeTopicPartitionsResponseTopic:
-    """A topic of which the principal must not even learn whether it is there."""
+    """Return the response for a topic whose existence the principal may not know."""
     return DescribeTopicPartitionsResponseTopic(error_code=error.code, name=name)
 
 

@@ -1,6 +1,6 @@
-"""ElectLeaders (43), v0-v2: let preferred leaders lead again, or give partitions without a leader one.
+"""ElectLeaders (43), v0-v2: elect preferred leaders, or leaders of partitions that have none.
 
-v0: preferred leaders (KIP-183).  v1: unclean elections, an error at the top (KIP-460).
+v0: preferred leaders (KIP-183).  v1: unclean elections, a top-level error (KIP-460).
 Errors, per partition: UNKNOWN_TOPIC_OR_PARTITION, ELECTION_NOT_NEEDED, PREFERRED_LEADER_NOT_AVAILABLE,
 ELIGIBLE_LEADERS_NOT_AVAILABLE; for the whole request CLUSTER_AUTHORIZATION_FAILED, INVALID_REQUEST (an unknown election
 type), REQUEST_TIMED_OUT.
@@ -25,7 +25,7 @@ _ELECTIONS = (Election.PREFERRED, Election.UNCLEAN)
 
 
 def refuse(request: ElectLeadersRequest, error: KafkaError) -> ElectLeadersResponse:
-    """The error at the top (from version 1 on) and for every partition asked for."""
+    """Return the error at the top (from version 1 on) and for every requested partition."""
     outcomes = [
         TopicOutcome(topic.topic, [PartitionOutcome(index, error) for index in topic.partitions])
         for topic in request.topic_partitions or []
@@ -44,7 +44,6 @@ def audit(_request: ElectLeadersRequest, response: ElectLeadersResponse) -> Resu
 
 @serves(ElectLeadersRequest, ElectLeadersResponse, 0, 2, refuse=refuse, audit=audit)
 async def handle(context: RequestContext, request: ElectLeadersRequest) -> ElectLeadersResponse:
-    """Decide for each partition and commit the elections."""
     require_cluster(context, AclOperation.ALTER)
     if request.topic_partitions == []:
         return ElectLeadersResponse()

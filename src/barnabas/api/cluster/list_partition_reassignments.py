@@ -1,6 +1,6 @@
-"""ListPartitionReassignments (46), v0: which partitions are moving (KIP-455).
+"""ListPartitionReassignments (46), v0: reassignments in progress (KIP-455).
 
-Unknown topics and partitions, and those that are not moving, are left out.
+Unknown topics and partitions, and those without a reassignment, are left out.
 Errors: CLUSTER_AUTHORIZATION_FAILED.
 """
 
@@ -21,7 +21,6 @@ from barnabas.wire.messages.list_partition_reassignments import (
 def refuse(
     request: ListPartitionReassignmentsRequest, error: KafkaError
 ) -> ListPartitionReassignmentsResponse:
-    """The error at the top."""
     return ListPartitionReassignmentsResponse(error_code=error.code, error_message=error.message or None)
 
 
@@ -29,7 +28,6 @@ def refuse(
 async def handle(
     context: RequestContext, request: ListPartitionReassignmentsRequest
 ) -> ListPartitionReassignmentsResponse:
-    """Answer from the image."""
     require_cluster(context, AclOperation.DESCRIBE)
     requested = None
     if request.topics is not None:

@@ -1,10 +1,10 @@
-"""Metadata (3), v0-v13: brokers, topics and their partitions; may create topics that are asked for by name.
+"""Metadata (3), v0-v13: brokers, topics and partitions; creates missing topics if request and broker allow it.
 
-v1: null means all topics, empty means none (v0: empty means all).  v4: auto-creation by flag.  v5: offline
-replicas.  v7: leader epochs.  v8: authorized operations (KIP-430).  v10: topic ids.  v12: topics by id.
+v1: null means all topics, empty means none (v0: empty means all).  v4: auto-creation by flag.  v5: offline replicas.
+v7: leader epochs.  v8: authorized operations (KIP-430).  v10: topic ids.  v12: topics by id.
 v13: a top-level error.
-Errors, per topic: TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID,
-INVALID_TOPIC_EXCEPTION; INVALID_REQUEST for a request that the rules above forbid.
+Errors, per topic: TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, INVALID_TOPIC_EXCEPTION;
+INVALID_REQUEST for a request that the rules above forbid.
 """
 
 from collections.abc import Collection, Container, Iterable, Sequence
@@ -40,12 +40,11 @@ from barnabas.wire.messages.metadata import (
 
 _log = get_logger("barnabas.api.metadata")
 
-#: Answers on all topics that are kept encoded: as many as differ by version and listener.
+#: Encoded responses with all topics that are cached: one for each version and listener.
 _CACHED_COUNT_MAX = 16
 
 
 def refuse(request: MetadataRequest, error: KafkaError) -> MetadataResponse:
-    """Every topic asked for, in error."""
     topics = [
         MetadataResponseTopic(error_code=error.code, name=topic.name or "", topic_id=topic.topic_id)
         for topic in request.topics or []
@@ -55,13 +54,13 @@ def refuse(request: MetadataRequest, error: KafkaError) -> MetadataResponse:
 
 @serves(MetadataRequest, MetadataResponse, 0, 13, refuse=refuse)
 async def handle(context: RequestContext, request: MetadataRequest) -> MetadataResponse | EncodedResponse:
-    """Answer for the topics named, or for all; create what may be created first."""
+    """Describe the named topics, or all; topics are created before the response."""
     await context.compute(_check, context, request)
     if request.topics is None or (context.api_version == 0 and not request.topics):
         return await _all_topics(context, request)
     started_ns = context.node.tracer.now_ns()
     topic_ids, names = await context.compute(_ids_and_names, request.topics)
-    if topic_ids:  # one id makes it a request by ids: names count for nothing
+    if topic_ids:  # one id makes it a request by ids, and names are ignored
         topics = [_by_id(context, request, topic_id) async for topic_id in context.each(topic_ids)]
     else:
         topics = await _by_names(context, request, names)
@@ -77,7 +76,7 @@ async def handle(context: RequestContext, request: MetadataRequest) -> MetadataR
 
 
 def _ids_and_names(topics: Iterable[MetadataRequestTopic]) -> tuple[dict[bytes, None], dict[str, None]]:
-    """Each id and each name that is asked for, once, in order."""
+    """Return each requested id and name once, in order."""
     topic_ids = dict.fromkeys(topic.topic_id for topic in topics if topic.topic_id != ZERO_UUID)
     return topic_ids, dict.fromkeys(topic.name or "" for topic in topics)
 
@@ -100,7 +99,7 @@ def _check(context: RequestContext, request: MetadataRequest) -> None:
 async def _all_topics(
     context: RequestContext, request: MetadataRequest
 ) -> MetadataResponse | EncodedResponse:
-    """The answer on everything, which is encoded once per revision of the cluster's state."""
+    """Return the response with all topics, which is encoded once for a revision of the metadata."""
     cache = context.node.metadata_answers
     image = context.node.image
     asked = (request.include_cluster_authorized_operations, request.include_topic_authorized_operations)
@@ -139,10 +138,10 @@ def _visibility_key(context: RequestContext) -> tuple[object, ...]:
 async def _by_names(
     context: RequestContext, request: MetadataRequest, names: Collection[str]
 ) -> list[MetadataResponseTopic]:
-    """Describe topics, then create those that are missing if request and broker allow.
+    """Describe topics, then create missing ones if request and broker allow it.
 
-    As in Apache Kafka, a topic that this request creates is still unknown in its answer: the client asks again. It is
-    there then, because the answer waits for it.
+    As in Apache Kafka, a topic that this request creates is unknown in its response. The client retries, and the topic
+    exists then, because the response waits for it.
     """
     node = context.node
     hidden = await refused_names(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
@@ -165,8 +164,8 @@ async def _auto_create(context: RequestContext, names: Iterable[str]) -> None:
         error = outcome.error
         if (
             error is not None and outcome.name not in context.node.image.topics
-        ):  # else another request was first
-            reason = {"error": error.code.name, "message": error.message}  # the answer has no room for it
+        ):  # another request created it first
+            reason = {"error": error.code.name, "message": error.message}  # the response has no field for it
             _log.info("a topic was not auto-created", topic=outcome.name, **reason)
 
 
@@ -208,7 +207,6 @@ def _missing_code(name: str) -> ErrorCode:
 def _describe(
     context: RequestContext, request: MetadataRequest, topic: TopicImage, image: MetadataImage
 ) -> MetadataResponseTopic:
-    """Describe a topic of the image."""
     described = context.node.topic_descriptions.describe(image, topic)
     described.topic_authorized_operations = _operations(context, request, topic.name)
     return described

@@ -1,4 +1,4 @@
-"""RemoveRaftVoter (81), v0: a voter less (KIP-853); an embedded store keeps its only one.
+"""RemoveRaftVoter (81), v0: remove a voter (KIP-853); the only voter of an embedded store cannot be removed.
 
 Errors: INCONSISTENT_CLUSTER_ID, INVALID_REQUEST (no voter), VOTER_NOT_FOUND, CLUSTER_AUTHORIZATION_FAILED.
 """
@@ -14,13 +14,12 @@ from barnabas.wire.messages.remove_raft_voter import RemoveRaftVoterRequest, Rem
 
 
 def refuse(request: RemoveRaftVoterRequest, error: KafkaError) -> RemoveRaftVoterResponse:
-    """The error at the top."""
     return RemoveRaftVoterResponse(error_code=error.code, error_message=error.message or None)
 
 
 @serves(RemoveRaftVoterRequest, RemoveRaftVoterResponse, 0, 0, refuse=refuse, audit=cluster_result)
 async def handle(context: RequestContext, request: RemoveRaftVoterRequest) -> RemoveRaftVoterResponse:
-    """Check the request, and refuse it in the end."""
+    """Check the request, and refuse it in any case."""
     require_cluster(context, AclOperation.ALTER)
     quorum = quorum_of(context.node.image, context.node.broker_id)
     raise refuse_remove(quorum, request.cluster_id, Voter(request.voter_id, request.voter_directory_id))

@@ -1,4 +1,4 @@
-"""A topic as metadata answers show it: leaders and replicas as they are, errors where nobody leads."""
+"""Topics in metadata responses: leaders and replicas, and errors of partitions without a leader."""
 
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.topics import INTERNAL_TOPICS, NO_LEADER, TopicImage
@@ -6,20 +6,20 @@ from barnabas.wire.codec import Repeated
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.metadata import MetadataResponsePartition, MetadataResponseTopic
 
-#: Topics whose partitions are remembered.
+#: Topics whose encoded partitions are cached.
 DESCRIBED_COUNT_MAX = 1000
 
 
 class TopicDescriptions:
-    """Describes topics; partitions are looked at, and encoded, once for a revision of the cluster's state."""
+    """Describes topics; partitions are described and encoded once for a revision of the metadata."""
 
     def __init__(self) -> None:
         self._revision = -1
-        self._partitions: dict[bytes, Repeated[MetadataResponsePartition]] = {}  #: by topic id
+        self._partitions: dict[bytes, Repeated[MetadataResponsePartition]] = {}  #: topic id -> partitions
 
     def describe(self, image: MetadataImage, topic: TopicImage) -> MetadataResponseTopic:
-        """A topic with all its partitions, by index, which must not be changed."""
-        if image.revision < self._revision:  # of a request that has let others go first
+        """Return a topic with all its partitions, by index; the result must not be changed."""
+        if image.revision < self._revision:  # a request that has let others go first
             return _described(topic, _partitions(image, topic))
         if image.revision != self._revision or len(self._partitions) >= DESCRIBED_COUNT_MAX:
             self._partitions.clear()
@@ -57,6 +57,6 @@ def _describe_partition(image: MetadataImage, topic: TopicImage, index: int) -> 
 
 
 def offline_replicas(image: MetadataImage, replicas: tuple[int, ...]) -> list[int]:
-    """The brokers among `replicas` that are not there."""
+    """Return the brokers among `replicas` that are not active."""
     brokers = image.brokers
     return [replica for replica in replicas if (broker := brokers.get(str(replica))) is None or broker.fenced]

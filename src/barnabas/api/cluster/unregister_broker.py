@@ -1,4 +1,4 @@
-"""UnregisterBroker (64), v0: forget a broker that is gone for good.
+"""UnregisterBroker (64), v0: remove a broker that will not return.
 
 Errors: BROKER_ID_NOT_REGISTERED, INVALID_REQUEST (a broker that is up), CLUSTER_AUTHORIZATION_FAILED.
 """
@@ -14,13 +14,11 @@ from barnabas.wire.messages.unregister_broker import UnregisterBrokerRequest, Un
 
 
 def refuse(request: UnregisterBrokerRequest, error: KafkaError) -> UnregisterBrokerResponse:
-    """The error at the top."""
     return UnregisterBrokerResponse(error_code=error.code, error_message=error.message or None)
 
 
 @serves(UnregisterBrokerRequest, UnregisterBrokerResponse, 0, 0, refuse=refuse, audit=cluster_result)
 async def handle(context: RequestContext, request: UnregisterBrokerRequest) -> UnregisterBrokerResponse:
-    """Decide and commit."""
     require_cluster(context, AclOperation.ALTER)
     await context.write(lambda image: decide_unregister(image, request.broker_id))
     return UnregisterBrokerResponse()

@@ -1,8 +1,8 @@
-"""UpdateFeatures (57), v0-v2: move the cluster's features to other levels, all of the request or none (KIP-584).
+"""UpdateFeatures (57), v0-v2: set the levels of the cluster's features, all or none (KIP-584).
 
-v1: types of upgrade, to validate only (KIP-778).  v2: no more results per feature.
+v1: types of upgrade, validation only (KIP-778).  v2: no results per feature.
 
-As in Apache Kafka, version 0 has no way to ask for a downgrade, and the timeout counts for nothing.
+As in Apache Kafka, version 0 cannot request a downgrade, and the timeout is ignored.
 Errors: INVALID_UPDATE_VERSION, CLUSTER_AUTHORIZATION_FAILED.
 """
 
@@ -21,13 +21,12 @@ from barnabas.wire.messages.update_features import (
 
 
 def refuse(request: UpdateFeaturesRequest, error: KafkaError) -> UpdateFeaturesResponse:
-    """The error at the top: no feature is updated then."""
+    """Return the error at the top: no feature is updated."""
     return UpdateFeaturesResponse(error_code=error.code, error_message=error.message or None)
 
 
 @serves(UpdateFeaturesRequest, UpdateFeaturesResponse, 0, 2, refuse=refuse, audit=cluster_result)
 async def handle(context: RequestContext, request: UpdateFeaturesRequest) -> UpdateFeaturesResponse:
-    """Decide for all features at once and commit."""
     require_cluster(context, AclOperation.ALTER)
     updates = [
         FeatureUpdate(update.feature, update.max_version_level, update.upgrade_type)
@@ -43,7 +42,7 @@ async def handle(context: RequestContext, request: UpdateFeaturesRequest) -> Upd
             validate_only=request.validate_only,
         )
     )
-    # Apache Kafka writes out that there is no error, and so do we: some client may show it.
+    # Apache Kafka writes a message for success, too, and clients may show it.
     results = [
         UpdatableFeatureResult(update.feature, ErrorCode.NONE, ErrorCode.NONE.name)
         async for update in context.each(request.feature_updates)

@@ -1,6 +1,6 @@
-"""UpdateRaftVoter (82), v0: other endpoints for a voter (KIP-853); those of an embedded store are its broker's.
+"""UpdateRaftVoter (82), v0: set the endpoints of a voter (KIP-853); those of an embedded store are its broker's.
 
-Apache Kafka takes this on the listeners of its controllers alone, which Barnabas does not have.
+Apache Kafka serves this only on controller listeners, which Barnabas does not have.
 Errors: INCONSISTENT_CLUSTER_ID, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, INVALID_REQUEST (no voter, no listeners),
 VOTER_NOT_FOUND, UNSUPPORTED_VERSION, CLUSTER_AUTHORIZATION_FAILED.
 """
@@ -19,13 +19,12 @@ from barnabas.wire.messages.update_raft_voter import (
 
 
 def refuse(request: UpdateRaftVoterRequest, error: KafkaError) -> UpdateRaftVoterResponse:
-    """The error at the top."""
     return UpdateRaftVoterResponse(error_code=error.code)
 
 
 @serves(UpdateRaftVoterRequest, UpdateRaftVoterResponse, 0, 0, refuse=refuse)
 async def handle(context: RequestContext, request: UpdateRaftVoterRequest) -> UpdateRaftVoterResponse:
-    """Check the request, refuse it in the end, and tell who leads."""
+    """Check the request, refuse it in any case, and return the leader."""
     require_cluster(context, AclOperation.ALTER)
     node = context.node
     quorum = quorum_of(node.image, node.broker_id)

@@ -1,1 +1,1 @@
-"""Configurations shown and changed."""
+"""Dynamic configs: describe, alter, list."""

@@ -1,6 +1,6 @@
-"""AlterConfigs (33), v0-v2: the configs of resources, replaced as a whole (KIP-133).
+"""AlterConfigs (33), v0-v2: replace all configs of resources (KIP-133).
 
-Loggers have IncrementalAlterConfigs only.
+Loggers support only IncrementalAlterConfigs.
 Errors, per resource: those of IncrementalAlterConfigs.
 """
 
@@ -18,13 +18,11 @@ from barnabas.wire.messages.alter_configs import (
 
 
 def refuse(request: AlterConfigsRequest, error: KafkaError) -> AlterConfigsResponse:
-    """Every resource, in error."""
     return AlterConfigsResponse(responses=[_answer(resource, error) for resource in request.resources])
 
 
 @serves(AlterConfigsRequest, AlterConfigsResponse, 0, 2, refuse=refuse, audit=config_results)
 async def handle(context: RequestContext, request: AlterConfigsRequest) -> AlterConfigsResponse:
-    """Replace the configs of each resource for itself."""
     requested = await context.compute(_requested, request)
     outcomes = await alter(context, requested, validate_only=request.validate_only)
     pairs = context.each(zip(request.resources, outcomes, strict=True))

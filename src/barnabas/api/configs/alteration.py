@@ -1,4 +1,4 @@
-"""What AlterConfigs and IncrementalAlterConfigs have in common: from requested to what became of each."""
+"""The common part of AlterConfigs and IncrementalAlterConfigs."""
 
 import contextlib
 from collections import Counter
@@ -24,7 +24,7 @@ _KINDS = frozenset(ResourceKind)
 
 
 class RequestedEdit(NamedTuple):
-    """One config as a request has it; the number of the operation may mean nothing."""
+    """One config of a request; the number of the operation may be invalid."""
 
     key: str
     operation: int
@@ -32,22 +32,22 @@ class RequestedEdit(NamedTuple):
 
 
 class RequestedAlteration(NamedTuple):
-    """One resource as a request has it; type and name may mean nothing."""
+    """One resource of a request; type and name may be invalid."""
 
     resource_type: int
     resource_name: str
     edits: Sequence[RequestedEdit]
-    #: whether what no edit names is taken away
+    #: remove all configs that no edit names
     replaces: bool
 
 
-Outcome = KafkaError | None  #: why an alteration was refused
+Outcome = KafkaError | None  #: why an alteration was refused; None if it was made
 
 
 async def alter(
     context: RequestContext, requested: Sequence[RequestedAlteration], *, validate_only: bool
 ) -> list[Outcome]:
-    """Alter each resource for itself; levels of loggers at once, everything else in one transaction."""
+    """Alter each resource on its own: levels of loggers at once, everything else in one transaction."""
     counts = await context.compute(
         lambda: Counter((asked.resource_type, asked.resource_name) for asked in requested)
     )
@@ -60,7 +60,7 @@ async def alter(
                 raise _named_twice(asked)
             alteration = await _alteration(context, asked)
             if alteration.resource in resources:
-                raise _named_twice(asked)  # a broker, its id written in two ways
+                raise _named_twice(asked)  # a broker whose id is written in two ways
             resources.add(alteration.resource)
             if alteration.resource.kind is ResourceKind.BROKER_LOGGER:
                 _alter_levels(context, alteration, validate_only=validate_only)
@@ -110,13 +110,13 @@ def _operation(edit: RequestedEdit) -> OpType:
 async def _commit(
     context: RequestContext, alterations: Mapping[int, ConfigAlteration], validate_only: bool
 ) -> dict[int, Outcome]:
-    """Commit what the rules and the policies let pass; the outcomes by the indexes of the requested."""
+    """Commit what the rules and the policies allow; return the outcomes by index of the request."""
     policies = context.policies
     while True:
         refused: dict[int, Outcome] = {}
         checked: dict[int, ConfigAlterationResult] = {}
         if policies.guards_alteration:
-            # Policies take their time: they are asked before the commit, for what would pass as things stand.
+            # Policies are evaluated before the commit, because they take time, for the alterations that are valid now.
             trial = await _write(context, alterations, {}, validate_only=True)
             refused = {index: await alteration_error(policies, each) for index, each in trial.items()}
             refused = {index: error for index, error in refused.items() if error is not None}
@@ -128,11 +128,11 @@ async def _commit(
 
 
 class _ChangedSincePolicyCheck(Exception):
-    """Configs have changed meanwhile, so that the same edits come to something else than policies were told."""
+    """Configs have changed since the policies were evaluated, so that the edits would have another result."""
 
 
 async def alteration_error(policies: Policies, altered: ConfigAlterationResult) -> Outcome:
-    """Why it fails anyway, or why a policy refuses it."""
+    """Return why an alteration fails anyway, or why a policy refuses it."""
     if altered.error is not None:
         return altered.error
     resource = ConfigResource(ConfigResourceType(altered.resource.kind), altered.resource.name)
@@ -151,9 +151,9 @@ async def _write(
     *,
     validate_only: bool,
 ) -> dict[int, ConfigAlterationResult]:
-    """Commit, unless that would be something else than `checked`.
+    """Commit, unless the result would differ from `checked`.
 
-    :raises _ChangedSincePolicyCheck: When it would be.
+    :raises _ChangedSincePolicyCheck: If it would differ.
     """
 
     def decide(image: MetadataImage) -> Decision[list[ConfigAlterationResult]]:
@@ -169,7 +169,7 @@ async def _write(
 
 
 def config_results(_request: Any, response: Any) -> Results:
-    """Read the results for the audit. Other types of resources do not exist, so they are not refused."""
+    """Read the results for the audit. Unknown types of resources are mistakes of the client, and not audited."""
     for result in response.responses:
         if result.resource_type in _KINDS:
             resource = config_resource(ResourceKind(result.resource_type), result.resource_name)

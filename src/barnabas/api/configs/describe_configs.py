@@ -1,9 +1,9 @@
-"""DescribeConfigs (32), v0-v4: effective values, where each comes from, and what it means.
+"""DescribeConfigs (32), v0-v4: effective values, their sources and their documentation.
 
-v0 tells only which values are defaults.  v1: synonyms and sources (KIP-226).  v3: types and documentation (KIP-569).
-Errors, per resource: UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION, INVALID_REQUEST for a broker that is
-not this one or a name that is empty; TOPIC_, GROUP_, CLUSTER_AUTHORIZATION_FAILED. An unknown type makes the
-whole request invalid.
+v0 shows only whether a value is the default.  v1: synonyms and sources (KIP-226).  v3: types and documentation
+(KIP-569).
+Errors, per resource: UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION, INVALID_REQUEST for another broker or an
+empty name; TOPIC_, GROUP_, CLUSTER_AUTHORIZATION_FAILED. An unknown type makes the whole request invalid.
 """
 
 from bisect import bisect_left
@@ -40,13 +40,12 @@ from barnabas.wire.messages.describe_configs import (
 
 
 def refuse(request: DescribeConfigsRequest, error: KafkaError) -> DescribeConfigsResponse:
-    """Every resource, in error."""
     return DescribeConfigsResponse(results=[_refused(resource, error) for resource in request.resources])
 
 
 @serves(DescribeConfigsRequest, DescribeConfigsResponse, 0, 4, refuse=refuse)
 async def handle(context: RequestContext, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
-    """Describe each resource once; a type that Kafka does not have spoils the whole request."""
+    """Describe each resource once."""
     asked = await context.compute(_named_once, request)
     descriptions = _Descriptions(context, request)
     results = [_result(descriptions, resource) async for resource in context.each(asked)]
@@ -54,9 +53,9 @@ async def handle(context: RequestContext, request: DescribeConfigsRequest) -> De
 
 
 def _named_once(request: DescribeConfigsRequest) -> Collection[DescribeConfigsResource]:
-    """Each resource, as it is named first. Kafka answers each naming, which its own client cannot read.
+    """Return each resource once, as it is first named. Kafka repeats duplicates, which its own client cannot read.
 
-    :raises KafkaError: INVALID_REQUEST for a type that Kafka does not have.
+    :raises KafkaError: INVALID_REQUEST for an unknown type.
     """
     named: dict[tuple[int, str], DescribeConfigsResource] = {}
     for resource in request.resources:
@@ -75,7 +74,7 @@ def _result(descriptions: "_Descriptions", asked: DescribeConfigsResource) -> De
     )
 
 
-#: Keys that are asked for; None for all.
+#: Requested keys; None for all.
 Keys: TypeAlias = frozenset[str] | None
 Configs: TypeAlias = Repeated[DescribeConfigsResourceResult]
 
@@ -83,18 +82,20 @@ _name = attrgetter("name")
 
 
 class _Descriptions:
-    """The configs of a request's resources; what is alike in them, as most is in topics, is described and held once."""
+    """Describes the configs of a request's resources. Equal parts, which topics mostly have, are described and held
+    once.
+    """
 
     def __init__(self, context: RequestContext, request: DescribeConfigsRequest) -> None:
         self._context = context
         self._request = request
         self._made: dict[object, Configs] = {}
-        self._defaults: dict[Keys, Sequence[DescribedConfig]] = {}  #: of a topic without values of its own
+        self._defaults: dict[Keys, Sequence[DescribedConfig]] = {}  #: of a topic without own values
 
     def of(self, asked: DescribeConfigsResource) -> Configs:
-        """What is told of one resource.
+        """Describe one resource.
 
-        :raises KafkaError: When it is not there, or not to be described for who asks.
+        :raises KafkaError: If it does not exist, or the principal may not describe it.
         """
         image = self._context.node.image
         resource = resource_of(
@@ -118,7 +119,7 @@ class _Descriptions:
         return made
 
     def _topic(self, overrides: Mapping[str, str], keys: Keys) -> Configs:
-        """Describe a topic with values of its own; what lies between them is the same for all topics."""
+        """Describe a topic with own values; everything else is shared with all topics."""
         broker = self._context.node.dynamic_config.layers
         defaults = self._defaults.get(keys)
         if defaults is None:

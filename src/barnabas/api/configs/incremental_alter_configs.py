@@ -1,9 +1,8 @@
-"""IncrementalAlterConfigs (44), v0-v1: single configs of resources set, deleted, or added to and taken from (KIP-339).
+"""IncrementalAlterConfigs (44), v0-v1: set, delete, append to or subtract from single configs (KIP-339).
 
-Errors, per resource: INVALID_REQUEST for a resource or config that is named twice, an unknown type or operation, a
-missing value, another broker's id, and values that a broker may not have; INVALID_CONFIG for those that a topic,
-group or logger may not have; UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION; TOPIC_, GROUP_,
-CLUSTER_AUTHORIZATION_FAILED.
+Errors, per resource: INVALID_REQUEST for a duplicate resource or config, an unknown type or operation, a missing value,
+the id of another broker, and invalid values of a broker; INVALID_CONFIG for invalid values of a topic, group or logger;
+UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION; TOPIC_, GROUP_, CLUSTER_AUTHORIZATION_FAILED.
 """
 
 from barnabas.api.configs.alteration import Outcome, RequestedAlteration, RequestedEdit, alter, config_results
@@ -19,7 +18,6 @@ from barnabas.wire.messages.incremental_alter_configs import (
 
 
 def refuse(request: IncrementalAlterConfigsRequest, error: KafkaError) -> IncrementalAlterConfigsResponse:
-    """Every resource, in error."""
     answers = [_answer(resource, error) for resource in request.resources]
     return IncrementalAlterConfigsResponse(responses=answers)
 
@@ -30,7 +28,6 @@ def refuse(request: IncrementalAlterConfigsRequest, error: KafkaError) -> Increm
 async def handle(
     context: RequestContext, request: IncrementalAlterConfigsRequest
 ) -> IncrementalAlterConfigsResponse:
-    """Edit the configs of each resource for itself."""
     requested = await context.compute(_requested, request)
     outcomes = await alter(context, requested, validate_only=request.validate_only)
     pairs = context.each(zip(request.resources, outcomes, strict=True))

@@ -1,7 +1,7 @@
-"""ListConfigResources (74), v0-v1: which resources can be described (KIP-1142).
+"""ListConfigResources (74), v0-v1: resources whose configs can be described (KIP-1142).
 
-v0: client metrics subscriptions only, as ListClientMetricsResources had it (KIP-714).
-Errors: CLUSTER_AUTHORIZATION_FAILED, UNSUPPORTED_VERSION for a type that Kafka does not have.
+v0: only client metrics subscriptions, as ListClientMetricsResources (KIP-714).
+Errors: CLUSTER_AUTHORIZATION_FAILED, UNSUPPORTED_VERSION for an unknown type.
 """
 
 from collections.abc import Iterable
@@ -22,13 +22,12 @@ from barnabas.wire.messages.list_config_resources import (
 
 
 def refuse(request: ListConfigResourcesRequest, error: KafkaError) -> ListConfigResourcesResponse:
-    """The error at the top; it has no place for a message."""
+    """Return the error at the top; the response has no field for a message."""
     return ListConfigResourcesResponse(error_code=error.code)
 
 
 @serves(ListConfigResourcesRequest, ListConfigResourcesResponse, 0, 1, refuse=refuse)
 async def handle(context: RequestContext, request: ListConfigResourcesRequest) -> ListConfigResourcesResponse:
-    """List the resources of the types asked for, or of all."""
     require_cluster(context, AclOperation.DESCRIBE_CONFIGS)
     if not set(ResourceKind).issuperset(request.resource_types):
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "A type of resources is unknown.")
@@ -46,7 +45,7 @@ async def handle(context: RequestContext, request: ListConfigResourcesRequest) -
 
 
 def _names(image: MetadataImage, kind: ResourceKind) -> Iterable[str]:
-    """Groups and subscriptions are those that have configs: no others are known by them."""
+    """Return names; groups and subscriptions are those that have configs."""
     match kind:
         case ResourceKind.TOPIC:
             return image.topics

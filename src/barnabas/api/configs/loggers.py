@@ -1,4 +1,4 @@
-"""The levels of this node's loggers, as AlterConfigs has them (BROKER_LOGGER, KIP-412). They are not stored."""
+"""Levels of this broker's loggers (BROKER_LOGGER, KIP-412). They are not stored."""
 
 from collections.abc import Mapping, Sequence
 
@@ -9,10 +9,10 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 
 
 def alter_levels(edits: Sequence[AlterConfigOp], *, validate_only: bool) -> Mapping[str, tuple[str, str]]:
-    """Set and clear levels: all of them, or none when one may not be so; gives each as it was and as it is.
+    """Set and clear levels, all or none; return each before and after.
 
-    :raises KafkaError: INVALID_REQUEST for a list operation or the removal of root's level, INVALID_CONFIG for
-        a logger that there is not or an unknown level.
+    :raises KafkaError: INVALID_REQUEST for a list operation or the removal of root's level, INVALID_CONFIG for an
+        unknown logger or level.
     """
     check_edits(edits)
     known = levels()

@@ -1,4 +1,4 @@
-"""Resources as requests name them: which there are, and what one must be allowed to do with them."""
+"""Config resources of requests: whether they exist, and which permission they need."""
 
 import re
 
@@ -13,9 +13,9 @@ _INT32_MAX = (1 << 31) - 1
 
 
 def kind_of(resource_type: int) -> ResourceKind:
-    """The kind of resource of a number.
+    """Return the kind of resource.
 
-    :raises KafkaError: INVALID_REQUEST for one that Kafka does not have.
+    :raises KafkaError: INVALID_REQUEST for an unknown type.
     """
     try:
         return ResourceKind(resource_type)
@@ -26,9 +26,9 @@ def kind_of(resource_type: int) -> ResourceKind:
 
 
 def resource_of(kind: ResourceKind, name: str, broker_id: int) -> Resource:
-    """The resource of a name; a broker goes by its id as it is usually written.
+    """Return the resource of a name; broker ids are normalized.
 
-    :raises KafkaError: INVALID_REQUEST for a broker or loggers other than of this one.
+    :raises KafkaError: INVALID_REQUEST for another broker.
     """
     if kind is ResourceKind.BROKER and name == EVERY_BROKER:
         return Resource(kind, name)
@@ -38,7 +38,7 @@ def resource_of(kind: ResourceKind, name: str, broker_id: int) -> Resource:
 
 
 def check_named(resource: Resource) -> None:
-    """Refuse a group or a client metrics subscription without a name.
+    """Check that a group or a client metrics subscription has a name.
 
     :raises KafkaError: INVALID_REQUEST.
     """
@@ -60,7 +60,7 @@ def _own_id(kind: ResourceKind, name: str, broker_id: int) -> int:
 
 
 def require_for(context: RequestContext, operation: AclOperation, resource: Resource) -> None:
-    """Let who may see or alter the configs of a resource pass.
+    """Check that the principal may describe or alter the configs of a resource.
 
     :raises KafkaError: TOPIC_, GROUP_ or, for all other kinds, CLUSTER_AUTHORIZATION_FAILED.
     """

@@ -1,4 +1,4 @@
-"""Which configs a resource may have, as decisions on alterations need it."""
+"""The rules for alterations of configs."""
 
 from collections.abc import Mapping
 
@@ -20,7 +20,7 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 
 
 def alteration_rules(node: BrokerContext, image: MetadataImage) -> AlterationRules:
-    """The rules for alterations that are decided on an image."""
+    """Return the rules for alterations of an image's configs."""
 
     def check(resource: Resource, existing: Overrides, wanted: Overrides) -> None:
         check_named(resource)
@@ -38,7 +38,7 @@ def alteration_rules(node: BrokerContext, image: MetadataImage) -> AlterationRul
 
 
 def list_default(resource: Resource, name: str) -> str | None:
-    """The default of a LIST key as text, None for any other key. Kafka knows none but those of topics and brokers."""
+    """Return the default of a LIST key of a topic or broker as text; None for other keys."""
     key: ConfigKey | None = None
     if resource.kind is ResourceKind.TOPIC:
         key = TOPIC_KEYS.get(name)

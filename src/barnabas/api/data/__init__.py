@@ -1,1 +1,1 @@
-"""Records in and out."""
+"""Records: produce, fetch, offsets, deletion."""

@@ -1,8 +1,7 @@
-"""DeleteRecords (21), v0-v2: make everything before an offset invisible (KIP-107).
+"""DeleteRecords (21), v0-v2: raise the log start offset (KIP-107).
 
 Errors, per partition: TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER,
-OFFSET_OUT_OF_RANGE, POLICY_VIOLATION for topics that are only compacted, INVALID_TOPIC_EXCEPTION for the broker's
-own.
+OFFSET_OUT_OF_RANGE, POLICY_VIOLATION for topics that are only compacted, INVALID_TOPIC_EXCEPTION for internal topics.
 """
 
 from barnabas.api.audit import Results
@@ -23,7 +22,6 @@ UNKNOWN_LOW_WATERMARK = -1
 
 
 def refuse(request: DeleteRecordsRequest, error: KafkaError) -> DeleteRecordsResponse:
-    """Every partition, in error."""
     return DeleteRecordsResponse(
         topics=[
             DeleteRecordsTopicResult(
@@ -43,7 +41,7 @@ def audit(_request: DeleteRecordsRequest, response: DeleteRecordsResponse) -> Re
 
 @serves(DeleteRecordsRequest, DeleteRecordsResponse, 0, 2, refuse=refuse, audit=audit)
 async def handle(context: RequestContext, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
-    """Move the start of each log; the files go with the next look at retention."""
+    """Raise the start of each log; segments are deleted by the next retention check."""
     wanted = await context.compute(_offsets, request)
     topics = []
     async for name, offsets in context.each(wanted.items()):
@@ -54,7 +52,7 @@ async def handle(context: RequestContext, request: DeleteRecordsRequest) -> Dele
 
 
 def _offsets(request: DeleteRecordsRequest) -> dict[str, dict[int, int]]:
-    """The offset for each partition; of a partition named twice the last counts."""
+    """Return the offset for each partition; of duplicates the last counts."""
     wanted: dict[str, dict[int, int]] = {}
     for topic in request.topics:
         offsets = wanted.setdefault(topic.name, {})

@@ -1,4 +1,4 @@
-"""DescribeProducers (61), v0: the producers that a partition remembers (KIP-664).
+"""DescribeProducers (61), v0: the producer state of partitions (KIP-664).
 
 Errors, per partition: TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER,
 INVALID_TOPIC_EXCEPTION.
@@ -20,7 +20,6 @@ from barnabas.wire.messages.describe_producers import (
 
 
 def refuse(request: DescribeProducersRequest, error: KafkaError) -> DescribeProducersResponse:
-    """Every partition, in error."""
     return DescribeProducersResponse(
         topics=[
             TopicResponse(
@@ -33,7 +32,6 @@ def refuse(request: DescribeProducersRequest, error: KafkaError) -> DescribeProd
 
 @serves(DescribeProducersRequest, DescribeProducersResponse, 0, 0, refuse=refuse)
 async def handle(context: RequestContext, request: DescribeProducersRequest) -> DescribeProducersResponse:
-    """Describe each partition for itself."""
     topics = []
     async for topic in context.each(request.topics):
         indexes = context.each(topic.partition_indexes)

@@ -42,23 +42,23 @@ from barnabas.wire.records.batch import iterate_headers
 
 ElementT = TypeVar("ElementT")
 
-#: What became of one target.
+#: The result for one target.
 Answer = tuple[Key, FetchTarget, FetchedPartition]
 
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 
-#: Clients of earlier versions may not know KAFKA_STORAGE_ERROR, and would not try again.
+#: Clients of earlier versions may not know KAFKA_STORAGE_ERROR, and would not retry.
 FIRST_VERSION_WITH_STORAGE_ERROR = 6
 
-#: Partitions that are read, or answered, before others are served.
+#: Partitions that are read, or written to the response, before other clients are served.
 PIECE_PARTITIONS_MAX = 500
 
-#: Aborted transactions that are written on the event loop (2 ms). A thread writes longer lists.
+#: Aborted transactions that are written on the event loop (2 ms); a thread writes longer lists.
 WRITTEN_ABORTED_MAX = 10_000
 
 
 def refuse(request: FetchRequest, error: KafkaError) -> FetchResponse:
-    """The error at the top and, for clients that look there, at every partition."""
+    """Return the error at the top and, for clients that look there, at every partition."""
     response = FetchResponse(error_code=error.code)
     for topic in request.topics:
         partitions = [_message(refusal(each.partition, error.code)) for each in topic.partitions]
@@ -82,9 +82,9 @@ def _message(refused: FetchedPartition) -> PartitionData:
 def fast_path(
     context: RequestContext, frame: memoryview, position: int
 ) -> EncodedResponse | Coroutine[Any, Any, EncodedResponse] | UseHandler:
-    """Read the request from its frame, and answer in this turn unless it has to wait.
+    """Read the request from its frame, and respond in this turn unless it has to wait.
 
-    :raises Malformed: When the request cannot be read.
+    :raises Malformed: If the request cannot be read.
     """
     request = read_request(bytes(frame[position:]), context.api_version)
     return USE_HANDLER if request is None else _fetch(context, request)
@@ -92,7 +92,7 @@ def fast_path(
 
 @serves(FetchRequest, FetchResponse, 4, 18, refuse=refuse, fast_path=fast_path)
 async def handle(context: RequestContext, request: FetchRequest) -> EncodedResponse:
-    """Do the same for a request that was decoded: a large one, one with tagged fields, or for an interceptor."""
+    """Handle a decoded request: a large one, one with tagged fields, or one for an interceptor."""
     response = _fetch(context, await context.compute(data_of, request, context.api_version))
     return response if isinstance(response, EncodedResponse) else await response
 
@@ -100,7 +100,7 @@ async def handle(context: RequestContext, request: FetchRequest) -> EncodedRespo
 def _fetch(
     context: RequestContext, request: FetchData
 ) -> EncodedResponse | Coroutine[Any, Any, EncodedResponse]:
-    """Begin or continue the session and read."""
+    """Start or continue the session, and read."""
     node = context.node
     if request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
         message = f"Isolation level {request.isolation_level} is unknown: 0 and 1 (committed) are known."
@@ -115,7 +115,7 @@ def _fetch(
 
 
 class _Fetching:
-    """One fetch: read; if that is too little, wait for more or for the time to run out, and read again."""
+    """One fetch: read; if that is too little, wait for more or for the timeout, and read again."""
 
     __slots__ = (
         "_committed", "_context", "_fetch", "_max_bytes", "_quotas", "_refused", "_request", "_started_ns", "_targets",
@@ -132,13 +132,13 @@ class _Fetching:
             self._max_bytes = min(self._max_bytes, int(self._quotas.burst))
         tracer = context.node.tracer
         self._started_ns = tracer.now_ns() if tracer.enabled else 0
-        self._targets: list[tuple[Key, FetchTarget]] = []  #: those that may be read
-        self._refused: list[Answer] = []  #: the others
+        self._targets: list[tuple[Key, FetchTarget]] = []  #: authorized targets
+        self._refused: list[Answer] = []  #: results of the others
 
     def run(self) -> EncodedResponse | Coroutine[Any, Any, EncodedResponse]:
-        """Answer in this turn unless there is too little.
+        """Respond in this turn unless there is too little.
 
-        Nothing is awaited between reading and waiting, so that no growth is missed.
+        Nothing is awaited between reading and waiting, so that no append is missed.
         """
         self._authorize(self._fetch.targets)
         reads = Reads([])
@@ -157,7 +157,7 @@ class _Fetching:
         return response if isinstance(response, EncodedResponse) else await response
 
     async def run_in_pieces(self) -> EncodedResponse:
-        """Read, and answer, many partitions in several turns; a thread writes a long response."""
+        """Read many partitions in several turns; a thread writes a long response."""
         async for piece in self._pieces(self._fetch.targets):
             self._authorize(piece)
         reads = await self._read_in_pieces()
@@ -174,7 +174,7 @@ class _Fetching:
         return await self._context.node.worker.call(write_response, version, session_id, topics)
 
     async def _read_in_pieces(self) -> Reads:
-        """Any growth ends the wait, so there may be less than `min_bytes`."""
+        """Any append ends the wait, so there may be less than `min_bytes`."""
         waiting = DelayedFetch(1, committed=self._committed)
         partitions: list[Partition] = []
         try:
@@ -210,18 +210,18 @@ class _Fetching:
         )
 
     def _missing_bytes(self, reads: Reads) -> int:
-        """How much more the client waits for; 0 if it does not wait."""
+        """Return how many more bytes the client waits for; 0 if it does not wait."""
         request = self._request
         may_wait = request.max_wait_ms > 0 and self._targets and not self._refused and not reads.must_answer
         return min(request.min_bytes, self._max_bytes) - reads.size_bytes if may_wait else 0
 
     def _partitions(self, targets: Sequence[tuple[Key, FetchTarget]]) -> Iterator[Partition]:
         for _, target in targets:
-            with suppress(KafkaError):  # reading finds the same
+            with suppress(KafkaError):  # the read has the same error
                 yield find(self._context.node.replicas, target)
 
     def _authorize(self, targets: Sequence[tuple[Key, FetchTarget]]) -> None:
-        """Divide the targets into those that may be read and answers for those that may not."""
+        """Split the targets into authorized ones and results for the others."""
         context = self._context
         is_follower = self._request.is_follower
         if context.node.authorizer is None or (
@@ -231,7 +231,7 @@ class _Fetching:
             return
         for key, target in targets:
             name = context.node.image.topic_names.get(target.topic_id) if target.by_id else target.topic
-            # An unknown id is no secret.
+            # An unknown id reveals nothing.
             if is_follower or (
                 name is not None and not allowed(context, AclOperation.READ, ResourceType.TOPIC, name)
             ):
@@ -260,7 +260,7 @@ class _Fetching:
             _trace(self._context, self._started_ns, reads)
 
     def _is_throttled(self, reads: Reads) -> bool:
-        """Count what was read, and set how long the client must wait for it."""
+        """Count what was read, and set the throttle time."""
         if self._quotas is None:
             return False
         self._context.throttle_ms = self._context.node.quotas.fetched(self._quotas, reads.size_bytes)
@@ -271,7 +271,7 @@ class _Fetching:
         return write_response(self._context.api_version, session_id, ())
 
     def _add(self, answers: Sequence[Answer], topics: list[TopicAnswer]) -> None:
-        """Add what was read, by topic; an incremental session gets only what is new to it."""
+        """Add what was read, by topic; an incremental session gets only what has changed."""
         session, is_incremental = self._fetch.session, self._fetch.is_incremental
         last, partitions = topics[-1] if topics else (None, [])
         for key, target, data in answers:
@@ -288,14 +288,14 @@ class _Fetching:
 
 
 def _replace_storage_errors(reads: Reads) -> None:
-    """Answer NOT_LEADER_OR_FOLLOWER instead of KAFKA_STORAGE_ERROR, as Apache Kafka does."""
+    """Return NOT_LEADER_OR_FOLLOWER instead of KAFKA_STORAGE_ERROR, as Apache Kafka does."""
     for _, _, data in reads.answers:
         if data.error_code == ErrorCode.KAFKA_STORAGE_ERROR:
             data.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
 def _quotas(context: RequestContext, request: FetchData) -> Rate | None:
-    """What the client may fetch; followers may all, and so may who has no quota."""
+    """Return the fetch quotas of the client; followers and clients without a quota have none."""
     quotas = context.node.quotas
     if not quotas.enabled or request.is_follower:
         return None
@@ -306,7 +306,7 @@ def _trace(context: RequestContext, started_ns: int, reads: Reads) -> None:
     for key, target, data in reads.answers:
         if data.error_code != ErrorCode.NONE:
             continue
-        with suppress(KafkaError):  # the topic has been deleted meanwhile
+        with suppress(KafkaError):  # the topic was deleted meanwhile
             context.node.tracer.record(
                 "barnabas.fetch.read",
                 started_ns,
@@ -320,5 +320,5 @@ def _trace(context: RequestContext, started_ns: int, reads: Reads) -> None:
 
 
 def _records_count(data: FetchedPartition) -> int:
-    """Records in the whole batches of an answer, those before the fetch offset included."""
+    """Return the number of records in the whole batches of a response, those before the fetch offset included."""
     return sum(header.records_count for _, header in iterate_headers(memoryview(data.records)))

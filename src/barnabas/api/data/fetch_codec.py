@@ -1,6 +1,6 @@
 """Reads Fetch requests and writes their responses in place, without message objects.
 
-The generated messages (`wire/messages/fetch.py`) describe the same bytes; tests hold the two to each other.
+The generated messages (`wire/messages/fetch.py`) describe the same bytes; tests compare both.
 """
 
 import struct
@@ -34,18 +34,18 @@ _NO_SESSION, _FINAL_EPOCH = 0, -1
 _NO_EPOCH = -1
 _NO_REPLICA_ID = -1
 
-#: Records of one response that are copied; more stand in it as they are.
+#: Maximum size of the records of a response that are copied into it; larger ones are sent uncopied.
 COPIED_BYTES_MAX = 16 << 10
 
-#: A topic's name, or its id from version 13 on, and what its partitions answer.
+#: A topic's name, or its id from version 13 on, and the results of its partitions.
 TopicAnswer: TypeAlias = tuple[str | bytes, list[FetchedPartition]]
 _TopicReader: TypeAlias = Callable[[bytes, int], tuple[str | bytes, int]]
 
-#: The start of a request: replica id, longest wait, least and most bytes, isolation level, session id and epoch.
+#: The start of a request: replica id, max wait, min and max bytes, isolation level, session id and epoch.
 _START_V4 = struct.Struct(">iiiib")
 _START_V7 = struct.Struct(">iiiibii")
 _START_V15 = struct.Struct(">iiibii")
-#: A partition: index, leader epoch, offset, last fetched epoch, most bytes; the log start offset is skipped.
+#: A partition: index, leader epoch, offset, last fetched epoch, max bytes; the log start offset is skipped.
 _PARTITION_V4 = struct.Struct(">iqi")
 _PARTITION_V5 = struct.Struct(">iq8xi")
 _PARTITION_V9 = struct.Struct(">iiq8xi")
@@ -65,13 +65,13 @@ _NO_PREFERRED_REPLICA = _pack_int32(_NO_REPLICA_ID)
 
 
 class _HasTaggedFields(Exception):
-    """A request has fields that only the message class reads."""
+    """The request has tagged fields, which only the message class reads."""
 
 
 def read_request(body: bytes, version: int) -> FetchData | None:
-    """Read a request of a consumer; None for one with tagged fields, which is for the message class.
+    """Read a request of a consumer; None for one with tagged fields.
 
-    :raises Malformed: When the bytes are cut short or hold something that the protocol forbids.
+    :raises Malformed: If the bytes are cut short or contain something that the protocol forbids.
     """
     read = _read_flexible if version >= FIRST_FLEXIBLE_VERSION else _read_plain
     try:
@@ -194,7 +194,7 @@ def _data(
 
 
 def data_of(request: FetchRequest, version: int) -> FetchData:
-    """What a decoded request says."""
+    """Return the data of a decoded request."""
     by_id = version >= FIRST_VERSION_WITH_TOPIC_IDS
     named: list[tuple[Key, FetchTarget]] = []
     for topic in request.topics:
@@ -231,7 +231,7 @@ def data_of(request: FetchRequest, version: int) -> FetchData:
 def write_response(
     version: int, session_id: int, topics: Sequence[TopicAnswer], error_code: int = 0
 ) -> EncodedResponse:
-    """Write a response; large records stand in it uncopied."""
+    """Write a response; large records are not copied."""
     is_flexible = version >= FIRST_FLEXIBLE_VERSION
     write_count = count_writer(is_flexible)
     write_partition = _write_flexible if is_flexible else _write_plain

@@ -1,10 +1,10 @@
-"""ListOffsets (2), v1-v11: the offset for a time, or for one of the markers below.
+"""ListOffsets (2), v1-v11: the offset for a timestamp, or for one of the markers below.
 
 v2: isolation level.  v4: leader epochs (KIP-320).  v7: MAX_TIMESTAMP (KIP-734).  v8: EARLIEST_LOCAL (KIP-405).
 v9: LATEST_TIERED (KIP-1005).  v10: timeout (KIP-1075).  v11: EARLIEST_PENDING_UPLOAD (KIP-1023).
 Errors, per partition: TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER,
-FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, INVALID_REQUEST for a partition named twice or an unknown isolation
-level, UNSUPPORTED_VERSION for a marker that the version does not know.
+FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, INVALID_REQUEST for a duplicate partition or an unknown isolation level,
+UNSUPPORTED_VERSION for a marker that the version does not have.
 """
 
 from collections.abc import Awaitable, Iterator
@@ -39,7 +39,7 @@ from barnabas.wire.records.compression import Compression
 LATEST, EARLIEST, MAX_TIMESTAMP = -1, -2, -3
 EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -4, -5, -6
 
-#: marker -> the first version of the API that knows it
+#: marker -> its first version
 MARKERS = {
     LATEST: 1, EARLIEST: 1, MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11,
 }  # fmt: skip
@@ -50,7 +50,6 @@ UNKNOWN = TimestampOffset(timestamp_ms=-1, offset=-1, leader_epoch=-1)
 
 
 def refuse(request: ListOffsetsRequest, error: KafkaError) -> ListOffsetsResponse:
-    """Every partition, in error."""
     return ListOffsetsResponse(topics=[_refused_topic(topic, error) for topic in request.topics])
 
 
@@ -65,16 +64,16 @@ def _refused_topic(topic: ListOffsetsTopic, error: KafkaError) -> ListOffsetsTop
 def fast_path(
     context: RequestContext, frame: memoryview, position: int
 ) -> EncodedResponse | Awaitable[EncodedResponse]:
-    """Read the request from its frame, and answer in this turn unless a time has to be searched for.
+    """Read the request from its frame, and respond in this turn unless a timestamp has to be searched for.
 
-    :raises Malformed: When the request cannot be read.
+    :raises Malformed: If the request cannot be read.
     """
     return _list_offsets(context, read_request(bytes(frame[position:]), context.api_version))
 
 
 @serves(ListOffsetsRequest, ListOffsetsResponse, 1, 11, refuse=refuse, fast_path=fast_path)
 async def handle(context: RequestContext, request: ListOffsetsRequest) -> EncodedResponse:
-    """Do the same for a request that was decoded: a large one, or for an interceptor."""
+    """Handle a decoded request: a large one, or one for an interceptor."""
     response = _list_offsets(context, await context.compute(data_of, request))
     return response if isinstance(response, EncodedResponse) else await response
 
@@ -89,7 +88,7 @@ def _list_offsets(
 
 
 class _TimeSearch(NamedTuple):
-    """A time that has to be searched for; what is found goes to `results[at]`."""
+    """A timestamp to search for; the result goes to `results[at]`."""
 
     partition: Partition
     timestamp: int
@@ -98,7 +97,7 @@ class _TimeSearch(NamedTuple):
 
 
 class _Listing:
-    """One ListOffsets request: look up each partition for itself; one that is asked for twice is refused once."""
+    """One ListOffsets request: look up each partition on its own; a duplicate is refused."""
 
     __slots__ = ("_context", "_request", "_searches", "_topics")
 
@@ -109,7 +108,7 @@ class _Listing:
         self._searches: list[_TimeSearch] = []
 
     def run(self) -> EncodedResponse | Awaitable[EncodedResponse]:
-        """Look up everything within this turn, or what is left in later turns if it takes long."""
+        """Look up everything within this turn, or the rest in later turns if it takes long."""
         steps, turns = self._look_up_each(), self._context.node.turns
         for _ in steps:
             if turns.is_over():
@@ -127,7 +126,7 @@ class _Listing:
         return EncodedResponse(*encoded)
 
     def _look_up_each(self) -> Iterator[None]:
-        """Look up one partition after another, each a step; topics that are refused come first."""
+        """Look up one partition after another, each a step; refused topics come first."""
         wanted: dict[str, dict[int, list[PartitionRequest]]] = {}
         yield from self._authorize_each(wanted)
         for name, by_index in wanted.items():
@@ -144,7 +143,7 @@ class _Listing:
                 yield
 
     def _authorize_each(self, wanted: dict[str, dict[int, list[PartitionRequest]]]) -> Iterator[None]:
-        """Answer topics that may not be described, and put the others into `wanted`, by name and partition."""
+        """Add errors of topics that may not be described, and put the others into `wanted`, by name and partition."""
         refused: dict[str, KafkaError] = {}
         for name, partitions in self._request.topics:
             if name not in wanted and name not in refused:
@@ -162,9 +161,9 @@ class _Listing:
                 yield
 
     def _look_up(self, topic: str, request: PartitionRequest, results: list[PartitionOffset]) -> None:
-        """Append what the partition answers, or a place for what a search will find.
+        """Append the result of a partition, or a placeholder for the result of a search.
 
-        :raises KafkaError: When there is nothing to answer.
+        :raises KafkaError: If there is none.
         """
         index, leader_epoch, timestamp = request
         version = self._context.api_version
@@ -179,13 +178,13 @@ class _Listing:
         elif timestamp in (EARLIEST, EARLIEST_LOCAL):
             found = earliest_offset(log)
         else:
-            found = UNKNOWN  # nothing is tiered here
+            found = UNKNOWN  # there is no tiered storage
             if timestamp not in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
                 self._searches.append(_TimeSearch(partition, timestamp, results, len(results)))
         results.append(_found(index, found))
 
     def _bound(self, partition: Partition) -> int:
-        """Where what the client may see ends."""
+        """Return the end of what the client may see."""
         log = partition.log
         if self._request.replica_id != CONSUMER_REPLICA_ID:
             return log.log_end_offset
@@ -195,7 +194,7 @@ class _Listing:
     async def _find_time(
         self, partition: Partition, timestamp: int, results: list[PartitionOffset], at: int
     ) -> None:
-        """Search for a time; `results[at]` becomes what is found, or an error."""
+        """Search for a timestamp; `results[at]` becomes the result or an error."""
         log, bound = partition.log, self._bound(partition)
         try:
             search = (
@@ -218,9 +217,9 @@ def _refused(index: int, code: ErrorCode) -> PartitionOffset:
 
 
 async def _finish(context: RequestContext, partition: Partition, search: Search) -> TimestampOffset | None:
-    """Search in turns; large batches are unpacked in the worker's thread.
+    """Search in turns; large batches are decompressed in the worker's thread.
 
-    :raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER when the partition goes meanwhile.
+    :raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER if the partition is removed meanwhile.
     """
     body: bytes | None = None
     while True:

@@ -1,6 +1,6 @@
 """Reads ListOffsets requests and writes their responses in place, without message objects.
 
-The generated messages (`wire/messages/list_offsets.py`) describe the same bytes; tests hold the two to each other.
+The generated messages (`wire/messages/list_offsets.py`) describe the same bytes; tests compare both.
 """
 
 import struct
@@ -25,7 +25,7 @@ FIRST_VERSION_WITH_ISOLATION_LEVEL = FIRST_VERSION_WITH_THROTTLE_TIME = 2
 _READ_UNCOMMITTED = 0
 _NO_EPOCH = -1
 
-#: A partition's index, the leader epoch that the client knows, and a time or a marker.
+#: A partition's index, the leader epoch that the client knows, and a timestamp or a marker.
 PartitionRequest: TypeAlias = tuple[int, int, int]
 TopicRequest: TypeAlias = tuple[str, Sequence[PartitionRequest]]
 #: A partition's index, error code, timestamp, offset and leader epoch.
@@ -42,7 +42,7 @@ _pack_offset_v6 = struct.Struct(">ihqqix").pack  # no tagged fields
 
 
 class ListOffsetsData(NamedTuple):
-    """What a ListOffsets request says, but for its timeout."""
+    """A ListOffsets request without its timeout."""
 
     replica_id: int
     isolation_level: int
@@ -52,7 +52,7 @@ class ListOffsetsData(NamedTuple):
 def read_request(body: bytes, version: int) -> ListOffsetsData:
     """Read a request.
 
-    :raises Malformed: When the bytes are cut short or hold something that the protocol forbids.
+    :raises Malformed: If the bytes are cut short or contain something that the protocol forbids.
     """
     read = _read_flexible if version >= FIRST_FLEXIBLE_VERSION else _read_plain
     return read_body(ListOffsetsRequest, version, read, body, 0)
@@ -104,7 +104,7 @@ def _read_flexible(body: bytes, position: int, version: int) -> tuple[ListOffset
 
 
 def data_of(request: ListOffsetsRequest) -> ListOffsetsData:
-    """What a decoded request says."""
+    """Return the data of a decoded request."""
     topics = [
         (
             topic.name,
@@ -116,7 +116,7 @@ def data_of(request: ListOffsetsRequest) -> ListOffsetsData:
 
 
 def write_response(version: int, topics: Sequence[TopicOffsets]) -> tuple[bytearray, int | None]:
-    """Write a response body; return it and where its throttle time stands."""
+    """Write a response body; return it and the position of its throttle time."""
     is_flexible = version >= FIRST_FLEXIBLE_VERSION
     write_count = count_writer(is_flexible)
     has_throttle_time = version >= FIRST_VERSION_WITH_THROTTLE_TIME

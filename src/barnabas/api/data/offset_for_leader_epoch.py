@@ -1,6 +1,7 @@
-"""OffsetForLeaderEpoch (23), v2-v4: where a leader epoch ended, so that readers find where logs part (KIP-320).
+"""OffsetForLeaderEpoch (23), v2-v4: the end offset of a leader epoch, so that readers find where logs diverge
+(KIP-320).
 
-v3: the asking replica's id.
+v3: replica id.
 Errors, per partition: TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER,
 FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH.
 """
@@ -21,7 +22,6 @@ from barnabas.wire.messages.offset_for_leader_epoch import (
 
 
 def refuse(request: OffsetForLeaderEpochRequest, error: KafkaError) -> OffsetForLeaderEpochResponse:
-    """Every partition, in error."""
     return OffsetForLeaderEpochResponse(topics=[_refused_topic(topic, error) for topic in request.topics])
 
 
@@ -29,9 +29,9 @@ def refuse(request: OffsetForLeaderEpochRequest, error: KafkaError) -> OffsetFor
 async def handle(
     context: RequestContext, request: OffsetForLeaderEpochRequest
 ) -> OffsetForLeaderEpochResponse:
-    """Look up each partition for itself; those that may not be seen come last."""
+    """Look up each partition on its own; refused topics come last."""
     refused: dict[str, KafkaError] = {}
-    if not allowed_cluster(context, AclOperation.CLUSTER_ACTION):  # which is what replicas may do
+    if not allowed_cluster(context, AclOperation.CLUSTER_ACTION):  # replicas have this permission
         names = {topic.topic for topic in request.topics}
         refused = await refused_names(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
     response = OffsetForLeaderEpochResponse()

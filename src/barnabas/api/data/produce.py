@@ -1,14 +1,13 @@
-"""Produce (0), v3-v13: append one record batch to each partition named.
+"""Produce (0), v3-v13: append one record batch to each named partition.
 
 v5: log start offset.  v8: errors of single records (KIP-467).  v10: the current leader (KIP-951).  v12: implicit
 transactions (KIP-890).  v13: topic ids (KIP-516).
-Errors, per partition: TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID,
-NOT_LEADER_OR_FOLLOWER, INVALID_REQUIRED_ACKS, INVALID_TOPIC_EXCEPTION, NOT_ENOUGH_REPLICAS, REQUEST_TIMED_OUT,
-INVALID_TXN_STATE, TRANSACTIONAL_ID_AUTHORIZATION_FAILED, UNSUPPORTED_COMPRESSION_TYPE (zstd before v7),
-CORRUPT_MESSAGE, INVALID_RECORD, INVALID_TIMESTAMP, MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE,
-INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER, KAFKA_STORAGE_ERROR, INVALID_PRODUCER_ID_MAPPING, and what
-the coordinator says of a transaction, such as TRANSACTION_ABORTABLE (v11). With acks=0 nothing is answered; an
-error closes the connection.
+Errors, per partition: TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, NOT_LEADER_OR_FOLLOWER,
+INVALID_REQUIRED_ACKS, INVALID_TOPIC_EXCEPTION, NOT_ENOUGH_REPLICAS, REQUEST_TIMED_OUT, INVALID_TXN_STATE,
+TRANSACTIONAL_ID_AUTHORIZATION_FAILED, UNSUPPORTED_COMPRESSION_TYPE (zstd before v7), CORRUPT_MESSAGE, INVALID_RECORD,
+INVALID_TIMESTAMP, MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE, INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER,
+KAFKA_STORAGE_ERROR, INVALID_PRODUCER_ID_MAPPING, and errors of the transaction coordinator, such as
+TRANSACTION_ABORTABLE (v11). With acks=0 there is no response; an error closes the connection.
 """
 
 import asyncio
@@ -63,10 +62,10 @@ FIRST_VERSION_WITH_IMPLICIT_TRANSACTIONS = 12
 VERIFICATION_ENABLED = "transaction.partition.verification.enable"
 NO_OFFSET = -1
 
-#: Topics and partitions of one request; more would hold up other clients while they are read.
+#: Maximum number of topics and partitions of a request; reading more would delay other clients.
 ELEMENTS_MAX = 20_000
 
-#: Errors that come without the log start offset, as in Apache Kafka; producers use it for the others.
+#: Errors without the log start offset, as in Apache Kafka; producers use it for the others.
 _WITHOUT_LOG_START = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.NOT_LEADER_OR_FOLLOWER,
     ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.CORRUPT_MESSAGE, ErrorCode.KAFKA_STORAGE_ERROR,
@@ -79,7 +78,6 @@ Answer: TypeAlias = EncodedResponse | None
 
 
 def refuse(request: ProduceRequest, error: KafkaError) -> ProduceResponse:
-    """Answer every partition with the error."""
     response = ProduceResponse()
     for topic in request.topic_data:
         answers = [_failed(data.index, error) for data in topic.partition_data]
@@ -90,11 +88,11 @@ def refuse(request: ProduceRequest, error: KafkaError) -> ProduceResponse:
 
 
 def fast_path(context: RequestContext, frame: memoryview, position: int) -> Answer | Awaitable[Answer]:
-    """Read the request where it lies, append its batches and write the response.
+    """Read the request in place, append its batches and write the response.
 
     Until the first wait the records are views of the network buffer; requests that wait keep copies.
 
-    :raises Malformed: When the request cannot be read.
+    :raises Malformed: If the request cannot be read.
     """
     return _produce(context, read_request(frame, position, context.api_version, ELEMENTS_MAX))
 
@@ -114,7 +112,7 @@ def _is_unanswered(request: ProduceRequest) -> bool:
     carries_records=True,
 )
 async def handle(context: RequestContext, request: ProduceRequest) -> Answer:
-    """Do the same for a request that was decoded, as interceptors get it."""
+    """Handle a decoded request, which interceptors get."""
     by_id = context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
     topics = [
         (
@@ -151,12 +149,12 @@ class _Costly(NamedTuple):
     records: memoryview
 
 
-#: Yields None behind each partition, or a costly batch, and then wants to be sent the validated one.
+#: Yields None after each partition, or a costly batch, for which it expects the validated one.
 _Steps: TypeAlias = Generator[_Costly | None, ValidatedBatch | None, None]
 
 
 class _Production:
-    """One Produce request: append everything first, then wait for replicas and disks where it must."""
+    """One Produce request: append everything, then wait for replicas and disks if necessary."""
 
     __slots__ = ("_context", "_request", "_results", "_waits", "verified")
 
@@ -168,7 +166,7 @@ class _Production:
         self.verified: Verified | None = None
 
     def run(self) -> Answer | Awaitable[Answer]:
-        """Append everything within this turn, or what is left in later turns if it takes long."""
+        """Append everything within this turn, or the rest in later turns if it takes long."""
         steps, turns = self._append_each(), self._context.node.turns
         for costly in steps:
             if costly is not None:
@@ -180,12 +178,12 @@ class _Production:
         return self._respond_later() if self._waits else self._respond()
 
     def run_later(self, write: TransactionalWrite) -> Awaitable[Answer]:
-        """Append in several turns, once the transaction's coordinator has confirmed the write."""
+        """Append in several turns, after the transaction coordinator has confirmed the write."""
         self._keep_records()
         return self._run_later(self._append_each(), None, write)
 
     def _keep_records(self) -> None:
-        """Have the records outlive the network buffer. A large frame has a buffer of its own."""
+        """Copy the records, so that they outlive the network buffer. A large frame has a buffer of its own."""
         if self._context.size_bytes <= SCRATCH_BYTES:
             for _, partitions in self._request.topics:
                 partitions[:] = [(index, records and self._kept(records)) for index, records in partitions]
@@ -220,7 +218,7 @@ class _Production:
         return self._respond()
 
     def fail(self, error: KafkaError) -> Answer:
-        """Answer every partition with the error."""
+        """Respond with the error for every partition."""
         for topic, partitions in self._request.topics:
             self._results.append((topic, [_failed(index, error) for index, _ in partitions]))
         return self._respond()
@@ -228,7 +226,7 @@ class _Production:
     def _respond(self) -> Answer:
         context = self._context
         if self._request.acks == NO_RESPONSE:
-            # Closing is the only way to report an error to a producer that wants no response.
+            # Closing the connection is the only way to report an error to a producer that wants no response.
             context.close_after = any(
                 not isinstance(result, tuple) for _, results in self._results for result in results
             )
@@ -238,7 +236,7 @@ class _Production:
     def _append_each(self) -> _Steps:
         """Append one batch after another, each a step.
 
-        A step that yields a costly batch wants to be sent the validated one.
+        A step that yields a costly batch expects the validated one.
         """
         for topic, partitions in self._request.topics:
             results: list[PartitionResult] = []
@@ -285,9 +283,9 @@ class _Production:
 
 
 async def _validate_in_worker(context: RequestContext, costly: _Costly) -> ValidatedBatch:
-    """Validate a batch while the event loop serves others.
+    """Validate a batch while the event loop serves other clients.
 
-    :raises KafkaError: What is wrong with it; NOT_LEADER_OR_FOLLOWER if that changed meanwhile.
+    :raises KafkaError: If the batch is not valid; NOT_LEADER_OR_FOLLOWER if leadership changed meanwhile.
     """
     partition = costly.partition
     batch = await context.node.worker.call(partition.log.validate, costly.records)
@@ -296,7 +294,7 @@ async def _validate_in_worker(context: RequestContext, costly: _Costly) -> Valid
 
 
 def _transactional_write(context: RequestContext, request: ProduceData) -> TransactionalWrite | None:
-    """Return what of the request belongs to a transaction that the coordinator may have to confirm.
+    """Return the part of the request that belongs to a transaction which the coordinator may have to verify.
 
     :raises KafkaError: TRANSACTIONAL_ID_AUTHORIZATION_FAILED; INVALID_PRODUCER_ID_MAPPING for records of more than one
         producer.
@@ -333,7 +331,7 @@ def _transactional_sequences(
             try:
                 partition = _find(context, topic, index)
             except KafkaError:
-                continue  # answered when the batch is appended
+                continue  # the error is returned when the batch is appended
             header = read_header(records)
             if header.has_producer_id:
                 producers.add((header.producer_id, header.producer_epoch))
@@ -359,7 +357,7 @@ def _find(context: RequestContext, topic: str | bytes, index: int) -> Partition:
     node = context.node
     if isinstance(topic, bytes):
         name = node.image.topic_names.get(topic) if node.authorizer is not None else None
-        if name is not None:  # an unknown id is no secret
+        if name is not None:  # an unknown id reveals nothing
             require(context, AclOperation.WRITE, ResourceType.TOPIC, name)
         partition = node.replicas.partition_by_id(topic, index)
     else:
@@ -376,7 +374,7 @@ def _find(context: RequestContext, topic: str | bytes, index: int) -> Partition:
 def _check_request(
     context: RequestContext, partition: Partition, acks: int, records: memoryview | None
 ) -> memoryview:
-    """Return the records if the request is one that may append them."""
+    """Return the records if the request may append them."""
     if records is None:
         message = f"No records are given for {partition.topic}-{partition.index}."
         raise KafkaError(ErrorCode.INVALID_RECORD, message)
@@ -390,7 +388,7 @@ def _check_request(
 
 
 def _codec(records: memoryview) -> int:
-    """Return the codec that the first batch names; 0 where there is no batch."""
+    """Return the codec of the first batch; 0 if there is no batch."""
     return records[_ATTRIBUTES_POSITION] & COMPRESSION_MASK if len(records) > _ATTRIBUTES_POSITION else 0
 
 
@@ -450,7 +448,7 @@ def _index(result: PartitionResult) -> int:
 
 
 def _failed(index: int, error: KafkaError, partition: Partition | None = None) -> PartitionProduceResponse:
-    """The error of a partition, with its log start offset where Apache Kafka gives it."""
+    """Return the error of a partition, with its log start offset if Apache Kafka returns it."""
     has_log_start = partition is not None and error.code not in _WITHOUT_LOG_START
     answer = PartitionProduceResponse(
         index=index,

@@ -1,6 +1,6 @@
 """Reads Produce requests and writes their responses in place, without message objects.
 
-The generated messages (`wire/messages/produce.py`) describe the same bytes; tests hold the two to each other.
+The generated messages (`wire/messages/produce.py`) describe the same bytes; tests compare both.
 """
 
 import struct
@@ -27,7 +27,7 @@ FIRST_VERSION_WITH_TOPIC_IDS = 13
 FIRST_VERSION_WITH_LOG_START = 5
 FIRST_VERSION_WITH_RECORD_ERRORS = 8
 
-#: A partition's index and its record batch, a view of the frame; None stands for null.
+#: A partition's index and its record batch, a view of the frame; None for null.
 PartitionData: TypeAlias = tuple[int, memoryview | None]
 #: A topic's name, or its id from version 13 on, and its partitions.
 TopicData: TypeAlias = tuple[str | bytes, list[PartitionData]]
@@ -48,10 +48,10 @@ _pack_v5 = struct.Struct(">i2xqqq").pack
 _pack_v8 = struct.Struct(">i2xqqq4xh").pack
 _pack_v9 = struct.Struct(">i2xqqqB2x").pack
 
-#: The end of a response: no throttle time, no tagged fields.
+#: The end of a response: throttle time 0, no tagged fields.
 _END, _END_FLEXIBLE = bytes(4), bytes(5)
 
-#: Counts elements before they are read, and gives a range of as many.
+#: Counts elements before they are read, and returns a range of that length.
 _Take: TypeAlias = Callable[[int], range]
 _TopicReader: TypeAlias = Callable[[memoryview, int], tuple[str | bytes, int]]
 
@@ -68,15 +68,15 @@ class ProduceData(NamedTuple):
 def read_request(frame: memoryview, position: int, version: int, elements_max: int) -> ProduceData:
     """Read the body that begins at `position`.
 
-    :param elements_max: How many topics and partitions it may name.
-    :raises Malformed: When the bytes are cut short or hold something that the protocol forbids.
+    :param elements_max: Maximum number of topics and partitions.
+    :raises Malformed: If the bytes are cut short or contain something that the protocol forbids.
     """
     read = _read_flexible if version >= FIRST_FLEXIBLE_VERSION else _read_plain
     return read_body(ProduceRequest, version, read, frame, position, _Allowance(elements_max).take)
 
 
 class _Allowance:
-    """How many more topics and partitions a request may name."""
+    """The number of topics and partitions that a request may still name."""
 
     def __init__(self, elements_max: int) -> None:
         self._elements_max = self._left = elements_max
@@ -137,7 +137,7 @@ def _read_flexible(frame: memoryview, position: int, version: int, take: _Take) 
 
 
 def write_response(version: int, results: list[TopicResults]) -> tuple[bytearray, int]:
-    """Write a response body; return it and where its throttle time stands."""
+    """Write a response body; return it and the position of its throttle time."""
     out = bytearray()
     is_flexible = version >= FIRST_FLEXIBLE_VERSION
     write_count = count_writer(is_flexible)

@@ -1,4 +1,4 @@
-"""What all requests of members have in common."""
+"""Checks of all requests of group members."""
 
 from barnabas.api.authorization import require
 from barnabas.api.context import RequestContext
@@ -7,7 +7,7 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 
 
 def check_member_request(context: RequestContext, group_id: str) -> None:
-    """Refuse who may not read as the group, and a group without a name.
+    """Check the permission to read as the group, and the group id.
 
     :raises KafkaError: GROUP_AUTHORIZATION_FAILED, INVALID_GROUP_ID.
     """

@@ -1,8 +1,8 @@
-"""ConsumerGroupDescribe (69), v0-v1: consumer groups, their members and what they have (KIP-848).
+"""ConsumerGroupDescribe (69), v0-v1: consumer groups, their members and assignments (KIP-848).
 
-v1: the kind of each member (KIP-1099).
-Errors, per group: GROUP_AUTHORIZATION_FAILED, INVALID_GROUP_ID, TOPIC_AUTHORIZATION_FAILED, GROUP_ID_NOT_FOUND,
-those of all coordinators; UNSUPPORTED_VERSION for all where the protocol is switched off.
+v1: the type of each member (KIP-1099).
+Errors, per group: GROUP_AUTHORIZATION_FAILED, INVALID_GROUP_ID, TOPIC_AUTHORIZATION_FAILED, GROUP_ID_NOT_FOUND, those
+of all coordinators; UNSUPPORTED_VERSION for all if the protocol is disabled.
 """
 
 from barnabas.api.authorization import allowed, authorized_operations, require
@@ -19,7 +19,6 @@ from barnabas.wire.messages.consumer_group_describe import (
 
 
 def refuse(request: ConsumerGroupDescribeRequest, error: KafkaError) -> ConsumerGroupDescribeResponse:
-    """The error for every group."""
     return ConsumerGroupDescribeResponse(groups=[_refused(group_id, error) for group_id in request.group_ids])
 
 
@@ -27,7 +26,6 @@ def refuse(request: ConsumerGroupDescribeRequest, error: KafkaError) -> Consumer
 async def handle(
     context: RequestContext, request: ConsumerGroupDescribeRequest
 ) -> ConsumerGroupDescribeResponse:
-    """Ask each group's coordinator, once."""
     check_consumer_protocol(context)
     names = await context.compute(dict.fromkeys, request.group_ids)
     groups = [await _describe(context, request, group_id) async for group_id in context.each(names)]
@@ -55,7 +53,7 @@ async def _describe(
 
 
 def _sees_topics(context: RequestContext, group: DescribedGroup) -> bool:
-    """Whether all topics that the members subscribe to, have and are to have may be described."""
+    """Return whether the principal may describe all topics of the members' subscriptions and assignments."""
     names = {name for member in group.members for name in member.subscribed_topic_names}
     for member in group.members:
         for assignment in (member.assignment, member.target_assignment):

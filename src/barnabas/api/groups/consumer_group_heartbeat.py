@@ -1,7 +1,7 @@
-"""ConsumerGroupHeartbeat (68), v0-v1: a member of a consumer group joins, lives, leaves (KIP-848).
+"""ConsumerGroupHeartbeat (68), v0-v1: a member of a consumer group joins, heartbeats or leaves (KIP-848).
 
 v1: SubscribedTopicRegex; the member chooses its id (KIP-1082).
-Errors: GROUP_AUTHORIZATION_FAILED, TOPIC_AUTHORIZATION_FAILED, UNSUPPORTED_VERSION where the protocol is switched off,
+Errors: GROUP_AUTHORIZATION_FAILED, TOPIC_AUTHORIZATION_FAILED, UNSUPPORTED_VERSION if the protocol is disabled,
 INVALID_REQUEST, UNSUPPORTED_ASSIGNOR, INVALID_REGULAR_EXPRESSION, GROUP_ID_NOT_FOUND, GROUP_MAX_SIZE_REACHED,
 UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH, FENCED_INSTANCE_ID, UNRELEASED_INSTANCE_ID; those of all coordinators.
 """
@@ -23,7 +23,6 @@ from barnabas.wire.messages.consumer_group_heartbeat import (
 
 
 def refuse(request: ConsumerGroupHeartbeatRequest, error: KafkaError) -> ConsumerGroupHeartbeatResponse:
-    """The error at the top."""
     return ConsumerGroupHeartbeatResponse(error_code=error.code, error_message=error.message or None)
 
 
@@ -31,7 +30,6 @@ def refuse(request: ConsumerGroupHeartbeatRequest, error: KafkaError) -> Consume
 async def handle(
     context: RequestContext, request: ConsumerGroupHeartbeatRequest
 ) -> ConsumerGroupHeartbeatResponse:
-    """Hand the heartbeat to the group's coordinator."""
     check_consumer_protocol(context)
     require(context, AclOperation.READ, ResourceType.GROUP, request.group_id)
     names = await context.compute(set, request.subscribed_topic_names or ())
@@ -39,8 +37,8 @@ async def handle(
     if hidden:
         raise hidden[min(hidden)]
     if request.subscribed_topic_regex:
-        with suppress(KafkaError):  # the group says what is wrong with it
-            await context.node.worker.call(  # it may take long, and is remembered for the group
+        with suppress(KafkaError):  # the group reports what is wrong with it
+            await context.node.worker.call(  # it may take long, and is cached for the group
                 matching, request.subscribed_topic_regex, context.node.image.topics
             )
     caller = Caller(
@@ -62,9 +60,9 @@ async def handle(
 
 
 def check_consumer_protocol(context: RequestContext) -> None:
-    """Refuse the consumer protocol where it is switched off.
+    """Check that the consumer protocol is enabled.
 
-    :raises KafkaError: UNSUPPORTED_VERSION, as in Apache Kafka without a text.
+    :raises KafkaError: UNSUPPORTED_VERSION, as in Apache Kafka without a message.
     """
     is_enabled = "consumer" in context.node.config.items("group.coordinator.rebalance.protocols")
     if not is_enabled or context.node.image.finalized_features.get("group.version", 0) < 1:

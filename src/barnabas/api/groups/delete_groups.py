@@ -1,7 +1,6 @@
-"""DeleteGroups (42), v0-v2: groups without members, with the offsets that they have committed.
+"""DeleteGroups (42), v0-v2: delete groups without members, with their committed offsets.
 
-Errors, per group: GROUP_AUTHORIZATION_FAILED, GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP, and those that say where the
-coordinator is.
+Errors, per group: GROUP_AUTHORIZATION_FAILED, GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP, and coordinator errors.
 """
 
 from typing import Any
@@ -23,7 +22,6 @@ from barnabas.wire.messages.delete_groups import (
 
 
 def refuse(request: DeleteGroupsRequest, error: KafkaError) -> DeleteGroupsResponse:
-    """The error for every group."""
     return DeleteGroupsResponse(results=[_refused(group_id, error) for group_id in request.groups_names])
 
 
@@ -33,7 +31,6 @@ def audit(_request: DeleteGroupsRequest, response: DeleteGroupsResponse) -> Resu
 
 @serves(DeleteGroupsRequest, DeleteGroupsResponse, 0, 2, refuse=refuse, audit=audit)
 async def handle(context: RequestContext, request: DeleteGroupsRequest) -> DeleteGroupsResponse:
-    """Tell the coordinator of each group, once."""
     names = await context.compute(dict.fromkeys, request.groups_names)
     results = [await _delete(context, group_id) async for group_id in context.each(names)]
     return DeleteGroupsResponse(results=results)

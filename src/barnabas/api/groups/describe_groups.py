@@ -1,7 +1,7 @@
-"""DescribeGroups (15), v0-v6: the state and the members of classic groups.
+"""DescribeGroups (15), v0-v6: state and members of classic groups.
 
-v3: authorized operations (KIP-430).  v4: static members (KIP-345).  v6: no such group is an error (KIP-1043).
-Errors, per group: GROUP_AUTHORIZATION_FAILED, GROUP_ID_NOT_FOUND, and those that say where the coordinator is.
+v3: authorized operations (KIP-430).  v4: static members (KIP-345).  v6: an unknown group is an error (KIP-1043).
+Errors, per group: GROUP_AUTHORIZATION_FAILED, GROUP_ID_NOT_FOUND, and coordinator errors.
 """
 
 from barnabas.api.authorization import authorized_operations, require
@@ -20,13 +20,11 @@ DEAD = "Dead"
 
 
 def refuse(request: DescribeGroupsRequest, error: KafkaError) -> DescribeGroupsResponse:
-    """The error for every group."""
     return DescribeGroupsResponse(groups=[_refused(group_id, error) for group_id in request.groups])
 
 
 @serves(DescribeGroupsRequest, DescribeGroupsResponse, 0, 6, refuse=refuse)
 async def handle(context: RequestContext, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
-    """Ask the coordinator of each group, once."""
     names = await context.compute(dict.fromkeys, request.groups)
     groups = [await _describe(context, group_id) async for group_id in context.each(names)]
     if request.include_authorized_operations:
@@ -51,7 +49,7 @@ async def _describe(context: RequestContext, group_id: str) -> DescribedGroup:
 
 
 def _not_there(context: RequestContext, group_id: str, error: KafkaError) -> DescribedGroup:
-    """A group that is not there is dead; that this is an error, older clients do not know."""
+    """Return the description of an unknown group: dead, and from v6 on with an error."""
     if context.api_version < FIRST_VERSION_WITH_NOT_FOUND:
         return DescribedGroup(group_id=group_id, group_state=DEAD)
     return DescribedGroup(

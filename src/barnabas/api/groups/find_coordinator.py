@@ -1,9 +1,9 @@
 """FindCoordinator (10), v0-v6: the broker that coordinates a group or a transactional id.
 
-It leads the partition of the coordinators' topic that the id belongs to; the topic is made when it is first needed.
+It leads the partition of the coordinators' topic to which the id belongs; the topic is created when it is first needed.
 v1: key type.  v4: many keys at once (KIP-699).  v6: share groups (KIP-932).
-Errors, per key: GROUP_AUTHORIZATION_FAILED, TRANSACTIONAL_ID_AUTHORIZATION_FAILED, COORDINATOR_NOT_AVAILABLE while
-nobody leads the partition, and always for share groups; for all keys INVALID_REQUEST for an unknown key type,
+Errors, per key: GROUP_AUTHORIZATION_FAILED, TRANSACTIONAL_ID_AUTHORIZATION_FAILED, COORDINATOR_NOT_AVAILABLE while the
+partition has no leader, and always for share groups; for all keys INVALID_REQUEST for an unknown key type,
 CLUSTER_AUTHORIZATION_FAILED for share groups.
 """
 
@@ -24,7 +24,7 @@ from barnabas.wire.messages.find_coordinator import (
 )
 
 GROUP, TRANSACTION, SHARE = 0, 1, 2
-#: Key type -> where coordinators keep what they know, and what a principal must be able to describe.
+#: Key type -> the coordinators' topic, and the resource that the principal must be able to describe.
 COORDINATED = {
     GROUP: (GROUP_TOPIC, ResourceType.GROUP),
     TRANSACTION: (TRANSACTION_TOPIC, ResourceType.TRANSACTIONAL_ID),
@@ -33,18 +33,17 @@ NO_BROKER = -1
 
 FIRST_VERSION_WITH_MANY_KEYS = 4
 FIRST_VERSION_WITH_SHARE_GROUPS = 6
-#: What Apache Kafka says in versions 1 to 3 when all is well.
+#: Apache Kafka's message for success in versions 1 to 3.
 NO_ERROR_MESSAGE = "NONE"
 
 
 def refuse(request: FindCoordinatorRequest, error: KafkaError) -> FindCoordinatorResponse:
-    """No coordinator for any key; the top level is for clients before v4."""
+    """Return an error for every key; the top level is for clients before v4."""
     return _one(_refused(request.key, error), [_refused(key, error) for key in request.coordinator_keys])
 
 
 @serves(FindCoordinatorRequest, FindCoordinatorResponse, 0, 6, refuse=refuse)
 async def handle(context: RequestContext, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
-    """Answer for each key from the image, when the topic is there."""
     _check(context, request.key_type)
     if context.api_version >= FIRST_VERSION_WITH_MANY_KEYS:
         keys = context.each(request.coordinator_keys)
@@ -54,11 +53,11 @@ async def handle(context: RequestContext, request: FindCoordinatorRequest) -> Fi
 
 
 def _check(context: RequestContext, key_type: int) -> None:
-    """Refuse what no key can be found for.
+    """Check the key type.
 
     :raises KafkaError: INVALID_REQUEST or CLUSTER_AUTHORIZATION_FAILED.
     """
-    if key_type == SHARE:  # share coordinators are for brokers to find
+    if key_type == SHARE:  # only brokers look for share coordinators
         if context.api_version < FIRST_VERSION_WITH_SHARE_GROUPS:
             message = f"Share groups came with version 6; this is version {context.api_version}."
             raise KafkaError(ErrorCode.INVALID_REQUEST, message)
@@ -69,7 +68,7 @@ def _check(context: RequestContext, key_type: int) -> None:
 
 
 async def _find(context: RequestContext, key_type: int, key: str) -> Coordinator:
-    """The coordinator for one key, or why there is none."""
+    """Return the coordinator of one key, or the error."""
     try:
         if key_type == SHARE:
             _check_share_key(key)
@@ -82,9 +81,9 @@ async def _find(context: RequestContext, key_type: int, key: str) -> Coordinator
 
 
 async def _leader(context: RequestContext, topic_name: str, key: str) -> Coordinator:
-    """The broker that leads the partition of a key.
+    """Return the leader of a key's partition.
 
-    :raises KafkaError: COORDINATOR_NOT_AVAILABLE: clients ask again.
+    :raises KafkaError: COORDINATOR_NOT_AVAILABLE; clients retry.
     """
     if topic_name not in context.node.image.topics:
         [made] = await create_wanted_topics(context, [topic_name])
@@ -101,7 +100,7 @@ async def _leader(context: RequestContext, topic_name: str, key: str) -> Coordin
 
 
 def _check_share_key(key: str) -> None:
-    """Refuse what cannot be the key of a share group's partition.
+    """Check the key of a share group's partition.
 
     :raises KafkaError: INVALID_REQUEST.
     """
@@ -129,7 +128,7 @@ def _refused(key: str, error: KafkaError) -> Coordinator:
 
 
 def _one(found: Coordinator, coordinators: list[Coordinator]) -> FindCoordinatorResponse:
-    """What clients before v4 are told: the coordinator at the top."""
+    """Return the response for clients before v4: the coordinator at the top."""
     return FindCoordinatorResponse(
         error_code=found.error_code,
         error_message=found.error_message if found.error_code else NO_ERROR_MESSAGE,

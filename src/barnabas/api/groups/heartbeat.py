@@ -1,4 +1,4 @@
-"""Heartbeat (12), v0-v4: a member of a classic group is there, and is told when to join anew.
+"""Heartbeat (12), v0-v4: a member of a classic group is alive, and learns when to rejoin.
 
 v3: static members (KIP-345).
 Errors: INVALID_GROUP_ID, GROUP_AUTHORIZATION_FAILED, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION,
@@ -17,7 +17,7 @@ from barnabas.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 
 
 def refuse(request: HeartbeatRequest, error: KafkaError) -> HeartbeatResponse:
-    """The error at the top; while the coordinator is being loaded there is none: its members are all there."""
+    """Return the error at the top; none while the coordinator is loading, so that members stay."""
     is_loading = error.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     return HeartbeatResponse(error_code=ErrorCode.NONE if is_loading else error.code)
 
@@ -25,23 +25,23 @@ def refuse(request: HeartbeatRequest, error: KafkaError) -> HeartbeatResponse:
 def fast_path(
     context: RequestContext, frame: memoryview, position: int
 ) -> EncodedResponse | Awaitable[EncodedResponse]:
-    """Read the request from its frame and tell the group's coordinator.
+    """Read the request from its frame, and pass it to the group's coordinator.
 
-    :raises Malformed: When the request cannot be read.
+    :raises Malformed: If the request cannot be read.
     """
     return _heartbeat(context, read_request(bytes(frame[position:]), context.api_version))
 
 
 @serves(HeartbeatRequest, HeartbeatResponse, 0, 4, refuse=refuse, fast_path=fast_path)
 async def handle(context: RequestContext, request: HeartbeatRequest) -> EncodedResponse:
-    """Do the same for a request that was decoded, as interceptors get it."""
+    """Handle a decoded request, which interceptors get."""
     beat = Heartbeat(request.group_id, request.generation_id, request.member_id, request.group_instance_id)
     response = _heartbeat(context, beat)
     return response if isinstance(response, EncodedResponse) else await response
 
 
 def _heartbeat(context: RequestContext, beat: Heartbeat) -> EncodedResponse | Awaitable[EncodedResponse]:
-    """Answer at once, unless what the coordinator decided before is still being stored."""
+    """Respond at once, unless an earlier decision of the coordinator is still being written."""
     check_member_request(context, beat.group_id)
     runner = context.node.groups.runner(beat.group_id)
     code = runner.write(lambda shard, step: shard.heartbeat(step, beat))

@@ -1,6 +1,6 @@
 """Reads Heartbeat requests and writes their responses in place, without message objects.
 
-The generated messages (`wire/messages/heartbeat.py`) describe the same bytes; tests hold the two to each other.
+The generated messages (`wire/messages/heartbeat.py`) describe the same bytes; tests compare both.
 """
 
 import struct
@@ -29,7 +29,7 @@ _pack_v4 = struct.Struct(">4xhx").pack  # the same, no tagged fields
 def read_request(body: bytes, version: int) -> Heartbeat:
     """Read a request.
 
-    :raises Malformed: When the bytes are cut short or hold something that the protocol forbids.
+    :raises Malformed: If the bytes are cut short or contain something that the protocol forbids.
     """
     read = _read_flexible if version >= FIRST_FLEXIBLE_VERSION else _read_plain
     return read_body(HeartbeatRequest, version, read, body, 0)
@@ -55,7 +55,7 @@ def _read_flexible(body: bytes, position: int, _version: int) -> tuple[Heartbeat
 
 
 def write_response(version: int, error_code: int) -> tuple[bytes, int | None]:
-    """Write a response body; return it and where its throttle time stands."""
+    """Write a response body; return it and the position of its throttle time."""
     if version >= FIRST_FLEXIBLE_VERSION:
         return _pack_v4(error_code), 0
     if version >= FIRST_VERSION_WITH_THROTTLE_TIME:

@@ -1,10 +1,10 @@
-"""JoinGroup (11), v0-v9: become, or remain, a member of a classic group.
+"""JoinGroup (11), v0-v9: join a classic group, or rejoin it.
 
-v1: rebalance timeout.  v4: a new member is given an id, to come back with (KIP-394).  v5: static members (KIP-345).
-v7: protocol type.  v8: the client's reason (KIP-800).  v9: a leader may be told not to assign (KIP-814).
+v1: rebalance timeout.  v4: a new member gets an id to rejoin with (KIP-394).  v5: static members (KIP-345).
+v7: protocol type.  v8: the client's reason (KIP-800).  v9: the leader may skip the assignment (KIP-814).
 Errors: INVALID_GROUP_ID, INVALID_SESSION_TIMEOUT, GROUP_AUTHORIZATION_FAILED, MEMBER_ID_REQUIRED, UNKNOWN_MEMBER_ID,
-FENCED_INSTANCE_ID, INCONSISTENT_GROUP_PROTOCOL, GROUP_MAX_SIZE_REACHED, REBALANCE_IN_PROGRESS,
-NOT_COORDINATOR, and others that say where the coordinator is.
+FENCED_INSTANCE_ID, INCONSISTENT_GROUP_PROTOCOL, GROUP_MAX_SIZE_REACHED, REBALANCE_IN_PROGRESS, NOT_COORDINATOR, and
+other coordinator errors.
 """
 
 from barnabas.api.context import RequestContext
@@ -17,20 +17,20 @@ from barnabas.groups.shard import GroupShard
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 
-#: Errors of requests that have not come as far as to the group.
+#: Errors of requests that did not reach the group.
 NOT_LOOKED_FOR = frozenset({ErrorCode.GROUP_AUTHORIZATION_FAILED, ErrorCode.NOT_COORDINATOR})
-FIRST_VERSION_WITHOUT_PROTOCOL_NAME = 7  #: where no protocol is agreed on; before that it is empty
+FIRST_VERSION_WITHOUT_PROTOCOL_NAME = 7  #: no protocol is null from this version on; before, it is empty
 
 
 def refuse(request: JoinGroupRequest, error: KafkaError) -> JoinGroupResponse:
-    """The error, and the member that it concerns if a classic group has looked for it."""
+    """Return the error, and the member id if a classic group has looked for it."""
     is_unnamed = error.code in NOT_LOOKED_FOR or isinstance(error, ClassicMemberRefused)
     return JoinGroupResponse(error_code=error.code, member_id="" if is_unnamed else request.member_id)
 
 
 @serves(JoinGroupRequest, JoinGroupResponse, 0, 9, refuse=refuse)
 async def handle(context: RequestContext, request: JoinGroupRequest) -> JoinGroupResponse:
-    """Ask the group's coordinator, which may have to wait for other members."""
+    """Pass the request to the group's coordinator, which may wait for other members."""
     try:
         response = await _join(context, request)
     except KafkaError as error:
@@ -52,7 +52,7 @@ async def _join(context: RequestContext, request: JoinGroupRequest) -> JoinGroup
 
 
 def _check_session_timeout(context: RequestContext, timeout_ms: int) -> None:
-    """Refuse a timeout that the broker does not allow.
+    """Check the session timeout against the broker's limits.
 
     :raises KafkaError: INVALID_SESSION_TIMEOUT.
     """

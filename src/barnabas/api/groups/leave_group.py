@@ -1,8 +1,8 @@
 """LeaveGroup (13), v0-v5: members leave a classic group, or an administrator removes them.
 
 v3: many members, also by their group instance ids (KIP-345).  v5: the client's reason (KIP-800).
-Errors: INVALID_GROUP_ID, GROUP_AUTHORIZATION_FAILED, and those that say where the coordinator is; per member, before v3
-at the top, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
+Errors: INVALID_GROUP_ID, GROUP_AUTHORIZATION_FAILED, and coordinator errors; per member, before v3 at the top,
+UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
 """
 
 from collections.abc import Iterator
@@ -21,18 +21,17 @@ from barnabas.wire.messages.leave_group import (
 
 FIRST_VERSION_WITH_MANY_MEMBERS = 3
 
-#: Members that leave before others are served.
+#: Members that leave before other clients are served.
 LEAVING_COUNT_MAX = 500
 
 
 def refuse(request: LeaveGroupRequest, error: KafkaError) -> LeaveGroupResponse:
-    """The error at the top."""
     return LeaveGroupResponse(error_code=error.code)
 
 
 @serves(LeaveGroupRequest, LeaveGroupResponse, 0, 5, refuse=refuse)
 async def handle(context: RequestContext, request: LeaveGroupRequest) -> LeaveGroupResponse:
-    """Tell the group's coordinator; older clients name one member and are answered at the top."""
+    """Pass the request to the group's coordinator; older clients name one member, whose error is at the top."""
     check_member_request(context, request.group_id)
     has_one = context.api_version < FIRST_VERSION_WITH_MANY_MEMBERS
     if has_one:
@@ -48,7 +47,7 @@ async def handle(context: RequestContext, request: LeaveGroupRequest) -> LeaveGr
 
 
 def _pieces(request: LeaveGroupRequest) -> Iterator[LeaveGroupRequest]:
-    """The request for so many members at a time."""
+    """Split the request into requests for a limited number of members."""
     for start in range(0, max(len(request.members), 1), LEAVING_COUNT_MAX):
         piece = copy(request)
         piece.members = request.members[start : start + LEAVING_COUNT_MAX]

@@ -1,7 +1,7 @@
 """ListGroups (16), v0-v5: the groups that this broker coordinates.
 
-v4: only those in some states (KIP-518).  v5: only those of some types (KIP-848).
-Who may describe the cluster sees all, others see the groups that they may describe.
+v4: filter by state (KIP-518).  v5: filter by type (KIP-848).
+Principals with DESCRIBE on the cluster see all groups, others those that they may describe.
 Errors: COORDINATOR_LOAD_IN_PROGRESS.
 """
 
@@ -15,13 +15,11 @@ from barnabas.wire.messages.list_groups import ListedGroup, ListGroupsRequest, L
 
 
 def refuse(request: ListGroupsRequest, error: KafkaError) -> ListGroupsResponse:
-    """The error at the top."""
     return ListGroupsResponse(error_code=error.code)
 
 
 @serves(ListGroupsRequest, ListGroupsResponse, 0, 5, refuse=refuse)
 async def handle(context: RequestContext, request: ListGroupsRequest) -> ListGroupsResponse:
-    """Ask every shard."""
     states = await context.compute(lower_names, request.states_filter)
     types = await context.compute(lower_names, request.types_filter)
     by_shard: list[list[ListedGroup]] = await context.node.groups.query_all(

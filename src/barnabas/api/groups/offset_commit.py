@@ -1,8 +1,8 @@
-"""OffsetCommit (8), v0-v10: remember how far a group has read.
+"""OffsetCommit (8), v0-v10: commit offsets of a group.
 
 v1: generation, member, a timestamp for each partition.  v2: a retention instead (until v4).  v6: leader epochs.
 v7: static members.  v9: member epochs, GROUP_ID_NOT_FOUND and STALE_MEMBER_EPOCH (KIP-848).  v10: topic ids (KIP-848).
-v0 had its offsets in ZooKeeper; they are the coordinator's like all others.
+v0 stored offsets in ZooKeeper; here it is like the others.
 Errors, per partition: GROUP_AUTHORIZATION_FAILED, TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION,
 UNKNOWN_TOPIC_ID, OFFSET_METADATA_TOO_LARGE, ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID,
 REBALANCE_IN_PROGRESS, GROUP_ID_NOT_FOUND, STALE_MEMBER_EPOCH, NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS,
@@ -37,14 +37,13 @@ from barnabas.wire.messages.offset_commit import (
 
 
 def refuse(request: OffsetCommitRequest, error: KafkaError) -> OffsetCommitResponse:
-    """Every partition, in error."""
     return OffsetCommitResponse(topics=[_refused(_whole(topic, error.code)) for topic in request.topics])
 
 
 def fast_path(
     context: RequestContext, frame: memoryview, position: int
 ) -> EncodedResponse | Coroutine[Any, Any, EncodedResponse] | UseHandler:
-    """Commit offsets of partitions that exist and are allowed, as nearly all requests do."""
+    """Commit offsets if all partitions exist and are authorized, as in nearly all requests."""
     version = context.api_version
     if version < FIRST_VERSION:
         return USE_HANDLER
@@ -72,7 +71,7 @@ def fast_path(
 
 
 def _name(context: RequestContext, topic: str | bytes, partitions: Sequence[PartitionCommit]) -> str | None:
-    """Return the topic's name if all partitions exist and the client may read them."""
+    """Return the topic's name if all partitions exist and the principal may read them."""
     image = context.node.image
     name = image.topic_names.get(topic) if isinstance(topic, bytes) else topic
     known = None if name is None else image.topics.rows.get(name)
@@ -96,7 +95,7 @@ async def _respond_later(
 
 @serves(OffsetCommitRequest, OffsetCommitResponse, 0, 10, refuse=refuse, fast_path=fast_path)
 async def handle(context: RequestContext, request: OffsetCommitRequest) -> OffsetCommitResponse:
-    """Leave out what is not there or not allowed; the group's coordinator decides on the rest."""
+    """Refuse unknown and unauthorized partitions; the group's coordinator decides on the others."""
     require(context, AclOperation.READ, ResourceType.GROUP, request.group_id)
     topics: list[OffsetCommitRequestTopic] = request.topics
     refused: list[RejectedPartitions] = []
@@ -104,7 +103,7 @@ async def handle(context: RequestContext, request: OffsetCommitRequest) -> Offse
         topics, refused = await context.compute(by_id, context.node.image, topics)
     known, unknown = await split_known_partitions(context, AclOperation.READ, topics)
     refused += unknown
-    if not refused and topics is request.topics and not context.is_large:  # as nearly always
+    if not refused and topics is request.topics and not context.is_large:  # as in nearly all requests
         return await _commit(context, request)
     errors = await context.compute(lambda: [_refused(each) for each in refused])
     if not known:
@@ -116,7 +115,7 @@ async def handle(context: RequestContext, request: OffsetCommitRequest) -> Offse
 
 
 async def _commit(context: RequestContext, request: OffsetCommitRequest) -> OffsetCommitResponse:
-    """What the coordinator says; what was refused before keeps errors of its own."""
+    """Return the response of the coordinator, with the errors of refused partitions."""
     version = context.api_version
     try:
         return await context.node.groups.ask(
@@ -142,7 +141,7 @@ def with_topics(request: OffsetCommitRequest, topics: list[OffsetCommitRequestTo
 def by_id(
     image: MetadataImage, topics: list[OffsetCommitRequestTopic]
 ) -> tuple[list[OffsetCommitRequestTopic], list[RejectedPartitions]]:
-    """The topics with their names, and those whose ids nobody knows."""
+    """Return the topics with their names, and those with unknown ids."""
     names = image.topic_names
     known, refused = [], []
     for topic in topics:

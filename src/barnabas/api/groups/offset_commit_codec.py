@@ -1,6 +1,6 @@
 """Reads OffsetCommit requests and writes their responses in place, without message objects.
 
-The generated messages (`wire/messages/offset_commit.py`) describe the same bytes; tests hold the two to each other.
+The generated messages (`wire/messages/offset_commit.py`) describe the same bytes; tests compare both.
 """
 
 import struct
@@ -31,7 +31,7 @@ FIRST_VERSION_WITH_GROUP_INSTANCE = 7
 FIRST_VERSION_WITH_LEADER_EPOCH = 6
 LAST_VERSION_WITH_RETENTION = 4
 FIRST_VERSION_WITH_THROTTLE_TIME = 3
-#: Older versions are for the message classes: their fields are others.
+#: Older versions have other fields, and are read by the message class.
 FIRST_VERSION = 2
 
 _unpack_int32 = struct.Struct(">i").unpack_from
@@ -47,7 +47,7 @@ _NO_LEADER_EPOCH = -1
 def read_request(body: bytes, version: int) -> OffsetCommit:
     """Read a request.
 
-    :raises Malformed: When the bytes are cut short or hold something that the protocol forbids.
+    :raises Malformed: If the bytes are cut short or contain something that the protocol forbids.
     """
     read = _read_flexible if version >= FIRST_FLEXIBLE_VERSION else _read_plain
     return read_body(OffsetCommitRequest, version, read, body, 0)
@@ -113,9 +113,9 @@ def _read_flexible(body: bytes, position: int, version: int) -> tuple[OffsetComm
 def write_response(
     version: int, topics: Sequence[TopicCommit], error_codes: Sequence[Sequence[int]]
 ) -> tuple[bytearray, int | None]:
-    """Write a response body; return it and where its throttle time stands.
+    """Write a response body; return it and the position of its throttle time.
 
-    :param topics: As they stand in the request.
+    :param topics: The topics of the request.
     :param error_codes: Of each partition of each topic.
     """
     is_flexible = version >= FIRST_FLEXIBLE_VERSION

@@ -1,4 +1,4 @@
-"""OffsetDelete (47), v0: forget offsets of topics that no member is subscribed to (KIP-496).
+"""OffsetDelete (47), v0: delete offsets of topics to which no member is subscribed (KIP-496).
 
 Errors: GROUP_AUTHORIZATION_FAILED, INVALID_GROUP_ID, GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP, NOT_COORDINATOR,
 COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE; per partition: TOPIC_AUTHORIZATION_FAILED,
@@ -27,7 +27,6 @@ from barnabas.wire.messages.offset_delete import (
 
 
 def refuse(request: OffsetDeleteRequest, error: KafkaError) -> OffsetDeleteResponse:
-    """The error at the top."""
     return OffsetDeleteResponse(error_code=error.code)
 
 
@@ -40,7 +39,7 @@ def audit(request: OffsetDeleteRequest, response: OffsetDeleteResponse) -> Resul
 
 @serves(OffsetDeleteRequest, OffsetDeleteResponse, 0, 0, refuse=refuse, audit=audit)
 async def handle(context: RequestContext, request: OffsetDeleteRequest) -> OffsetDeleteResponse:
-    """Leave out what is not there or not allowed; the group's coordinator decides on the rest."""
+    """Refuse unknown and unauthorized partitions; the group's coordinator decides on the others."""
     require(context, AclOperation.DELETE, ResourceType.GROUP, request.group_id)
     known, refused = await split_known_partitions(context, AclOperation.READ, request.topics)
     errors = await context.compute(lambda: [_refused(each) for each in refused])

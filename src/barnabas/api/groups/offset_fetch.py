@@ -1,11 +1,11 @@
-"""OffsetFetch (9), v0-v10: how far a group has read.
+"""OffsetFetch (9), v0-v10: the committed offsets of groups.
 
-v2: all topics by null, an error at the top.  v5: leader epochs.  v7: only what no open transaction is about to change
-(KIP-447).  v8: many groups (KIP-709).  v9: member epochs (KIP-848).  v10: topic ids.
-v0 had its offsets in ZooKeeper, and UNKNOWN_TOPIC_OR_PARTITION where there is none.
+v2: all topics by null, a top-level error.  v5: leader epochs.  v7: only offsets without pending transactions (KIP-447).
+v8: many groups (KIP-709).  v9: member epochs (KIP-848).  v10: topic ids.
+v0 stored offsets in ZooKeeper, and returns UNKNOWN_TOPIC_OR_PARTITION if there is no offset.
 Errors, per group: GROUP_AUTHORIZATION_FAILED, UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH, NOT_COORDINATOR,
-COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE; per partition: TOPIC_AUTHORIZATION_FAILED,
-UNKNOWN_TOPIC_ID, UNSTABLE_OFFSET_COMMIT, UNKNOWN_TOPIC_OR_PARTITION in v0.
+COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE; per partition: TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_ID,
+UNSTABLE_OFFSET_COMMIT, UNKNOWN_TOPIC_OR_PARTITION in v0.
 """
 
 from collections.abc import Mapping
@@ -36,7 +36,7 @@ NO_OFFSET, NO_LEADER_EPOCH, NO_METADATA = -1, -1, ""
 
 
 def refuse(request: OffsetFetchRequest, error: KafkaError) -> OffsetFetchResponse:
-    """Every group in error, and every partition for clients before v2; the top level is for those before v8."""
+    """Return the error for every group, and for every partition before v2; the top level is for clients before v8."""
     alone = _the_one_group(request)
     return OffsetFetchResponse(
         error_code=error.code,
@@ -47,7 +47,7 @@ def refuse(request: OffsetFetchRequest, error: KafkaError) -> OffsetFetchRespons
 
 @serves(OffsetFetchRequest, OffsetFetchResponse, 0, 10, refuse=refuse)
 async def handle(context: RequestContext, request: OffsetFetchRequest) -> OffsetFetchResponse:
-    """Ask each group's coordinator; one group's error is not another's."""
+    """Pass each group's request to its coordinator; the groups do not affect each other."""
     if context.api_version >= FIRST_VERSION_WITH_MANY_GROUPS:
         asked_groups = context.each(request.groups)
         groups = [await _fetch(context, asked, request.require_stable) async for asked in asked_groups]
@@ -63,7 +63,7 @@ async def handle(context: RequestContext, request: OffsetFetchRequest) -> Offset
 
 
 def _the_one_group(request: OffsetFetchRequest) -> OffsetFetchRequestGroup:
-    """What is asked for before v8, as if it were asked for as of v8."""
+    """Return the group of a request before v8 as in v8."""
     topics = request.topics
     if topics is None:
         return OffsetFetchRequestGroup(request.group_id, topics=None)
@@ -106,7 +106,7 @@ async def _ask(
 async def _fetch_all(
     context: RequestContext, asked: OffsetFetchRequestGroup, require_stable: bool
 ) -> OffsetFetchResponseGroup:
-    """All topics that may be described; as of v10 those that are there."""
+    """Return offsets of all topics that the principal may describe; from v10 on, only of existing ones."""
     group = await _ask(context, asked, require_stable)
     names = {topic.name for topic in group.topics}
     allowed = await allowed_names(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
@@ -123,9 +123,9 @@ async def _fetch_all(
 async def _sift(
     context: RequestContext, topics: list[OffsetFetchRequestTopics]
 ) -> tuple[list[OffsetFetchRequestTopics], list[OffsetFetchResponseTopics]]:
-    """Return the topics that may be described, with their names, and answers about the others.
+    """Return the topics that the principal may describe, with their names, and the errors of the others.
 
-    The topics are `topics` itself where nothing is left out or named.
+    The result is `topics` itself if nothing is left out or named.
     """
     refused: list[OffsetFetchResponseTopics] = []
     if context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:
@@ -146,7 +146,7 @@ async def _sift(
 def _named(
     topics: list[OffsetFetchRequestTopics], names: Mapping[bytes, str]
 ) -> tuple[list[OffsetFetchRequestTopics], list[OffsetFetchResponseTopics]]:
-    """The topics with the names of their ids, and answers about those whose ids are unknown."""
+    """Return the topics with the names of their ids, and the errors of unknown ids."""
     refused = [
         _refused_topic(topic, ErrorCode.UNKNOWN_TOPIC_ID) for topic in topics if topic.topic_id not in names
     ]
@@ -178,7 +178,7 @@ def _add_unknown_topic_errors(group: OffsetFetchResponseGroup) -> None:
 
 
 def _for_one_group(topic: OffsetFetchResponseTopics) -> OffsetFetchResponseTopic:
-    """The answer about a topic as it is before v8."""
+    """Return the result for a topic as before v8."""
     return OffsetFetchResponseTopic(
         topic.name,
         [

@@ -1,4 +1,4 @@
-"""Which partitions of a request about offsets are there and allowed, before their group's coordinator is asked."""
+"""Checks of the partitions in requests about offsets, before the group's coordinator gets them."""
 
 from collections.abc import Iterable, Sequence
 from copy import copy
@@ -23,7 +23,7 @@ TopicT = TypeVar("TopicT", bound=NamedTopic)
 class RejectedPartitions(NamedTuple):
     """Partitions of a topic that share an error."""
 
-    topic: Any  #: as it stands in the request
+    topic: Any  #: as in the request
     indexes: list[int]
     code: ErrorCode
 
@@ -31,9 +31,10 @@ class RejectedPartitions(NamedTuple):
 async def split_known_partitions(
     context: RequestContext, operation: AclOperation, topics: Sequence[TopicT]
 ) -> tuple[list[TopicT], list[RejectedPartitions]]:
-    """The topics with those of their partitions that are there and allowed, and what is refused.
+    """Return the topics with their known and authorized partitions, and the refused ones.
 
-    TOPIC_AUTHORIZATION_FAILED comes before UNKNOWN_TOPIC_OR_PARTITION: who may not see a topic learns nothing of it.
+    TOPIC_AUTHORIZATION_FAILED comes before UNKNOWN_TOPIC_OR_PARTITION, so that principals without permission do not
+    learn whether a topic exists.
     """
     names = await context.compute(lambda: {topic.name for topic in topics})
     forbidden = await refused_names(context, operation, ResourceType.TOPIC, names)
@@ -45,7 +46,7 @@ async def split_known_partitions(
             refused.append(RejectedPartitions(topic, _indexes(topic.partitions), forbidden[topic.name].code))
             continue
         there = existing.get(topic.name)
-        if there is None:  # told even where it is named without partitions
+        if there is None:  # returned even if it is named without partitions
             refused.append(
                 RejectedPartitions(topic, _indexes(topic.partitions), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             )
@@ -76,7 +77,7 @@ def _with_partitions(topic: TopicT, partitions: list[Any]) -> TopicT:
 
 
 def merge(refused: Iterable[TopicT], answered: Iterable[TopicT]) -> list[TopicT]:
-    """One answer for each topic: what was refused, then what the coordinator says."""
+    """Return one result for each topic: the refused partitions, then those of the coordinator."""
     merged: dict[tuple[str, bytes], TopicT] = {}
     for topic in (*refused, *answered):
         before = merged.setdefault((topic.name, getattr(topic, "topic_id", b"")), topic)

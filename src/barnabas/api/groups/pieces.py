@@ -1,4 +1,4 @@
-"""Large requests on the offsets of a group, in pieces: its coordinator handles each in one go, others in between."""
+"""Splits large requests about offsets of a group, so that other clients are served in between."""
 
 from collections.abc import Iterator, Sequence
 from copy import copy
@@ -6,14 +6,14 @@ from typing import Any, TypeVar
 
 TopicT = TypeVar("TopicT")
 
-#: Partitions of one piece: to commit their offsets takes 2 to 8 ms.
+#: Partitions of one part: committing their offsets takes 2 to 8 ms.
 PIECE_PARTITIONS_MAX = 200
 
 
 def pieces(topics: Sequence[TopicT], field: str = "partitions") -> Iterator[list[TopicT]]:
-    """Topics with their partitions, which are in `field`, so many at a time; a long topic is in several pieces.
+    """Yield parts of topics, whose partitions are in `field`, of limited size; a long topic is in several parts.
 
-    A topic without partitions counts as one with a partition. Without topics there is one piece without topics.
+    A topic without partitions counts as one partition. Without topics, yield one part without topics.
     """
     piece: list[TopicT] = []
     left_count = PIECE_PARTITIONS_MAX

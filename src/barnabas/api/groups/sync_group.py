@@ -1,8 +1,8 @@
-"""SyncGroup (14), v0-v5: fetch one's assignment; the leader brings all of them.
+"""SyncGroup (14), v0-v5: get the assignment of a member; the leader sends all assignments.
 
-v3: static members (KIP-345).  v5: the protocol is told and checked (KIP-559).
+v3: static members (KIP-345).  v5: the protocol is sent and checked (KIP-559).
 Errors: INVALID_GROUP_ID, GROUP_AUTHORIZATION_FAILED, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION,
-INCONSISTENT_GROUP_PROTOCOL, REBALANCE_IN_PROGRESS, and those that say where the coordinator is.
+INCONSISTENT_GROUP_PROTOCOL, REBALANCE_IN_PROGRESS, and coordinator errors.
 """
 
 from barnabas.api.context import RequestContext
@@ -15,13 +15,12 @@ FIRST_VERSION_WITH_PROTOCOL = 5
 
 
 def refuse(request: SyncGroupRequest, error: KafkaError) -> SyncGroupResponse:
-    """The error at the top."""
     return SyncGroupResponse(error_code=error.code)
 
 
 @serves(SyncGroupRequest, SyncGroupResponse, 0, 5, refuse=refuse)
 async def handle(context: RequestContext, request: SyncGroupRequest) -> SyncGroupResponse:
-    """Ask the group's coordinator, which may have to wait for the leader."""
+    """Pass the request to the group's coordinator, which may wait for the leader."""
     if context.api_version >= FIRST_VERSION_WITH_PROTOCOL and None in (
         request.protocol_type,
         request.protocol_name,

@@ -1,1 +1,1 @@
-"""What cluster state was before, and how it comes back: APIs that only Barnabas has."""
+"""The history of the metadata and rollback, which only Barnabas has."""

@@ -1,6 +1,6 @@
-"""RollbackResource (32000), v0: configs, ACLs, quotas, users of a resource as they were at a revision of the audit.
+"""RollbackResource (32000), v0: restore a resource's configs, ACLs, quotas and users to a revision of the audit.
 
-Only Barnabas has it. Differences come as JSON, without secrets; `notes` say what does not come back.
+An API of Barnabas. Differences are JSON, without secrets; `notes` describe what is not restored.
 
 Errors: INVALID_REQUEST, RESOURCE_NOT_FOUND, UNKNOWN_TOPIC_OR_PARTITION, POLICY_VIOLATION, INVALID_CONFIG,
 SECURITY_DISABLED, TOPIC_, GROUP_, CLUSTER_AUTHORIZATION_FAILED.
@@ -37,7 +37,6 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 
 
 def refuse(request: RollbackResourceRequest, error: KafkaError) -> RollbackResourceResponse:
-    """The error at the top."""
     return RollbackResourceResponse(
         error_code=error.code, error_message=error.message or None, resource=request.resource
     )
@@ -49,7 +48,7 @@ def audit(request: RollbackResourceRequest, response: RollbackResourceResponse) 
 
 @serves(RollbackResourceRequest, RollbackResourceResponse, 0, 0, refuse=refuse, audit=audit)
 async def handle(context: RequestContext, request: RollbackResourceRequest) -> RollbackResourceResponse:
-    """Decide, ask the policies, commit all of it or nothing."""
+    """Decide, evaluate the policies, and commit everything or nothing."""
     _require_for(context, request.resource)
     while True:
         checked = await _write(context, request, validate_only=True)
@@ -66,7 +65,7 @@ async def handle(context: RequestContext, request: RollbackResourceRequest) -> R
 
 
 class _ChangedSincePolicyCheck(Exception):
-    """Configs have changed meanwhile, so that the policies were asked about something else."""
+    """Configs have changed since the policies were evaluated."""
 
 
 async def _write(
@@ -101,9 +100,9 @@ async def _write(
 
 
 def _require_for(context: RequestContext, resource: str) -> None:
-    """Let pass who may change what such a resource has, by the APIs of its parts; ACLs are asked for apart.
+    """Check the permissions that the APIs of a resource's parts require; those for ACLs are checked separately.
 
-    :raises KafkaError: INVALID_REQUEST for what is no resource that can be rolled back.
+    :raises KafkaError: INVALID_REQUEST for a resource that cannot be rolled back.
     """
     kind, slash, name = resource.partition("/")
     if not slash or kind not in _REQUIRED:
@@ -114,7 +113,7 @@ def _require_for(context: RequestContext, resource: str) -> None:
 
 
 def _alter_topic(context: RequestContext, name: str) -> None:
-    if name.endswith("*"):  # names of topics have none: what a prefix covers, or all
+    if name.endswith("*"):  # names of topics do not contain it: a prefix, or all topics
         require_cluster(context, AclOperation.ALTER)
     else:
         require(context, AclOperation.ALTER_CONFIGS, ResourceType.TOPIC, name)
