@@ -11,9 +11,11 @@ import pytest
 import barnabas.api
 from barnabas.api import registry
 from barnabas.base.ids import TopicPartition
+from barnabas.client.core.metadata import TopicInfo
 from barnabas.metadata.audit.events import AuditOutcome
 from barnabas.telemetry.logs import clear_level
 from barnabas.testing import EmbeddedBroker
+from barnabas.wire.barnabas_messages.import_segments import ImportSegmentsRequest, ImportSegmentsTopic
 from barnabas.wire.barnabas_messages.purge_topics import PurgeTopicsRequest, TopicToPurge
 from barnabas.wire.barnabas_messages.rollback_resource import RollbackResourceRequest
 from barnabas.wire.barnabas_messages.undelete_topic import UndeleteTopicRequest
@@ -57,6 +59,7 @@ from support.audit import AUDITED, events
 from support.batches import batch
 from support.control import SECOND, add_broker, take_leader
 from support.log_dirs import move
+from support.restored_logs import write_restored_log
 from support.transactions import BEFORE_IMPLICIT, ending, marker, producing, transactional
 from support.waiting import until
 from support.wire import Wire
@@ -129,6 +132,13 @@ def reassigned(world: World, replicas: list[int] | None) -> Message:
 def commit_offsets(world: World) -> None:
     client = world.kafka.client
     client.groups.commit_offsets("readers", {TopicPartition("orders", index): index + 1 for index in (0, 1)})
+
+
+def restored(world: World) -> None:
+    topic = world.kafka.client.admin.describe_topics(["made"])["made"]
+    assert isinstance(topic, TopicInfo)
+    [directory] = world.directory.glob("*/made-0")
+    write_restored_log(directory, topic.topic_id, (5, 8))
 
 
 def begin_transaction(world: World) -> None:
@@ -315,6 +325,11 @@ STEPS = [
             ("topic/made", "replicas", None, [[world.own]]),
             ("topic/made", "topic id", None, ANY),
         ],
+    ),
+    Step(
+        lambda _: ImportSegmentsRequest([ImportSegmentsTopic("made", [0])]),
+        lambda _: [("topic/made", "partition 0 imported offsets", None, [5, 9])],
+        restored,
     ),
 ]
 

@@ -99,7 +99,7 @@ def test_what_was_replaced_goes_from_the_disk(tmp_path: Path) -> None:
         for number in range(60):
             kafka.produce("t", b"%d" % number + b"x" * 100, key=b"k")
         cleaner = kafka.server.parts.cleaner
-        until(lambda: cleaner.filthiest() is None and cleaner.statistics()["under_way"] == [])
+        until(lambda: cleaner.filthiest() is None and cleaner.statistics()["running"] == [])
         until(lambda: not list((tmp_path / "t-0").glob("*.deleted")))
         assert not list((tmp_path / "t-0").glob("*.cleaned"))
         assert sum(path.stat().st_size for path in (tmp_path / "t-0").glob("*.log")) < 3_000

@@ -9,16 +9,15 @@ from barnabas.base.ids import TopicPartition
 from barnabas.client.admin.extensions.segments import ImportedLog
 from barnabas.client.admin.offsets import EARLIEST, LATEST, ListedOffset
 from barnabas.client.core.metadata import TopicInfo
-from barnabas.log.imports.restore_manifest import MANIFEST_FILE, RESTORED_DIRECTORY, RestoreManifest
+from barnabas.log.imports.restore_manifest import MANIFEST_FILE
 from barnabas.testing import EmbeddedBroker
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.records.record import Record, encode_batch
+from support.restored_logs import TIME_MS, write_restored_log
 
 NODE_ID = 1
 TP = TopicPartition("orders", 0)
 #: The head was deleted, and compaction has left gaps.
 OFFSETS = (100, 101, 107, 5_000_000_000)
-TIME_MS = 1_700_000_000_000
 
 
 @pytest.fixture
@@ -26,13 +25,6 @@ def broker() -> Iterator[EmbeddedBroker]:
     with EmbeddedBroker({"log.retention.ms": "-1"}) as running:
         running.create_topic(TP.topic)
         yield running
-
-
-def batch(offset: int) -> bytes:
-    record = Record(offset, TIME_MS + offset % 10, b"key", b"%d" % offset, (("name", None),))
-    return bytes(
-        encode_batch([record], base_offset=offset, leader_epoch=0, keep_offsets=True, log_append_time=True)
-    )
 
 
 def id_of(broker: EmbeddedBroker) -> bytes:
@@ -44,16 +36,8 @@ def id_of(broker: EmbeddedBroker) -> bytes:
 def write_log(
     broker: EmbeddedBroker, offsets: Sequence[int] = OFFSETS, end: int | None = None, topic_id: bytes = b""
 ) -> Path:
-    """Write a log of these offsets, the last of them in a segment of its own."""
-    directory = broker.directory / str(TP) / RESTORED_DIRECTORY
-    directory.mkdir()
-    *first, last = offsets
-    (directory / f"{first[0]:020d}.log").write_bytes(b"".join(map(batch, first)))
-    (directory / f"{last:020d}.log").write_bytes(batch(last))
-    topic_id = topic_id or id_of(broker)
-    manifest = RestoreManifest(topic_id, offsets[0], last + 1 if end is None else end)
-    (directory / MANIFEST_FILE).write_text(manifest.to_json())
-    return directory
+    path = broker.directory / str(TP)
+    return write_restored_log(path, topic_id or id_of(broker), offsets, end)
 
 
 def import_segments(broker: EmbeddedBroker) -> KafkaError | None:

@@ -65,7 +65,7 @@ def test_it_ends_with_1_and_says_why_when_its_only_log_directory_fails(tmp_path:
         f"log directory failed; it and its logs are offline [barnabas.log] path={tmp_path}" in broker.stderr
     )
     assert "File too large" in broker.stderr
-    assert "no log directory is left" in broker.stderr
+    assert "all log directories have failed" in broker.stderr
     assert "Traceback" not in broker.stderr
 
 

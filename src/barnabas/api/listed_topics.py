@@ -1,13 +1,13 @@
-"""Which topics answers on all topics name."""
+"""Topics in responses about all topics."""
 
 from barnabas.api.context import RequestContext
 from barnabas.metadata.topics import AUDIT_TOPIC
 
 
 def is_listed(context: RequestContext, topic_name: str) -> bool:
-    """Whether an answer on all topics names this one.
+    """Return whether a response about all topics contains this one.
 
-    Only our own clients see the audit topic there: Apache Kafka's tools, and scripts that read what they print, do not
-    expect an internal topic more. A request that names it is answered like any other.
+    Only our own clients see the audit topic there: Apache Kafka's tools, and scripts that read their output, do not
+    expect another internal topic. A request that names it is answered.
     """
     return topic_name != AUDIT_TOPIC or context.connection.is_own_client

@@ -1,4 +1,4 @@
-"""One table of what is served: api key -> versions, messages, handler. Read off decorators, never by hand."""
+"""The table of served APIs: api key -> versions, messages, handler. It is built from decorators."""
 
 import importlib
 import pkgutil
@@ -13,19 +13,19 @@ from barnabas.wire.schema import VERSION_MAX, Message, Versions
 
 HandlerT = TypeVar("HandlerT", bound=Callable[..., Awaitable[Any]])
 
-#: (context, request) -> response; None where the protocol wants no answer
+#: (context, request) -> response; None if the request has no response
 Handler = Callable[[Any, Any], Awaitable[Any]]
-#: (context, frame, position of the body) -> encoded response or None, a coroutine of it where something must wait, or
+#: (context, frame, position of the body) -> encoded response or None, a coroutine of it if something has to wait, or
 #: USE_HANDLER
 FastPath = Callable[[Any, memoryview, int], Any]
-#: (request, error) -> the response with the error in every place where this API has one
+#: (request, error) -> the response with the error in every field that this API has for it
 Refusal = Callable[[Any, KafkaError], Message]
 #: (request, response) -> resource, error code and message of each requested change
 AuditReader = Callable[[Any, Any], Iterable[tuple[str, int, str | None]]]
 
 
 class UseHandler(Enum):
-    """What a fast path returns for a request that it leaves to the handler; nothing has been done for it."""
+    """The result of a fast path that leaves the request to the handler; nothing has been done for it."""
 
     USE_HANDLER = "use the handler"
 
@@ -35,7 +35,7 @@ USE_HANDLER = UseHandler.USE_HANDLER
 
 @dataclass(frozen=True, slots=True)
 class ApiSpec:
-    """One API as this broker serves it."""
+    """A served API."""
 
     api_key: int
     name: str
@@ -80,7 +80,7 @@ def serves(
     negotiates_versions: bool = False,
     authenticates: bool = False,
 ) -> Callable[[HandlerT], HandlerT]:
-    """Mark the function `handle` of a module as serving an API. It only marks; `build` registers."""
+    """Mark the function `handle` of a module as serving an API. `build` finds it."""
     assert request.API_KEY == response.API_KEY, (request, response)
     assert first in request.VERSIONS, (request, first)
     assert last in request.VERSIONS, (request, last)
@@ -111,7 +111,7 @@ def serves(
 
 
 def build(package: ModuleType) -> Mapping[int, ApiSpec]:
-    """The table of every API that a module below `package` serves."""
+    """Return the table of all APIs in the modules of `package`."""
     table: dict[int, ApiSpec] = {}
     for info in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
         handle = getattr(importlib.import_module(info.name), "handle", None)

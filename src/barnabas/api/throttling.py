@@ -1,6 +1,6 @@
-"""What a request costs its client: bytes, time and changes, held against its quotas (KIP-13, 124, 219, 599).
+"""Quotas: bytes, time and partition changes of requests are charged to their clients (KIP-13, 124, 219, 599).
 
-A throttled answer says so, and goes out at once; then its connection is not read for as long.
+A throttled response is sent at once with the throttle time; then the connection is not read for that time.
 """
 
 from collections.abc import Iterator
@@ -11,9 +11,9 @@ from barnabas.quotas.mutations import ControllerMutationQuota
 
 
 def charge(context: RequestContext, elapsed_ns: int, *, is_answered: bool) -> None:
-    """Count a request that took `elapsed_ns` of the thread, and set how long its client must wait.
+    """Charge a request that took `elapsed_ns` of the thread, and set its throttle time.
 
-    Only while quotas are enabled. Time is counted for requests that are answered, as in Apache Kafka.
+    Only if quotas are enabled. Time is charged for requests with a response, as in Apache Kafka.
     """
     if context.api.authenticates:
         return
@@ -31,9 +31,9 @@ def charge(context: RequestContext, elapsed_ns: int, *, is_answered: bool) -> No
 
 @contextmanager
 def mutations(context: RequestContext, strict_from: int | None) -> Iterator[ControllerMutationQuota]:
-    """The quota of changes to partitions for this request; what was counted is taken when the block ends.
+    """Return the quota of partition changes for this request; changes are charged when the block ends.
 
-    :param strict_from: The version that knows THROTTLING_QUOTA_EXCEEDED; None: none does.
+    :param strict_from: First version with THROTTLING_QUOTA_EXCEEDED; None if there is none.
     """
     quotas = context.node.quotas
     client = quotas.of(context.connection.principal, context.client_id) if quotas.enabled else None

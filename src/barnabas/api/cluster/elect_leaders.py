@@ -25,7 +25,6 @@ _ELECTIONS = (Election.PREFERRED, Election.UNCLEAN)
 
 
 def refuse(request: ElectLeadersRequest, error: KafkaError) -> ElectLeadersResponse:
-    """Return the error at the top (from version 1 on) and for every requested partition."""
     outcomes = [
         TopicOutcome(topic.topic, [PartitionOutcome(index, error) for index in topic.partitions])
         for topic in request.topic_partitions or []

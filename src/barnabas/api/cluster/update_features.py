@@ -21,7 +21,6 @@ from barnabas.wire.messages.update_features import (
 
 
 def refuse(request: UpdateFeaturesRequest, error: KafkaError) -> UpdateFeaturesResponse:
-    """Return the error at the top: no feature is updated."""
     return UpdateFeaturesResponse(error_code=error.code, error_message=error.message or None)
 
 

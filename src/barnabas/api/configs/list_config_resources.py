@@ -22,7 +22,6 @@ from barnabas.wire.messages.list_config_resources import (
 
 
 def refuse(request: ListConfigResourcesRequest, error: KafkaError) -> ListConfigResourcesResponse:
-    """Return the error at the top; the response has no field for a message."""
     return ListConfigResourcesResponse(error_code=error.code)
 
 

@@ -58,7 +58,6 @@ WRITTEN_ABORTED_MAX = 10_000
 
 
 def refuse(request: FetchRequest, error: KafkaError) -> FetchResponse:
-    """Return the error at the top and, for clients that look there, at every partition."""
     response = FetchResponse(error_code=error.code)
     for topic in request.topics:
         partitions = [_message(refusal(each.partition, error.code)) for each in topic.partitions]

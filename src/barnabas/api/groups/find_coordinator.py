@@ -38,7 +38,6 @@ NO_ERROR_MESSAGE = "NONE"
 
 
 def refuse(request: FindCoordinatorRequest, error: KafkaError) -> FindCoordinatorResponse:
-    """Return an error for every key; the top level is for clients before v4."""
     return _one(_refused(request.key, error), [_refused(key, error) for key in request.coordinator_keys])
 
 

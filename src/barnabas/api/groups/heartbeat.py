@@ -17,7 +17,6 @@ from barnabas.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 
 
 def refuse(request: HeartbeatRequest, error: KafkaError) -> HeartbeatResponse:
-    """Return the error at the top; none while the coordinator is loading, so that members stay."""
     is_loading = error.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     return HeartbeatResponse(error_code=ErrorCode.NONE if is_loading else error.code)
 

@@ -23,7 +23,6 @@ FIRST_VERSION_WITHOUT_PROTOCOL_NAME = 7  #: no protocol is null from this versio
 
 
 def refuse(request: JoinGroupRequest, error: KafkaError) -> JoinGroupResponse:
-    """Return the error, and the member id if a classic group has looked for it."""
     is_unnamed = error.code in NOT_LOOKED_FOR or isinstance(error, ClassicMemberRefused)
     return JoinGroupResponse(error_code=error.code, member_id="" if is_unnamed else request.member_id)
 

@@ -36,7 +36,6 @@ NO_OFFSET, NO_LEADER_EPOCH, NO_METADATA = -1, -1, ""
 
 
 def refuse(request: OffsetFetchRequest, error: KafkaError) -> OffsetFetchResponse:
-    """Return the error for every group, and for every partition before v2; the top level is for clients before v8."""
     alone = _the_one_group(request)
     return OffsetFetchResponse(
         error_code=error.code,

@@ -1,1 +1,1 @@
-"""APIs on log directories: what lies where, and moving it."""
+"""Log directories: describe them, move replicas, import segments."""

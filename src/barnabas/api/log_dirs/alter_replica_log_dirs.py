@@ -25,7 +25,6 @@ from barnabas.wire.messages.alter_replica_log_dirs import (
 
 
 def refuse(request: AlterReplicaLogDirsRequest, error: KafkaError) -> AlterReplicaLogDirsResponse:
-    """Every partition, in error."""
     return _response(dict.fromkeys(_requested(request), error.code))
 
 
@@ -37,7 +36,6 @@ def audit(_request: AlterReplicaLogDirsRequest, response: AlterReplicaLogDirsRes
 
 @serves(AlterReplicaLogDirsRequest, AlterReplicaLogDirsResponse, 0, 2, refuse=refuse, audit=audit)
 async def handle(context: RequestContext, request: AlterReplicaLogDirsRequest) -> AlterReplicaLogDirsResponse:
-    """Begin each move, one after the other."""
     require_cluster(context, AclOperation.ALTER)
     requested_topics = await context.compute(_requested, request)
     codes = {
@@ -47,7 +45,7 @@ async def handle(context: RequestContext, request: AlterReplicaLogDirsRequest) -
 
 
 def _requested(request: AlterReplicaLogDirsRequest) -> dict[TopicPartition, str]:
-    """Where each partition is to go; of one that is named twice the last counts."""
+    """Return the destination of each partition; of duplicates the last counts."""
     return {
         TopicPartition(topic.name, index): wanted.path
         for wanted in request.dirs
@@ -75,9 +73,9 @@ async def _alter(context: RequestContext, name: TopicPartition, path: str) -> Er
 
 
 def _destination(node: BrokerContext, name: TopicPartition, path: str) -> LogDirectory:
-    """The directory of that path, if a replica may come to it.
+    """Return the log directory at `path`, if a replica may be moved to it.
 
-    :raises KafkaError: When not.
+    :raises KafkaError: If it may not.
     """
     if not fits_future_directory(name):
         message = f"The name of topic '{name.topic}' is too long for the directory of a future replica."

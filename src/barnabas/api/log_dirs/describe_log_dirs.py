@@ -1,7 +1,7 @@
-"""DescribeLogDirs (35), v0-v5: what lies in each log directory, and how much room there is (KIP-113).
+"""DescribeLogDirs (35), v0-v5: the replicas in each log directory, their sizes, and the free space (KIP-113).
 
-v1 throttles after answering, v2 is flexible, v3 has the error at the top, v4 the size of the volume (KIP-827), v5
-tells which directories are cordoned (KIP-1066).
+v1 throttles after the response, v2 is flexible, v3 has a top-level error, v4 the size of the volume (KIP-827), v5
+cordoned directories (KIP-1066).
 
 Errors: CLUSTER_AUTHORIZATION_FAILED at the top; KAFKA_STORAGE_ERROR for a directory that is offline.
 """
@@ -31,13 +31,13 @@ UNKNOWN_LAG = -1
 
 
 def refuse(request: DescribeLogDirsRequest, error: KafkaError) -> DescribeLogDirsResponse:
-    """The error at the top; before v3 there is no place for it."""
+    """Return the error at the top; before v3 there is no field for it."""
     return DescribeLogDirsResponse(error_code=error.code)
 
 
 @serves(DescribeLogDirsRequest, DescribeLogDirsResponse, 0, 5, refuse=refuse)
 async def handle(context: RequestContext, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
-    """Every directory, and in it those replicas that are asked for; null asks for all."""
+    """Describe every directory and its requested replicas; null requests all."""
     require_cluster(context, AclOperation.DESCRIBE)
     directories = context.node.replicas.directories.directories
     wanted = await _wanted(context, request, directories)
@@ -100,7 +100,7 @@ async def _topics(
 
 
 def _lag(node: BrokerContext, name: TopicPartition, log: PartitionLog, *, is_future: bool) -> int:
-    """How far the log's end is behind what is committed, or a future replica's behind the log in use."""
+    """Return how far the log end offset is behind the high watermark, or a future replica's behind the log in use."""
     partition = node.replicas.find(*name)
     if partition is None:
         return UNKNOWN_LAG

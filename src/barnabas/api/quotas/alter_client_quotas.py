@@ -1,4 +1,4 @@
-"""AlterClientQuotas (49), v0-v1: quotas set and removed, entity by entity (KIP-546).
+"""AlterClientQuotas (49), v0-v1: set and remove quotas of entities (KIP-546).
 
 Errors, per entity: INVALID_REQUEST, CLUSTER_AUTHORIZATION_FAILED.
 """
@@ -21,7 +21,6 @@ from barnabas.wire.messages.alter_client_quotas import (
 
 
 def refuse(request: AlterClientQuotasRequest, error: KafkaError) -> AlterClientQuotasResponse:
-    """Every entity, in error."""
     entries = [_result(QuotaAlterationResult(_alteration(entry).entity, error)) for entry in request.entries]
     return AlterClientQuotasResponse(entries=entries)
 
@@ -34,7 +33,6 @@ def audit(_request: AlterClientQuotasRequest, response: AlterClientQuotasRespons
 
 @serves(AlterClientQuotasRequest, AlterClientQuotasResponse, 0, 1, refuse=refuse, audit=audit)
 async def handle(context: RequestContext, request: AlterClientQuotasRequest) -> AlterClientQuotasResponse:
-    """Decide for each entity and commit those that pass."""
     require_cluster(context, AclOperation.ALTER_CONFIGS)
     alterations = [_alteration(entry) async for entry in context.each(request.entries)]
     outcomes = await context.write(
@@ -44,7 +42,7 @@ async def handle(context: RequestContext, request: AlterClientQuotasRequest) -> 
 
 
 def _alteration(entry: EntryData) -> QuotaAlteration:
-    # Of a type given twice the last name counts, as in Kafka's map.
+    # Of a duplicate type the last name counts, as in Kafka's map.
     entity = entity_of({part.entity_type: part.entity_name for part in entry.entity})
     return QuotaAlteration(entity, [(each.key, None if each.remove else each.value) for each in entry.ops])
 

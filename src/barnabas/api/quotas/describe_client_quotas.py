@@ -1,7 +1,6 @@
-"""DescribeClientQuotas (48), v0-v1: which quotas are set (KIP-546).
+"""DescribeClientQuotas (48), v0-v1: the quotas of entities (KIP-546).
 
-Errors: INVALID_REQUEST (a filter that cannot be meant), UNSUPPORTED_VERSION (an entity type that is not known),
-CLUSTER_AUTHORIZATION_FAILED.
+Errors: INVALID_REQUEST (an invalid filter), UNSUPPORTED_VERSION (an unknown entity type), CLUSTER_AUTHORIZATION_FAILED.
 """
 
 from barnabas.api.authorization import require_cluster
@@ -24,7 +23,7 @@ EXACT, DEFAULT, ANY = 0, 1, 2
 
 
 def refuse(request: DescribeClientQuotasRequest, error: KafkaError) -> DescribeClientQuotasResponse:
-    """The error at the top, and no list of entries."""
+    """Return the error at the top, without entries."""
     return DescribeClientQuotasResponse(
         error_code=error.code, error_message=error.message or None, entries=None
     )
@@ -34,7 +33,6 @@ def refuse(request: DescribeClientQuotasRequest, error: KafkaError) -> DescribeC
 async def handle(
     context: RequestContext, request: DescribeClientQuotasRequest
 ) -> DescribeClientQuotasResponse:
-    """Answer from the image."""
     require_cluster(context, AclOperation.DESCRIBE_CONFIGS)
     quotas, matches = context.node.image.quotas, _matches(request.components)
     found = await context.node.worker.call(lambda: list(find(quotas, matches, strict=request.strict)))

@@ -1,1 +1,1 @@
-"""Who asks, and what they may do."""
+"""Authentication, ACLs and SCRAM users."""

@@ -1,4 +1,4 @@
-"""What the three ACL APIs share: ACLs and filters as messages carry them, and the broker that has none."""
+"""The common part of the ACL APIs: conversion of ACLs and filters, and brokers without an authorizer."""
 
 from barnabas.api.context import RequestContext
 from barnabas.metadata.acls import acl_resource
@@ -19,9 +19,9 @@ from barnabas.wire.messages.describe_acls import DescribeAclsRequest
 
 
 def require_authorizer(context: RequestContext) -> Authorizer:
-    """Let pass where ACLs mean something; gives who decides by them.
+    """Return the authorizer.
 
-    :raises KafkaError: SECURITY_DISABLED.
+    :raises KafkaError: SECURITY_DISABLED if there is none.
     """
     if context.node.authorizer is None:
         message = "ACLs mean nothing here: no authorizer is configured. Set authorizer.class.name."
@@ -30,7 +30,7 @@ def require_authorizer(context: RequestContext) -> Authorizer:
 
 
 def binding_of(creation: AclCreation) -> AclBinding:
-    """The ACL that is to be made."""
+    """Return the ACL of a creation."""
     return AclBinding.from_codes(
         creation.resource_type,
         creation.resource_name,
@@ -43,7 +43,7 @@ def binding_of(creation: AclCreation) -> AclBinding:
 
 
 def filter_of(request: DescribeAclsRequest | DeleteAclsFilter) -> AclFilter:
-    """The filter that a request describes or deletes by."""
+    """Return the filter of a request."""
     return AclFilter(
         from_code(ResourceType, request.resource_type_filter),
         request.resource_name_filter,
@@ -56,9 +56,9 @@ def filter_of(request: DescribeAclsRequest | DeleteAclsFilter) -> AclFilter:
 
 
 def has_unknown(message: AclCreation | DescribeAclsRequest | DeleteAclsFilter) -> bool:
-    """Whether it has Kafka's number for UNKNOWN: Apache Kafka closes the connection of who sends that.
+    """Return whether a number is Kafka's UNKNOWN, for which Apache Kafka closes the connection.
 
-    Numbers that Kafka has no names for are unknown as well, but answered.
+    Numbers that Kafka does not define are unknown as well, but get a response.
     """
     if isinstance(message, AclCreation):
         kinds = (message.resource_type, message.resource_pattern_type)

@@ -1,4 +1,4 @@
-"""AlterUserScramCredentials (51), v0: lets users log in by SCRAM, or no longer (KIP-554).
+"""AlterUserScramCredentials (51), v0: create, replace and delete SCRAM credentials (KIP-554).
 
 Errors, per user: UNACCEPTABLE_CREDENTIAL, UNSUPPORTED_SASL_MECHANISM, RESOURCE_NOT_FOUND, DUPLICATE_RESOURCE. For all:
 CLUSTER_AUTHORIZATION_FAILED.
@@ -25,7 +25,6 @@ from barnabas.wire.messages.alter_user_scram_credentials import (
 
 
 def refuse(request: AlterUserScramCredentialsRequest, error: KafkaError) -> AlterUserScramCredentialsResponse:
-    """Every user named, in error."""
     users = dict.fromkeys(each.user for each in _alterations(request))
     return AlterUserScramCredentialsResponse(results=[_result(AlteredUser(user, error)) for user in users])
 
@@ -38,7 +37,6 @@ def audit(_request: AlterUserScramCredentialsRequest, response: AlterUserScramCr
 async def handle(
     context: RequestContext, request: AlterUserScramCredentialsRequest
 ) -> AlterUserScramCredentialsResponse:
-    """Decide for each user and commit those that pass."""
     require_cluster(context, AclOperation.ALTER)
     alterations = await context.compute(_alterations, request)
     outcomes = await context.write(

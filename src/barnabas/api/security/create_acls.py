@@ -1,4 +1,4 @@
-"""CreateAcls (30), v0-v3: each ACL of a request is made, or refused, for itself.
+"""CreateAcls (30), v0-v3: create ACLs, each on its own.
 
 v3: resources of type USER (KIP-373).
 Errors, per ACL: INVALID_REQUEST, POLICY_VIOLATION; for all of them CLUSTER_AUTHORIZATION_FAILED, SECURITY_DISABLED
@@ -20,7 +20,6 @@ from barnabas.wire.messages.create_acls import AclCreationResult, CreateAclsRequ
 
 
 def refuse(request: CreateAclsRequest, error: KafkaError) -> CreateAclsResponse:
-    """Every ACL, in error."""
     return CreateAclsResponse(results=[_result(error) for _ in request.creations])
 
 
@@ -32,7 +31,7 @@ def audit(request: CreateAclsRequest, response: CreateAclsResponse) -> Results:
 
 @serves(CreateAclsRequest, CreateAclsResponse, 0, 3, refuse=refuse, audit=audit)
 async def handle(context: RequestContext, request: CreateAclsRequest) -> CreateAclsResponse | None:
-    """Decide for each ACL and commit those that pass; they count when this is answered."""
+    """Create the ACLs; they are in force when the response is sent."""
     if any([has_unknown(creation) async for creation in context.each(request.creations)]):
         context.close_after = True
         return None

@@ -1,9 +1,9 @@
-"""DeleteAcls (31), v0-v3: whatever each filter matches goes, and is told.
+"""DeleteAcls (31), v0-v3: delete the ACLs that filters match.
 
 v3: resources of type USER (KIP-373).
-Errors, per filter: CLUSTER_AUTHORIZATION_FAILED, SECURITY_DISABLED without an authorizer, INVALID_REQUEST where there
-is too much to remove or a number is none of Kafka's; per ACL, POLICY_VIOLATION for one that stays. The number of
-UNKNOWN closes the connection.
+Errors, per filter: CLUSTER_AUTHORIZATION_FAILED, SECURITY_DISABLED without an authorizer, INVALID_REQUEST if a request
+deletes too many or a number is not Kafka's; per ACL, POLICY_VIOLATION if it must stay. The number of UNKNOWN closes the
+connection.
 """
 
 import functools
@@ -26,7 +26,6 @@ from barnabas.wire.messages.delete_acls import (
 
 
 def refuse(request: DeleteAclsRequest, error: KafkaError) -> DeleteAclsResponse:
-    """Every filter, in error."""
     result = DeleteAclsFilterResult(error_code=error.code, error_message=error.message or None)
     return DeleteAclsResponse(filter_results=[result for _ in request.filters])
 
@@ -41,7 +40,6 @@ def audit(_request: DeleteAclsRequest, response: DeleteAclsResponse) -> Results:
 
 @serves(DeleteAclsRequest, DeleteAclsResponse, 0, 3, refuse=refuse, audit=audit)
 async def handle(context: RequestContext, request: DeleteAclsRequest) -> DeleteAclsResponse | None:
-    """Find, commit the removal, and show what is gone."""
     if any([has_unknown(each) async for each in context.each(request.filters)]):
         context.close_after = True
         return None

@@ -1,6 +1,6 @@
-"""DescribeAclUse (32001), v0: the ACLs that have decided something since this broker's authorizer began.
+"""DescribeAclUse (32001), v0: the ACLs that have allowed or denied something since this broker's authorizer started.
 
-Only Barnabas has it. Each broker tells of what it was asked itself, and forgets when it is stopped.
+An API of Barnabas. Each broker knows only its own decisions, and loses them when it stops.
 
 Errors: CLUSTER_AUTHORIZATION_FAILED, SECURITY_DISABLED without an authorizer.
 """
@@ -19,13 +19,11 @@ from barnabas.wire.errors import KafkaError
 
 
 def refuse(request: DescribeAclUseRequest, error: KafkaError) -> DescribeAclUseResponse:
-    """The error at the top."""
     return DescribeAclUseResponse(error_code=error.code, error_message=error.message or None)
 
 
 @serves(DescribeAclUseRequest, DescribeAclUseResponse, 0, 0, refuse=refuse)
 async def handle(context: RequestContext, request: DescribeAclUseRequest) -> DescribeAclUseResponse:
-    """Answer from what the authorizer remembers."""
     require_cluster(context, AclOperation.DESCRIBE)
     authorizer = require_authorizer(context)
     used = context.each(authorizer.used())

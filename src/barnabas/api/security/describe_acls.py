@@ -1,8 +1,8 @@
-"""DescribeAcls (29), v0-v3: the ACLs that a filter means, by resource.
+"""DescribeAcls (29), v0-v3: the ACLs that a filter matches, by resource.
 
 v3: resources of type USER (KIP-373).
-Errors: CLUSTER_AUTHORIZATION_FAILED, SECURITY_DISABLED without an authorizer. The number of UNKNOWN closes
-the connection.
+Errors: CLUSTER_AUTHORIZATION_FAILED, SECURITY_DISABLED without an authorizer. The number of UNKNOWN closes the
+connection.
 """
 
 from collections.abc import Iterable
@@ -23,13 +23,11 @@ from barnabas.wire.messages.describe_acls import (
 
 
 def refuse(request: DescribeAclsRequest, error: KafkaError) -> DescribeAclsResponse:
-    """The error at the top."""
     return DescribeAclsResponse(error_code=error.code, error_message=error.message or None)
 
 
 @serves(DescribeAclsRequest, DescribeAclsResponse, 0, 3, refuse=refuse)
 async def handle(context: RequestContext, request: DescribeAclsRequest) -> DescribeAclsResponse | None:
-    """Answer from the image."""
     if has_unknown(request):
         context.close_after = True
         return None

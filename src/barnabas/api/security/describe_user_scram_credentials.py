@@ -1,4 +1,4 @@
-"""DescribeUserScramCredentials (50), v0: by which SCRAM mechanisms users can log in (KIP-554).
+"""DescribeUserScramCredentials (50), v0: the SCRAM mechanisms of users (KIP-554).
 
 Errors, per user: RESOURCE_NOT_FOUND, DUPLICATE_RESOURCE. For all: CLUSTER_AUTHORIZATION_FAILED.
 """
@@ -20,7 +20,7 @@ from barnabas.wire.messages.describe_user_scram_credentials import (
 def refuse(
     request: DescribeUserScramCredentialsRequest, error: KafkaError
 ) -> DescribeUserScramCredentialsResponse:
-    """The error at the top, and for each user that is named."""
+    """Return the error at the top, and for each named user."""
     message = error.message or None
     results = [
         DescribeUserScramCredentialsResult(error_code=error.code, error_message=message)
@@ -33,7 +33,7 @@ def refuse(
 async def handle(
     context: RequestContext, request: DescribeUserScramCredentialsRequest
 ) -> DescribeUserScramCredentialsResponse:
-    """Answer from the image; no secret is in it that a credential could be made of."""
+    """Describe credentials without secrets."""
     require_cluster(context, AclOperation.DESCRIBE)
     users = None if request.users is None else [user.name for user in request.users]
     stored = context.node.image.scram_credentials
@@ -49,7 +49,7 @@ def _result(user: DescribedUser) -> DescribeUserScramCredentialsResult:
         for mechanism, iterations in user.iterations.items()
     ]
     code = ErrorCode.NONE if user.error is None else user.error.code
-    message = "" if user.error is None else user.error.message  # Kafka says no error with an empty text
+    message = "" if user.error is None else user.error.message  # as in Kafka, an empty text for success
     return DescribeUserScramCredentialsResult(
         user=user.user, error_code=code, error_message=message, credential_infos=infos
     )

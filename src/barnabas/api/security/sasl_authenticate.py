@@ -1,7 +1,7 @@
-"""SaslAuthenticate (36), v0-v2: a token of the login and the one that answers it (KIP-152).
+"""SaslAuthenticate (36), v0-v2: exchange tokens of the SASL mechanism (KIP-152).
 
-v1: for how long the login is good (KIP-368).
-Errors: SASL_AUTHENTICATION_FAILED; ILLEGAL_SASL_STATE after the login and where nobody logs in.
+v1: lifetime of the session (KIP-368).
+Errors: SASL_AUTHENTICATION_FAILED; ILLEGAL_SASL_STATE after the login, and on listeners without authentication.
 """
 
 from barnabas.api.context import RequestContext
@@ -11,13 +11,12 @@ from barnabas.wire.messages.sasl_authenticate import SaslAuthenticateRequest, Sa
 
 
 def refuse(request: SaslAuthenticateRequest, error: KafkaError) -> SaslAuthenticateResponse:
-    """The error at the top, without a token."""
+    """Return the error at the top, without a token."""
     return SaslAuthenticateResponse(error_code=error.code, error_message=error.message or None)
 
 
 @serves(SaslAuthenticateRequest, SaslAuthenticateResponse, 0, 2, refuse=refuse, authenticates=True)
 async def handle(context: RequestContext, request: SaslAuthenticateRequest) -> SaslAuthenticateResponse:
-    """Pass the token to the mechanism."""
     authenticator = context.connection.authenticator
     if authenticator is None:
         message = "SaslAuthenticate request received after successful authentication"

@@ -1,1 +1,1 @@
-"""Clients that tell brokers how they are."""
+"""Client telemetry (KIP-714)."""

@@ -1,11 +1,11 @@
-"""What is known of a client that asks or pushes."""
+"""The attributes of a client that subscriptions match."""
 
 from barnabas.api.context import RequestContext
 from barnabas.base.ids import uuid_to_text
 
 
 def attributes_of(context: RequestContext, instance_id: bytes) -> dict[str, str]:
-    """What subscriptions may match (`ClientMetricsConfigs`), by name."""
+    """Return the attributes by name (`ClientMetricsConfigs`)."""
     connection = context.connection
     return {
         "client_instance_id": uuid_to_text(instance_id),

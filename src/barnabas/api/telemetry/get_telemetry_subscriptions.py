@@ -1,6 +1,6 @@
-"""GetTelemetrySubscriptions (71), v0: which metrics a client is asked to push, and how often (KIP-714).
+"""GetTelemetrySubscriptions (71), v0: the metrics that a client should push, and the interval (KIP-714).
 
-Errors: THROTTLING_QUOTA_EXCEEDED (asked again before the interval is over).
+Errors: THROTTLING_QUOTA_EXCEEDED (before the interval is over).
 """
 
 from barnabas.api.context import RequestContext
@@ -14,12 +14,11 @@ from barnabas.wire.messages.get_telemetry_subscriptions import (
 )
 from barnabas.wire.records.compression import Compression
 
-#: The best first, as Kafka lists them; uncompressed pushes are taken, too.
+#: The best first, as Kafka lists them; uncompressed pushes are accepted, too.
 ACCEPTED = (Compression.ZSTD, Compression.LZ4, Compression.GZIP, Compression.SNAPPY)
 
 
 def refuse(request: GetTelemetrySubscriptionsRequest, error: KafkaError) -> GetTelemetrySubscriptionsResponse:
-    """The error at the top."""
     return GetTelemetrySubscriptionsResponse(error_code=error.code)
 
 
@@ -27,7 +26,7 @@ def refuse(request: GetTelemetrySubscriptionsRequest, error: KafkaError) -> GetT
 async def handle(
     context: RequestContext, request: GetTelemetrySubscriptionsRequest
 ) -> GetTelemetrySubscriptionsResponse:
-    """Tell the client what the subscriptions that match it want; who has no id yet gets one."""
+    """Return the matching subscriptions; a client without an id gets one."""
     instance_id = request.client_instance_id
     if instance_id == ZERO_UUID:
         instance_id = context.node.rng.randbytes(16)

@@ -1,7 +1,7 @@
-"""PushTelemetry (72), v0: a client's metrics, which /metrics shows until the client is gone (KIP-714).
+"""PushTelemetry (72), v0: metrics of a client, which /metrics shows while the client is connected (KIP-714).
 
-Errors: INVALID_REQUEST (no instance's id, or after a terminating push), THROTTLING_QUOTA_EXCEEDED (before the interval
-is over), UNKNOWN_SUBSCRIPTION_ID, UNSUPPORTED_COMPRESSION_TYPE, TELEMETRY_TOO_LARGE, INVALID_RECORD (no metrics).
+Errors: INVALID_REQUEST (no instance id, or after a terminating push), THROTTLING_QUOTA_EXCEEDED (before the interval is
+over), UNKNOWN_SUBSCRIPTION_ID, UNSUPPORTED_COMPRESSION_TYPE, TELEMETRY_TOO_LARGE, INVALID_RECORD (no metrics).
 """
 
 import asyncio
@@ -14,10 +14,10 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.push_telemetry import PushTelemetryRequest, PushTelemetryResponse
 from barnabas.wire.records.compression import Compression, decompress
 
-#: What a push may unpack to.
+#: Maximum decompressed size of a push.
 UNPACKED_BYTES_MAX = 8 << 20
 
-#: Data points that are taken over together.
+#: Data points that are stored before other clients are served.
 PUSHED_COUNT_MAX = 500
 
 #: Labels of a client's metrics; its address and port would make new series for each connection.
@@ -25,13 +25,11 @@ LABELS = ("client_instance_id", "client_id", "client_software_name", "client_sof
 
 
 def refuse(request: PushTelemetryRequest, error: KafkaError) -> PushTelemetryResponse:
-    """The error at the top."""
     return PushTelemetryResponse(error_code=error.code)
 
 
 @serves(PushTelemetryRequest, PushTelemetryResponse, 0, 0, refuse=refuse)
 async def handle(context: RequestContext, request: PushTelemetryRequest) -> PushTelemetryResponse:
-    """Keep what the client tells, if it is its turn."""
     telemetry = context.node.client_telemetry
     instance = telemetry.instances.push(
         request.client_instance_id,
@@ -56,7 +54,7 @@ async def handle(context: RequestContext, request: PushTelemetryRequest) -> Push
 
 
 async def _read(context: RequestContext, request: PushTelemetryRequest) -> list[DataPoint]:
-    """All data points; a few bytes may unpack to megabytes, which another thread does."""
+    """Return all data points; a thread reads them, because a few bytes may decompress to megabytes."""
     codec, data = Compression(request.compression_type), request.metrics
     if codec is not Compression.NONE:
         data = await asyncio.to_thread(decompress, codec, data, UNPACKED_BYTES_MAX)

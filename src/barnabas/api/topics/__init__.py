@@ -1,1 +1,1 @@
-"""Topics and partitions made, grown and deleted."""
+"""Topics: create, grow, delete, restore."""

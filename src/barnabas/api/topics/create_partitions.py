@@ -1,9 +1,9 @@
-"""CreatePartitions (37), v0-v3: more partitions for topics that are there.
+"""CreatePartitions (37), v0-v3: add partitions to topics.
 
 v3: THROTTLING_QUOTA_EXCEEDED (KIP-599).
 Errors, per topic: TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION, INVALID_PARTITIONS,
-INVALID_REPLICA_ASSIGNMENT, INVALID_REPLICATION_FACTOR, INVALID_REQUEST, POLICY_VIOLATION,
-REQUEST_TIMED_OUT, THROTTLING_QUOTA_EXCEEDED (before v3 the client only waits).
+INVALID_REPLICA_ASSIGNMENT, INVALID_REPLICATION_FACTOR, INVALID_REQUEST, POLICY_VIOLATION, REQUEST_TIMED_OUT,
+THROTTLING_QUOTA_EXCEEDED (before v3 the client is only throttled).
 """
 
 from collections import Counter
@@ -25,7 +25,6 @@ from barnabas.wire.messages.create_partitions import (
 
 
 def refuse(request: CreatePartitionsRequest, error: KafkaError) -> CreatePartitionsResponse:
-    """Every topic asked for, in error."""
     names = dict.fromkeys(topic.name for topic in request.topics)
     return CreatePartitionsResponse(results=[_result(Grown(name, error)) for name in names])
 
@@ -36,7 +35,6 @@ def audit(_request: CreatePartitionsRequest, response: CreatePartitionsResponse)
 
 @serves(CreatePartitionsRequest, CreatePartitionsResponse, 0, 3, refuse=refuse, audit=audit)
 async def handle(context: RequestContext, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
-    """Decide for each topic and commit those that pass."""
     node = context.node
     once = await context.compute(_named_once, request)
     refused = await refused_names(context, AclOperation.ALTER, ResourceType.TOPIC, once)

@@ -1,10 +1,10 @@
-"""CreateTopics (19), v2-v7: each topic of a request is made, or refused, for itself.
+"""CreateTopics (19), v2-v7: create topics, each on its own.
 
-v2: throttle time.  v4: -1 stands for the broker's defaults (KIP-464).  v5: the answer shows partitions and
-configs (KIP-525).  v6: THROTTLING_QUOTA_EXCEEDED (KIP-599).  v7: topic ids (KIP-516).
+v2: throttle time.  v4: -1 is the broker's default (KIP-464).  v5: the response contains partitions and configs
+(KIP-525).  v6: THROTTLING_QUOTA_EXCEEDED (KIP-599).  v7: topic ids (KIP-516).
 Errors, per topic: TOPIC_AUTHORIZATION_FAILED, TOPIC_ALREADY_EXISTS, INVALID_TOPIC_EXCEPTION, INVALID_PARTITIONS,
 INVALID_REPLICATION_FACTOR, INVALID_REPLICA_ASSIGNMENT, INVALID_CONFIG, INVALID_REQUEST, POLICY_VIOLATION,
-REQUEST_TIMED_OUT, THROTTLING_QUOTA_EXCEEDED (before v6 the client only waits).
+REQUEST_TIMED_OUT, THROTTLING_QUOTA_EXCEEDED (before v6 the client is only throttled).
 """
 
 from collections import Counter
@@ -32,7 +32,6 @@ from barnabas.wire.messages.create_topics import (
 
 
 def refuse(request: CreateTopicsRequest, error: KafkaError) -> CreateTopicsResponse:
-    """Every topic asked for, in error."""
     return CreateTopicsResponse(topics=[_refused(topic.name, error) for topic in request.topics])
 
 
@@ -42,7 +41,6 @@ def audit(_request: CreateTopicsRequest, response: CreateTopicsResponse) -> Resu
 
 @serves(CreateTopicsRequest, CreateTopicsResponse, 2, 7, refuse=refuse, audit=audit)
 async def handle(context: RequestContext, request: CreateTopicsRequest) -> CreateTopicsResponse:
-    """Decide for each topic, commit those that pass, and show what they have become."""
     node = context.node
     started_ns = node.tracer.now_ns()
     refused = await _unauthorized(context, request)
@@ -74,14 +72,14 @@ async def handle(context: RequestContext, request: CreateTopicsRequest) -> Creat
 
 
 async def _unauthorized(context: RequestContext, request: CreateTopicsRequest) -> dict[str, KafkaError]:
-    """The topics that may not be created here; what is wrong with the request itself is told to everybody."""
+    """Return the errors of topics that the principal may not create; invalid topics have their own errors."""
     occurrences = await context.compute(lambda: Counter(topic.name for topic in request.topics))
     once = [name for name, count in occurrences.items() if count == 1 and name != METADATA_TOPIC]
     return await refused_topics(context, AclOperation.CREATE, once)
 
 
 def _new_topic(topic: CreatableTopic) -> TopicToCreate:
-    # Of a key given twice the last value counts, but for null, which is refused wherever it stands.
+    # Of a duplicate key the last value counts, except for null, which is always refused.
     configs = sorted(topic.configs, key=lambda config: config.value is None)
     return TopicToCreate(
         name=topic.name,

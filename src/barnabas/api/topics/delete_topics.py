@@ -1,9 +1,9 @@
-"""DeleteTopics (20), v1-v6: gone for clients when it is answered, gone from the disks soon after.
+"""DeleteTopics (20), v1-v6: delete topics; their logs are deleted soon after the response.
 
 v1: throttle time.  v3: TOPIC_DELETION_DISABLED.  v5: error messages (KIP-599).  v6: topics by id (KIP-516).
 Errors, per topic: TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, INVALID_REQUEST,
-TOPIC_DELETION_DISABLED, POLICY_VIOLATION,
-REQUEST_TIMED_OUT, THROTTLING_QUOTA_EXCEEDED (before v5 the client only waits).
+TOPIC_DELETION_DISABLED, POLICY_VIOLATION, REQUEST_TIMED_OUT, THROTTLING_QUOTA_EXCEEDED (before v5 the client is only
+throttled).
 """
 
 import itertools
@@ -31,10 +31,10 @@ from barnabas.wire.messages.delete_topics import (
 
 _log = get_logger("barnabas.api.topics")
 
-#: Offsets of topics deleted together that go to the trash with them: they are in one commit, and in memory.
+#: Maximum number of committed offsets that go to the trash with topics that are deleted together.
 OFFSETS_MAX = 20_000
 
-#: What is said of a topic whose name must not be told.
+#: The error for a topic whose name must not be revealed.
 HIDDEN = KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Not authorized: DELETE on the topic is needed.")
 
 
@@ -44,12 +44,11 @@ def _asked(request: DeleteTopicsRequest) -> list[TopicToDelete]:
 
 
 def _is_one_topic(asked: TopicToDelete) -> bool:
-    """Whether a topic is asked for by its name or by its id, and not by both or none."""
+    """Return whether a topic is requested either by name or by id."""
     return (asked.name is None) != (asked.topic_id == ZERO_UUID)
 
 
 def refuse(request: DeleteTopicsRequest, error: KafkaError) -> DeleteTopicsResponse:
-    """Every topic asked for, in error."""
     outcomes = [Deleted(asked.name, asked.topic_id, error) for asked in _asked(request)]
     return DeleteTopicsResponse(responses=[_result(outcome) for outcome in outcomes])
 
@@ -62,7 +61,6 @@ def audit(_request: DeleteTopicsRequest, response: DeleteTopicsResponse) -> Resu
 
 @serves(DeleteTopicsRequest, DeleteTopicsResponse, 1, 6, refuse=refuse, audit=audit)
 async def handle(context: RequestContext, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
-    """Decide for each topic and commit; the logs follow when the commit comes back."""
     node = context.node
     if not node.config.boolean("delete.topic.enable"):
         code = ErrorCode.INVALID_REQUEST if context.api_version < 3 else ErrorCode.TOPIC_DELETION_DISABLED
@@ -94,7 +92,9 @@ async def handle(context: RequestContext, request: DeleteTopicsRequest) -> Delet
 
 
 async def _offsets(context: RequestContext, requested: Iterable[TopicToDelete]) -> Mapping[str, TopicOffsets]:
-    """What groups have committed for topics, by their names; nothing where it is too much, or cannot be had now."""
+    """Return the committed offsets of topics, by topic name; none if there are too many, or if they are not
+    available.
+    """
     image = context.node.image
     names = await context.compute(_names, image, requested)
     try:
@@ -121,10 +121,10 @@ def _names(image: MetadataImage, requested: Iterable[TopicToDelete]) -> set[str]
 
 
 def _unauthorized(context: RequestContext, asked: TopicToDelete) -> Deleted | None:
-    """Why the principal may not delete the topic; None when it may, or when nothing is there to be protected.
+    """Return why the principal may not delete the topic; None if it may, or if there is nothing to protect.
 
-    Whoever may not even describe a topic is not told whether there is one, nor what an id stands for; who asks by name
-    is not told an id.
+    Without DESCRIBE, the principal does not learn whether a topic exists, nor the name for an id, nor the id for a
+    name.
     """
     image = context.node.image
     topic = image.topics.get(asked.name) if asked.name is not None else image.topic_by_id(asked.topic_id)

@@ -1,6 +1,6 @@
-"""DescribeTrash (32002), v0: deleted topics that can be brought back, and how long.
+"""DescribeTrash (32002), v0: deleted topics that can be restored, and for how long.
 
-Only Barnabas has it. Topics that the principal may not describe are left out.
+An API of Barnabas. Topics that the principal may not describe are left out.
 
 Errors: none of its own.
 """
@@ -20,13 +20,12 @@ from barnabas.wire.errors import KafkaError
 
 
 def refuse(_request: DescribeTrashRequest, error: KafkaError) -> DescribeTrashResponse:
-    """The error at the top."""
     return DescribeTrashResponse(error_code=error.code, error_message=error.message or None)
 
 
 @serves(DescribeTrashRequest, DescribeTrashResponse, 0, 0, refuse=refuse)
 async def handle(context: RequestContext, _request: DescribeTrashRequest) -> DescribeTrashResponse:
-    """Answer from the image, with sizes from the disks; the latest deleted first."""
+    """Return the topics with their sizes on disk; the latest deleted first."""
     node = context.node
     trashed = sorted(node.image.trashed_topics.values(), key=lambda each: -each.deleted_ms)
     names = {each.name for each in trashed}

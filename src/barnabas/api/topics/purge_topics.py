@@ -1,6 +1,6 @@
-"""PurgeTopics (32004), v0: deleted topics leave the trash for good.
+"""PurgeTopics (32004), v0: delete topics in the trash for good.
 
-Only Barnabas has it.
+An API of Barnabas.
 
 Errors, per topic: UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, INVALID_REQUEST, TOPIC_DELETION_DISABLED,
 TOPIC_AUTHORIZATION_FAILED.
@@ -21,7 +21,6 @@ def _requested(request: PurgeTopicsRequest) -> list[TrashedTopicRequest]:
 
 
 def refuse(request: PurgeTopicsRequest, error: KafkaError) -> PurgeTopicsResponse:
-    """Every topic asked for, in error."""
     return PurgeTopicsResponse(
         results=[_result(Purged(requested, error=error)) for requested in _requested(request)]
     )
@@ -33,7 +32,6 @@ def audit(_request: PurgeTopicsRequest, response: PurgeTopicsResponse) -> Result
 
 @serves(PurgeTopicsRequest, PurgeTopicsResponse, 0, 0, refuse=refuse, audit=audit)
 async def handle(context: RequestContext, request: PurgeTopicsRequest) -> PurgeTopicsResponse:
-    """Decide for each topic and commit; the logs follow when the commit comes back."""
     if not context.node.config.boolean("delete.topic.enable"):
         message = "Topics cannot be deleted here: delete.topic.enable is false."
         raise KafkaError(ErrorCode.TOPIC_DELETION_DISABLED, message)

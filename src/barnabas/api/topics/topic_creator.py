@@ -1,4 +1,4 @@
-"""How topics come to be, by CreateTopics or because somebody asks for them: decide, ask the policies, commit."""
+"""Creation of topics, requested or automatic: decide, evaluate the policies, commit."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -20,7 +20,7 @@ from barnabas.wire.errors import KafkaError
 
 
 def creation_rules(node: BrokerContext) -> CreationRules:
-    """The defaults and checks for topics made by this node."""
+    """Return the defaults and checks for new topics."""
 
     def check_configs(name: str, overrides: Mapping[str, str | None]) -> None:
         validate_topic_overrides(node.config, overrides)
@@ -40,17 +40,17 @@ async def create_topics(
     quota: ControllerMutationQuota = UNLIMITED,
     timeout_ms: int | None = None,
 ) -> list[Created]:
-    """Create the topics that pass all checks; one answer for each name.
+    """Create the valid topics; return one result for each name.
 
-    :raises KafkaError: As `decide_create`, for the request as a whole; REQUEST_TIMED_OUT when `timeout_ms` is over
-        before the topics are there: they may still come to be.
+    :raises KafkaError: As `decide_create`, for the whole request; REQUEST_TIMED_OUT if `timeout_ms` is over before the
+        topics exist: they may still be created.
     """
     node, names = context.node, [new.name for new in requested]
     rules = creation_rules(node)
     refused: dict[str, Created] = {}
     if node.policies.guards_creation:
-        # Policies take their time, and what they are told depends on the request alone: so they are asked once, for
-        # what would pass as things stand, and not again when the commit meets a conflict.
+        # Policies are evaluated once, because they take time and depend on the request alone, for the topics that are
+        # valid now. They are not evaluated again when the commit meets a conflict.
         checked = decide_create(node.image, requested, rules, node.rng, validate_only=True).response
         refused = await _refused(context.policies, requested, checked)
         requested = [new for new in requested if new.name not in refused]
@@ -67,7 +67,7 @@ async def create_topics(
 async def create_wanted_topics(
     context: RequestContext, names: Iterable[str], quota: ControllerMutationQuota = UNLIMITED
 ) -> list[Created]:
-    """Create topics because somebody asks for them; those of coordinators as these need them, whatever policies say.
+    """Create topics automatically; policies do not apply to topics of coordinators.
 
     :raises KafkaError: As `create_topics`.
     """
@@ -94,7 +94,7 @@ async def create_wanted_topics(
 async def _refused(
     policies: Policies, requested: Sequence[TopicToCreate], checked: Sequence[Created]
 ) -> dict[str, Created]:
-    """Those of `checked` that fail anyway, and those that a policy refuses."""
+    """Return the results of topics that fail anyway, and of those that a policy refuses."""
     refused: dict[str, Created] = {}
     asked = {new.name: new for new in requested}
     for outcome in checked:

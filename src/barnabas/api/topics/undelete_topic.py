@@ -1,8 +1,8 @@
-"""UndeleteTopic (32003), v0: a deleted topic comes back from the trash, with its id, configs and records.
+"""UndeleteTopic (32003), v0: restore a deleted topic from the trash, with its id, configs and records.
 
-Only Barnabas has it. Needed are CREATE on the name that it gets (or on the cluster) and DELETE on the one that it had;
-where these differ READ on the latter, too, as whoever may read under the new name reads what was under the old one.
-What groups had committed comes back, too, where a group has no members and no offset for the partition meanwhile.
+An API of Barnabas. It requires CREATE on the new name (or on the cluster) and DELETE on the old one; if they differ,
+also READ on the old one, because its records can be read under the new name. Committed offsets are restored for groups
+without members that have no offset for the partition now.
 
 Errors: UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, INVALID_REQUEST, TOPIC_ALREADY_EXISTS, INVALID_TOPIC_EXCEPTION,
 POLICY_VIOLATION, REQUEST_TIMED_OUT, THROTTLING_QUOTA_EXCEEDED, TOPIC_AUTHORIZATION_FAILED.
@@ -30,7 +30,6 @@ _log = get_logger("barnabas.api.topics")
 
 
 def refuse(request: UndeleteTopicRequest, error: KafkaError) -> UndeleteTopicResponse:
-    """The error at the top."""
     name, topic_id = request.name, request.topic_id
     return UndeleteTopicResponse(
         error_code=error.code, error_message=error.message or None, name=name, topic_id=topic_id
@@ -43,7 +42,7 @@ def audit(request: UndeleteTopicRequest, response: UndeleteTopicResponse) -> Res
 
 @serves(UndeleteTopicRequest, UndeleteTopicResponse, 0, 0, refuse=refuse, audit=audit)
 async def handle(context: RequestContext, request: UndeleteTopicRequest) -> UndeleteTopicResponse:
-    """Ask the policies as for a new topic, decide and commit; answered when the logs are open."""
+    """Evaluate the policies as for a new topic, and restore it; respond when the logs are open."""
     requested = TrashedTopicRequest(request.name, request.topic_id)
     _authorize(context, request.name, request.name if request.new_name is None else request.new_name)
     trial = decide_undelete(context.node.image, requested, request.new_name).response
@@ -67,7 +66,9 @@ async def handle(context: RequestContext, request: UndeleteTopicRequest) -> Unde
 async def _restore(
     context: RequestContext, trashed: TrashRecord, group_id: str, offsets: Mapping[int, CommittedOffset]
 ) -> int:
-    """Put back what a group had committed; gives how many offsets. The topic is back whatever comes of it."""
+    """Restore the committed offsets of a group; return how many. An error does not prevent the restoration of the
+    topic.
+    """
     of_topic = {index: each._replace(topic_id=trashed.topic_id) for index, each in offsets.items()}
 
     def restore(shard: GroupShard, step: CoordinatorResult, pending: Pending[int]) -> None:

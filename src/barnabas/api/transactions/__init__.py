@@ -1,1 +1,1 @@
-"""Producer ids; transactions."""
+"""Producer ids and transactions."""

@@ -1,8 +1,8 @@
-"""AddOffsetsToTxn (25), v0-v4: a transaction is going to commit offsets of a group (KIP-98).
+"""AddOffsetsToTxn (25), v0-v4: add a group's offsets to a transaction (KIP-98).
 
 v2: PRODUCER_FENCED.
 Errors: TRANSACTIONAL_ID_AUTHORIZATION_FAILED, GROUP_AUTHORIZATION_FAILED, INVALID_REQUEST, INVALID_PRODUCER_ID_MAPPING,
-PRODUCER_FENCED, CONCURRENT_TRANSACTIONS, those of coordinators.
+PRODUCER_FENCED, CONCURRENT_TRANSACTIONS, coordinator errors.
 """
 
 from barnabas.api.authorization import require
@@ -21,13 +21,12 @@ FIRST_VERSION_WITH_PRODUCER_FENCED = 2
 
 
 def refuse(request: AddOffsetsToTxnRequest, error: KafkaError) -> AddOffsetsToTxnResponse:
-    """The error."""
     return AddOffsetsToTxnResponse(error_code=error.code)
 
 
 @serves(AddOffsetsToTxnRequest, AddOffsetsToTxnResponse, 0, 4, refuse=refuse)
 async def handle(context: RequestContext, request: AddOffsetsToTxnRequest) -> AddOffsetsToTxnResponse:
-    """Add the partition that holds the group's offsets."""
+    """Add the partition of the group's offsets to the transaction."""
     require(context, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
     require(context, AclOperation.READ, ResourceType.GROUP, request.group_id)
     if not request.transactional_id:

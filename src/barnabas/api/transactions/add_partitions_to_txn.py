@@ -1,10 +1,10 @@
-"""AddPartitionsToTxn (24), v0-v5: the partitions that a transaction is going to write to (KIP-98).
+"""AddPartitionsToTxn (24), v0-v5: add partitions to a transaction (KIP-98).
 
-v2: PRODUCER_FENCED.  v4: many transactions, from brokers alone, which may only want to know (KIP-890).
+v2: PRODUCER_FENCED.  v4: many transactions, only from brokers, which may only verify (KIP-890).
 v5: TRANSACTION_ABORTABLE.
 Errors, per partition: TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION, and then OPERATION_NOT_ATTEMPTED for the
 others; per transaction: TRANSACTIONAL_ID_AUTHORIZATION_FAILED, INVALID_REQUEST, INVALID_PRODUCER_ID_MAPPING,
-PRODUCER_FENCED, CONCURRENT_TRANSACTIONS, TRANSACTION_ABORTABLE, those of coordinators; at the top
+PRODUCER_FENCED, CONCURRENT_TRANSACTIONS, TRANSACTION_ABORTABLE, coordinator errors; at the top
 CLUSTER_AUTHORIZATION_FAILED.
 """
 
@@ -37,14 +37,13 @@ Outcomes = Mapping[TopicPartition, ErrorCode]
 
 
 def refuse(request: AddPartitionsToTxnRequest, error: KafkaError) -> AddPartitionsToTxnResponse:
-    """The error at the top, and for every partition for clients, which know of no top."""
+    """Return the error at the top, and before v4 for every partition."""
     results = _same(request.v3_and_below_topics, error.code)
     return AddPartitionsToTxnResponse(error_code=error.code, results_by_topic_v3_and_below=results)
 
 
 @serves(AddPartitionsToTxnRequest, AddPartitionsToTxnResponse, 0, 5, refuse=refuse)
 async def handle(context: RequestContext, request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnResponse:
-    """Add to, or look into, each transaction for itself."""
     if context.api_version < FIRST_VERSION_OF_BROKERS:
         results = await _answer(context, _from_client(request))
         return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=results)
@@ -72,7 +71,7 @@ def _from_client(request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnTransa
 async def _answer(
     context: RequestContext, transaction: AddPartitionsToTxnTransaction
 ) -> list[AddPartitionsToTxnTopicResult]:
-    """What became of each partition: all of them join the transaction, or none does."""
+    """Return the result of each partition: all of them are added, or none."""
     partitions = await context.compute(_partitions, transaction.topics)
     try:
         refused = await _refused(context, transaction.transactional_id, partitions)
@@ -91,14 +90,14 @@ async def _answer(
 
 
 def _all_refused(partitions: list[TopicPartition], refused: Outcomes) -> list[AddPartitionsToTxnTopicResult]:
-    """The errors of those refused; no other is added either."""
+    """Return the errors of refused partitions; no other partition is added either."""
     return _results({each: refused.get(each, ErrorCode.OPERATION_NOT_ATTEMPTED) for each in partitions})
 
 
 async def _refused(
     context: RequestContext, transactional_id: str, partitions: list[TopicPartition]
 ) -> Outcomes:
-    """The partitions that nobody, or not this client, may add.
+    """Return the unknown partitions, and those that the principal may not write to.
 
     :raises KafkaError: TRANSACTIONAL_ID_AUTHORIZATION_FAILED.
     """
@@ -122,9 +121,9 @@ async def _refused(
 async def _ask(
     context: RequestContext, transaction: AddPartitionsToTxnTransaction, partitions: list[TopicPartition]
 ) -> Outcomes | None:
-    """Have the partitions join the transaction; or find out whether they are in it, if that was all that was asked.
+    """Add the partitions to the transaction, or verify that they are in it.
 
-    :raises KafkaError: The coordinator's.
+    :raises KafkaError: From the coordinator.
     """
     if not transaction.transactional_id:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "A transactional id must not be empty.")
@@ -152,7 +151,7 @@ def _partitions(topics: Iterable[AddPartitionsToTxnTopic]) -> list[TopicPartitio
 
 
 def _same(topics: Iterable[AddPartitionsToTxnTopic], code: ErrorCode) -> list[AddPartitionsToTxnTopicResult]:
-    """One outcome for all that was asked for, as it was asked for."""
+    """Return the same result for all requested partitions."""
     return [
         AddPartitionsToTxnTopicResult(
             name=topic.name,

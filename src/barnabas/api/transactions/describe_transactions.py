@@ -1,7 +1,7 @@
-"""DescribeTransactions (65), v0: transactional ids, their producers and open transactions (KIP-664).
+"""DescribeTransactions (65), v0: transactional ids, their producers and transactions (KIP-664).
 
-Errors, per id: TRANSACTIONAL_ID_AUTHORIZATION_FAILED, TRANSACTIONAL_ID_NOT_FOUND, INVALID_REQUEST for an empty one,
-those of coordinators. Topics that the principal may not describe are left out.
+Errors, per id: TRANSACTIONAL_ID_AUTHORIZATION_FAILED, TRANSACTIONAL_ID_NOT_FOUND, INVALID_REQUEST for an empty id,
+coordinator errors. Topics that the principal may not describe are left out.
 """
 
 from barnabas.api.authorization import allowed_names, require
@@ -19,7 +19,6 @@ from barnabas.wire.messages.describe_transactions import (
 
 
 def refuse(request: DescribeTransactionsRequest, error: KafkaError) -> DescribeTransactionsResponse:
-    """Every id, in error."""
     return DescribeTransactionsResponse(
         transaction_states=[
             TransactionState(transactional_id=each, error_code=error.code)
@@ -32,7 +31,6 @@ def refuse(request: DescribeTransactionsRequest, error: KafkaError) -> DescribeT
 async def handle(
     context: RequestContext, request: DescribeTransactionsRequest
 ) -> DescribeTransactionsResponse:
-    """Describe each id once."""
     names = await context.compute(dict.fromkeys, request.transactional_ids)
     return DescribeTransactionsResponse(
         transaction_states=[await _describe(context, each) async for each in context.each(names)]

@@ -1,8 +1,8 @@
 """EndTxn (26), v0-v5: commit or abort a transaction (KIP-98).
 
-v2: PRODUCER_FENCED.  v4: TRANSACTION_ABORTABLE.  v5: each end gives the producer its next epoch (KIP-890).
+v2: PRODUCER_FENCED.  v4: TRANSACTION_ABORTABLE.  v5: each transaction increments the producer epoch (KIP-890).
 Errors: TRANSACTIONAL_ID_AUTHORIZATION_FAILED, INVALID_REQUEST, INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED,
-CONCURRENT_TRANSACTIONS, INVALID_TXN_STATE, those of coordinators.
+CONCURRENT_TRANSACTIONS, INVALID_TXN_STATE, coordinator errors.
 """
 
 from barnabas.api.authorization import require
@@ -20,13 +20,12 @@ FIRST_VERSION_WITH_EPOCH_BUMPS = 5
 
 
 def refuse(request: EndTxnRequest, error: KafkaError) -> EndTxnResponse:
-    """The error."""
     return EndTxnResponse(error_code=error.code)
 
 
 @serves(EndTxnRequest, EndTxnResponse, 0, 5, refuse=refuse)
 async def handle(context: RequestContext, request: EndTxnRequest) -> EndTxnResponse:
-    """Decide the outcome; the partitions hear of it after the answer."""
+    """Decide the outcome; markers are written after the response."""
     require(context, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
     if not request.transactional_id:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "A transactional id must not be empty.")

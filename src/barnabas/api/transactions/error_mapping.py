@@ -1,4 +1,4 @@
-"""How producers are told that they are fenced: those of earlier versions do not know PRODUCER_FENCED (KIP-588)."""
+"""Errors for fenced producers: earlier versions do not know PRODUCER_FENCED (KIP-588)."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,9 +8,9 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 
 @contextmanager
 def map_fenced_error(version: int, first_version: int) -> Iterator[None]:
-    """Turn PRODUCER_FENCED into INVALID_PRODUCER_EPOCH below the API's first version that has it.
+    """Replace PRODUCER_FENCED by INVALID_PRODUCER_EPOCH below the API's first version that has it.
 
-    :raises KafkaError: What is raised within, so turned.
+    :raises KafkaError: The errors within the block, after the replacement.
     """
     try:
         yield

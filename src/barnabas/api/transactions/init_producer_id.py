@@ -1,4 +1,4 @@
-"""InitProducerId (22), v0-v6: an id for an idempotent or a transactional producer (KIP-98).
+"""InitProducerId (22), v0-v6: an id for an idempotent or transactional producer (KIP-98).
 
 v3: the producer's current id and epoch (KIP-360).  v4: PRODUCER_FENCED.  v6: two-phase commit (KIP-939).
 Errors: INVALID_REQUEST for an id without an epoch or an empty transactional id; INVALID_TRANSACTION_TIMEOUT,
@@ -23,13 +23,13 @@ FIRST_VERSION_WITH_PRODUCER_FENCED = 4
 
 
 def refuse(request: InitProducerIdRequest, error: KafkaError) -> InitProducerIdResponse:
-    """No id."""
+    """Return the error, without an id."""
     return InitProducerIdResponse(error_code=error.code, producer_id=NONE, producer_epoch=NONE)
 
 
 @serves(InitProducerIdRequest, InitProducerIdResponse, 0, 6, refuse=refuse)
 async def handle(context: RequestContext, request: InitProducerIdRequest) -> InitProducerIdResponse:
-    """Give a fresh id at epoch 0, or the id of a transactional id at its next epoch."""
+    """Return a new id at epoch 0, or the producer id of a transactional id at its next epoch."""
     _authorize(context, request)
     node = context.node
     expected = _expected(request)
@@ -47,7 +47,7 @@ async def handle(context: RequestContext, request: InitProducerIdRequest) -> Ini
 
 
 def _authorize(context: RequestContext, request: InitProducerIdRequest) -> None:
-    """Whoever may write to some topic may do so idempotently (KIP-679)."""
+    """Check the permission: WRITE on any topic suffices for an idempotent producer (KIP-679)."""
     if request.transactional_id is not None:
         require(context, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
         if request.enable2_pc:
@@ -58,7 +58,7 @@ def _authorize(context: RequestContext, request: InitProducerIdRequest) -> None:
 
 
 def _expected(request: InitProducerIdRequest) -> ProducerIdAndEpoch | None:
-    """Who the producer is so far.
+    """Return the current id and epoch of the producer.
 
     :raises KafkaError: INVALID_REQUEST.
     """
@@ -74,7 +74,7 @@ def _expected(request: InitProducerIdRequest) -> ProducerIdAndEpoch | None:
 
 
 def _check(config: BrokerConfig, request: InitProducerIdRequest) -> None:
-    """Refuse what no transactional producer may ask for.
+    """Check the request of a transactional producer.
 
     :raises KafkaError: INVALID_REQUEST, TRANSACTIONAL_ID_AUTHORIZATION_FAILED, UNSUPPORTED_VERSION,
         INVALID_TRANSACTION_TIMEOUT.

@@ -1,6 +1,6 @@
 """ListTransactions (66), v0-v2: the transactional ids that this broker coordinates (KIP-664).
 
-v1: open for longer than a duration (KIP-994).  v2: a pattern for transactional ids (KIP-1152).
+v1: filter by duration (KIP-994).  v2: filter by a pattern of transactional ids (KIP-1152).
 Errors: COORDINATOR_LOAD_IN_PROGRESS, INVALID_REGULAR_EXPRESSION. Ids that the principal may not describe are left out.
 """
 
@@ -18,13 +18,13 @@ from barnabas.wire.messages.list_transactions import (
 
 
 def refuse(request: ListTransactionsRequest, error: KafkaError) -> ListTransactionsResponse:
-    """The error, and no transactional ids."""
+    """Return the error, without transactional ids."""
     return ListTransactionsResponse(error_code=error.code)
 
 
 @serves(ListTransactionsRequest, ListTransactionsResponse, 0, 2, refuse=refuse)
 async def handle(context: RequestContext, request: ListTransactionsRequest) -> ListTransactionsResponse:
-    """List those of all shards that match every filter."""
+    """List the transactional ids of all shards that match every filter."""
     asked = Filter(
         frozenset(request.state_filters),
         frozenset(request.producer_id_filters),

@@ -1,7 +1,7 @@
-"""TxnOffsetCommit (28), v0-v5: how far a group will have read when the producer's transaction is committed (KIP-98).
+"""TxnOffsetCommit (28), v0-v5: commit offsets of a group as part of a transaction (KIP-98).
 
-v2: leader epochs.  v3: generation and member, so that a zombie is fenced (KIP-447).  v4: TRANSACTION_ABORTABLE.
-v5: the group's partition is added to the transaction by the way (KIP-890).
+v2: leader epochs.  v3: generation and member, so that zombies are fenced (KIP-447).  v4: TRANSACTION_ABORTABLE.
+v5: the group's partition is added to the transaction implicitly (KIP-890).
 Errors, per partition: TRANSACTIONAL_ID_AUTHORIZATION_FAILED, GROUP_AUTHORIZATION_FAILED, TOPIC_AUTHORIZATION_FAILED,
 UNKNOWN_TOPIC_OR_PARTITION, INVALID_GROUP_ID, OFFSET_METADATA_TOO_LARGE, ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID,
 FENCED_INSTANCE_ID, INVALID_PRODUCER_EPOCH, INVALID_PRODUCER_ID_MAPPING, INVALID_TXN_STATE, TRANSACTION_ABORTABLE,
@@ -37,19 +37,18 @@ from barnabas.wire.records.batch import NO_SEQUENCE
 
 FIRST_VERSION_WITH_TRANSACTION_ABORTABLE = 4
 FIRST_VERSION_WITH_IMPLICIT_TRANSACTIONS = 5
-#: Clients before do not know that a coordinator may be loading.
+#: Earlier clients do not know that a coordinator may be loading.
 FIRST_VERSION_WITH_LOAD_IN_PROGRESS = 2
 VERIFICATION_ENABLED = "transaction.partition.verification.enable"
 
 
 def refuse(request: TxnOffsetCommitRequest, error: KafkaError) -> TxnOffsetCommitResponse:
-    """Every partition, in error."""
     return TxnOffsetCommitResponse(topics=[_refused(_whole(topic, error.code)) for topic in request.topics])
 
 
 @serves(TxnOffsetCommitRequest, TxnOffsetCommitResponse, 0, 5, refuse=refuse)
 async def handle(context: RequestContext, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:
-    """Leave out what is not there or not allowed; the group's coordinator decides on the rest."""
+    """Refuse unknown and unauthorized partitions; the group's coordinator decides on the others."""
     require(context, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
     require(context, AclOperation.READ, ResourceType.GROUP, request.group_id)
     known, refused = await split_known_partitions(context, AclOperation.READ, request.topics)
@@ -63,7 +62,7 @@ async def handle(context: RequestContext, request: TxnOffsetCommitRequest) -> Tx
 
 
 async def _commit(context: RequestContext, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:
-    """What the coordinator says; what was refused before keeps errors of its own."""
+    """Return the response of the coordinator, with the errors of refused partitions."""
     try:
         if not request.group_id:
             raise KafkaError(ErrorCode.INVALID_GROUP_ID, "A group id is needed: it is empty.")
@@ -87,9 +86,9 @@ async def _ask(context: RequestContext, request: TxnOffsetCommitRequest) -> TxnO
 
 
 async def _verify(context: RequestContext, request: TxnOffsetCommitRequest) -> VerificationGuard | None:
-    """Make sure that the group's partition is in the transaction, when that writes there for the first time.
+    """Verify that the group's partition is in the transaction, if this is the first write to it.
 
-    :raises KafkaError: Why it is not.
+    :raises KafkaError: If it is not.
     """
     node, support = context.node, _support(context.api_version)
     if GROUP_TOPIC not in node.image.topics:
@@ -119,7 +118,7 @@ def _support(version: int) -> TransactionSupport:
 
 
 def _error_for_version(error: KafkaError, version: int) -> KafkaError:
-    """An error as clients of a version know it."""
+    """Return the error as clients of a version know it."""
     is_loading = error.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     if is_loading and version < FIRST_VERSION_WITH_LOAD_IN_PROGRESS:
         return KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, error.message)

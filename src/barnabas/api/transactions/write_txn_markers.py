@@ -1,9 +1,9 @@
-"""WriteTxnMarkers (27), v0-v2: end transactions in partitions of this broker, on behalf of their coordinators.
+"""WriteTxnMarkers (27), v0-v2: write transaction markers to partitions of this broker, for the coordinators.
 
 v1: flexible.  v2: the version of the transaction (KIP-1228).
 Errors, per partition: CLUSTER_AUTHORIZATION_FAILED, INVALID_REQUEST, UNKNOWN_TOPIC_OR_PARTITION,
-NOT_LEADER_OR_FOLLOWER, INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED, NOT_ENOUGH_REPLICAS,
-REQUEST_TIMED_OUT, KAFKA_STORAGE_ERROR.
+NOT_LEADER_OR_FOLLOWER, INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED, NOT_ENOUGH_REPLICAS, REQUEST_TIMED_OUT,
+KAFKA_STORAGE_ERROR.
 """
 
 from barnabas.api.audit import CLUSTER, Results
@@ -24,15 +24,14 @@ from barnabas.wire.messages.write_txn_markers import (
 )
 from barnabas.wire.records.control import EndTransactionMarker
 
-#: Partition -> what became of it.
+#: partition -> error code
 Outcomes = dict[TopicPartition, ErrorCode]
 
-#: Markers that are written before others are served, some 50 us each.
+#: Markers that are written before other clients are served, about 50 us each.
 WRITTEN_AT_ONCE_COUNT = 50
 
 
 def refuse(request: WriteTxnMarkersRequest, error: KafkaError) -> WriteTxnMarkersResponse:
-    """Every partition, in error."""
     outcomes: dict[int, Outcomes] = {}
     for marker in request.markers:
         outcomes.setdefault(marker.producer_id, {}).update(dict.fromkeys(_partitions(marker), error.code))
@@ -48,7 +47,7 @@ def audit(_request: WriteTxnMarkersRequest, response: WriteTxnMarkersResponse) -
 
 @serves(WriteTxnMarkersRequest, WriteTxnMarkersResponse, 0, 2, refuse=refuse, audit=audit)
 async def handle(context: RequestContext, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
-    """Write one marker after the other; answered is by producer, whose later marker counts."""
+    """Write the markers in order; if a producer has several, the last result counts."""
     if not allowed_cluster(context, AclOperation.ALTER):
         require_cluster(context, AclOperation.CLUSTER_ACTION)
     async for marker in context.each(request.markers):
@@ -94,7 +93,7 @@ def _partitions(marker: WritableTxnMarker) -> list[TopicPartition]:
     names = (
         TopicPartition(topic.name, index) for topic in marker.topics for index in topic.partition_indexes
     )
-    return list(dict.fromkeys(names))  # one that is named twice gets one marker
+    return list(dict.fromkeys(names))  # a duplicate gets one marker
 
 
 def _response(outcomes: dict[int, Outcomes]) -> WriteTxnMarkersResponse:
