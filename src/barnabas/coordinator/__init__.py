@@ -1,1 +1,3 @@
-"""What group and transaction coordinators share: shards of pure state, loaded from an internal topic's partitions."""
+"""The common part of group and transaction coordinators: shards of pure state, loaded from the partitions of an
+internal topic.
+"""

@@ -1,4 +1,4 @@
-"""What an event leads to: records to append, answers to give, timers to set. No IO."""
+"""The result of an event: records to append, responses, timers. No IO."""
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
@@ -12,41 +12,41 @@ from barnabas.wire.schema import Message
 
 ResponseT = TypeVar("ResponseT")
 
-#: Names a timer of a shard: setting one again moves it. The first element says what it is for.
+#: Identifies a timer of a shard; setting it again moves it. The first element is its purpose.
 TimerKey: TypeAlias = tuple[Hashable, ...]
 
 
 class TransactionalProducer(NamedTuple):
-    """Whose transaction the records of a step belong to."""
+    """The producer of a transaction to which records belong."""
 
     transactional_id: str
     producer_id: int
     producer_epoch: int
-    #: That the transaction includes our partition, for its first records there (KIP-890).
+    #: proof that the transaction includes this partition, for its first records there (KIP-890)
     verification: VerificationGuard | None = None
 
 
 class Pending(Generic[ResponseT]):
-    """A request that waits for its answer, which perhaps a later event brings."""
+    """A request that waits for its response, which a later event may give."""
 
     __slots__ = ("label",)
 
     def __init__(self, label: str = "") -> None:
-        self.label = label  #: for people, in tests and statistics
+        self.label = label  #: for tests and statistics
 
     def __repr__(self) -> str:
         return f"<pending {self.label}>"
 
 
 class Answer(NamedTuple):
-    """The answer to a pending request: a response, or the error that its handler is to raise."""
+    """The response to a pending request, or the error that its handler raises."""
 
     pending: Pending[Any]
     response: Any
 
 
 class Timer(NamedTuple):
-    """Something to come back to; without a delay a timer is cancelled."""
+    """A timer to set; without a delay it is cancelled."""
 
     key: TimerKey
     delay_ms: int | None
@@ -54,49 +54,47 @@ class Timer(NamedTuple):
 
 @dataclass(slots=True)
 class CoordinatorResult:
-    """Collects what one event leads to; all of it is done, or, when the records cannot be appended, none.
+    """Collects the result of one event. It takes effect as a whole, or not at all if the records cannot be appended.
 
-    The answers are given when the records are on every in-sync replica.
+    Responses are sent when the records are on every in-sync replica.
     """
 
     now_ms: int  #: wall time of the event
     records: list[AnyRecord] = field(
         default_factory=list
-    )  #: appended as one batch, unless `is_atomic` is taken off
+    )  #: appended as one batch, unless `is_atomic` is False
     answers: list[Answer] = field(default_factory=list)
     timers: list[Timer] = field(default_factory=list)
-    #: what is to be done outside of the shard once the records are stored; the coordinator's owner knows how
+    #: what to do outside the shard once the records are written; the owner of the coordinator interprets it
     effects: list[Any] = field(default_factory=list)
     producer: TransactionalProducer | None = None
-    #: whether the records must stand in one batch; others may be more than one batch can hold
+    #: the records must be in one batch; others may be more than a batch can hold
     is_atomic: bool = True
-    #: what the event leads to instead when the records cannot be appended; the asker otherwise gets the error
+    #: replaces the result if the records cannot be appended; by default the request gets the error
     otherwise: "Callable[[CoordinatorResult, KafkaError], None] | None" = None
 
     def append(self, key: Message, value: Message | None, value_version: int | None = None) -> None:
-        """Append a record, a tombstone without a value; it takes effect by being replayed."""
+        """Append a record, or a tombstone without a value; it takes effect by replay."""
         self.records.append(CoordinatorRecord(key, value, value_version))
 
     def append_encoded(self, key: bytes, value: bytes | None) -> None:
-        """Append a record whose bytes are known."""
+        """Append an encoded record."""
         self.records.append(EncodedRecord(key, value))
 
     def answer(self, pending: Pending[ResponseT], response: ResponseT) -> None:
-        """Answer a request."""
         self.answers.append(Answer(pending, response))
 
     def refuse(self, pending: Pending[Any], error: KafkaError) -> None:
-        """Answer a request by an error."""
+        """Answer a request with an error."""
         self.answers.append(Answer(pending, error))
 
     def do(self, effect: object) -> None:
-        """Have something done outside of the shard."""
+        """Add something to do outside the shard."""
         self.effects.append(effect)
 
     def set_timer(self, key: TimerKey, delay_ms: int) -> None:
-        """Come back after a while; the shard's `expire` is called with the key then."""
+        """Set a timer; the shard's `expire` is called with the key."""
         self.timers.append(Timer(key, delay_ms))
 
     def cancel_timer(self, key: TimerKey) -> None:
-        """Do not come back."""
         self.timers.append(Timer(key, None))

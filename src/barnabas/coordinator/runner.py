@@ -1,4 +1,4 @@
-"""Runs one shard: loads it from its log, hands events to it, and does what they lead to."""
+"""Runs one shard: loads it from its log, passes events to it, and applies their results."""
 
 import asyncio
 import gc
@@ -20,14 +20,14 @@ from barnabas.wire.records.control import EndTransactionMarker
 
 ShardT = TypeVar("ShardT", bound=Shard)
 
-#: Records in a batch of a step that needs no single one; such a batch stays well below `max.message.bytes`.
+#: Records in a batch of a result that is not atomic; such a batch is well below `max.message.bytes`.
 BATCH_RECORDS_MAX = 500
 
 _log = get_logger("barnabas.coordinator")
 
 
 class ShardState(StrEnum):
-    """Where a shard is in its life on this broker."""
+    """The state of a shard on this broker."""
 
     LOADING = "Loading"
     ACTIVE = "Active"
@@ -56,7 +56,9 @@ class ShardRunner(Generic[ShardT]):
         do: Callable[[Any], None] = lambda effect: None,
         counts: CoordinatorCounts | None = None,
     ) -> None:
-        """`do` does what a step wants done outside of the shard; `counts` are shared with other shards."""
+        """:param do: Does what results request outside the shard.
+        :param counts: Shared with other shards.
+        """
         self.shard = shard
         self.log = log
         self._clock = clock
@@ -67,10 +69,9 @@ class ShardRunner(Generic[ShardT]):
         self._timers = Timers(self._expire)
         self._pending: dict[Pending[Any], asyncio.Future[Any]] = {}
         self._storing: set[asyncio.Task[None]] = set()
-        self.load_ms = 0  #: how long loading took
+        self.load_ms = 0  #: duration of loading
 
     def transition(self, target: ShardState, why: str) -> None:
-        """Move on, as the table allows."""
         assert target in TRANSITIONS[self.state], (self.state, target, self.story)
         self.state = target
         self.story.append((target, why))
@@ -78,14 +79,14 @@ class ShardRunner(Generic[ShardT]):
     # Loading
 
     async def load(self) -> None:
-        """Replay the log, then serve; others are served in between."""
+        """Replay the log, then serve; other clients are served in between."""
         started_ms = self._clock.monotonic_ms()
         try:
             await self._replay_log()
         except KafkaError as error:
             self.fail(f"its log cannot be read: {error.message}")
             return
-        except Exception as error:  # whatever it is: it must not be asked for again and again
+        except Exception as error:  # any error: the shard must not be loaded again and again
             _log.exception("a coordinator cannot take its log over", partition=str(self.log))
             self.fail(f"its log cannot be taken over: {error!r}")
             return
@@ -98,7 +99,7 @@ class ShardRunner(Generic[ShardT]):
         self.run_event(lambda shard, step: shard.loaded(step))
 
     async def _replay_log(self) -> None:
-        """Replay up to the end, where nobody comes in between: what is appended from then on the shard is told."""
+        """Replay up to the end without a pause at the end, so that no later append is missed."""
         offset = self._replay_slice(self.log.start_offset)
         while offset is not None:
             await asyncio.sleep(0)
@@ -107,9 +108,9 @@ class ShardRunner(Generic[ShardT]):
             offset = self._replay_slice(offset)
 
     def _replay_slice(self, offset: int) -> int | None:
-        """Replay some batches from `offset` on; gives where to go on, None at the end."""
+        """Replay some batches from `offset` on; return the next offset, or None at the end."""
         was_enabled = gc.isenabled()
-        gc.disable()  # all of it stays: looking it over again and again would take a third of the time
+        gc.disable()  # everything stays in memory: collections would take a third of the time
         try:
             batches = self.log.read(offset)
             for batch in batches:
@@ -130,9 +131,9 @@ class ShardRunner(Generic[ShardT]):
     async def ask(
         self, event: Callable[[ShardT, CoordinatorResult, Pending[ResponseT]], None], label: str
     ) -> ResponseT:
-        """Hand a request to the shard and wait for its answer, which this or a later event gives.
+        """Pass a request to the shard and wait for its response, from this event or a later one.
 
-        :raises KafkaError: The shard's refusal, or why what it decided cannot be stored.
+        :raises KafkaError: From the shard, or if its records cannot be appended.
         """
         self.check_active()
         pending: Pending[ResponseT] = Pending(label)
@@ -153,9 +154,10 @@ class ShardRunner(Generic[ShardT]):
     def write(
         self, event: Callable[[ShardT, CoordinatorResult], ResponseT]
     ) -> ResponseT | Coroutine[Any, Any, ResponseT]:
-        """Hand an event to the shard that it answers by itself; its answer, or a coroutine while it is being stored.
+        """Pass an event to the shard that answers it immediately; return the response, or a coroutine while it is being
+        written.
 
-        :raises KafkaError: The shard's refusal, or why what it decided cannot be stored.
+        :raises KafkaError: From the shard, or if its records cannot be appended.
         """
         self.check_active()
         step = CoordinatorResult(self._clock.wall_ms())
@@ -187,9 +189,9 @@ class ShardRunner(Generic[ShardT]):
         return response
 
     async def query(self, question: Callable[[ShardT, int], ResponseT]) -> ResponseT:
-        """What a question on the stored state gives, once all that it rests on is stored.
+        """Return the result of a query, once everything that it depends on is written.
 
-        :raises KafkaError: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, or the question's own.
+        :raises KafkaError: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, or from the query.
         """
         self.check_active()
         response = question(self.shard, self._clock.wall_ms())
@@ -200,7 +202,7 @@ class ShardRunner(Generic[ShardT]):
         return response
 
     def run_event(self, event: Callable[[ShardT, CoordinatorResult], None]) -> None:
-        """Hand something to the shard that nobody waits for."""
+        """Pass an event without a request to the shard."""
         if self.state is not ShardState.ACTIVE:
             return
         step = CoordinatorResult(self._clock.wall_ms())
@@ -208,15 +210,15 @@ class ShardRunner(Generic[ShardT]):
         self._perform(step)
 
     def end_transaction(self, marker: EndTransactionMarker) -> None:
-        """A marker stands in the shard's log now."""
-        if self.state is ShardState.ACTIVE:  # while it is loading it finds the marker in the log
+        """Handle a transaction marker that was appended to the shard's log."""
+        if self.state is ShardState.ACTIVE:  # while loading, the marker is read from the log
             self.shard.replay_end_marker(marker)
 
     def _expire(self, key: TimerKey) -> None:
         self.run_event(lambda shard, step: shard.expire(step, key))
 
     def check_active(self) -> None:
-        """Refuse requests to a shard that cannot take them.
+        """Check that the shard serves requests.
 
         :raises KafkaError: COORDINATOR_LOAD_IN_PROGRESS or NOT_COORDINATOR.
         """
@@ -225,7 +227,7 @@ class ShardRunner(Generic[ShardT]):
         if self.state is not ShardState.ACTIVE:
             raise KafkaError(ErrorCode.NOT_COORDINATOR, "This broker does not coordinate that.")
 
-    # What events lead to
+    # Results of events
 
     def _perform(self, step: CoordinatorResult, asker: Pending[Any] | None = None) -> None:
         if step.records:
@@ -300,7 +302,7 @@ class ShardRunner(Generic[ShardT]):
         for pending, response in answers:
             future = self._pending.pop(pending, None)
             if future is None or future.done():
-                continue  # who asked has gone
+                continue  # the request was cancelled
             if isinstance(response, KafkaError):
                 future.set_exception(response)
             else:
@@ -309,12 +311,12 @@ class ShardRunner(Generic[ShardT]):
     # The end
 
     def fail(self, why: str) -> None:
-        """Serve nothing any more until the partition is led anew."""
+        """Stop serving until a leader is elected again."""
         _log.error("a coordinator has failed", why=why, partition=str(self.log))
         self._let_go(ShardState.FAILED, why)
 
     def close(self, why: str) -> None:
-        """Another broker coordinates from now on, or none."""
+        """Stop serving because this broker is not the coordinator any more."""
         if self.state is not ShardState.CLOSED:
             self._let_go(ShardState.CLOSED, why)
 
@@ -327,16 +329,14 @@ class ShardRunner(Generic[ShardT]):
 
     @property
     def pending_count(self) -> int:
-        """Requests that wait for their answers."""
+        """Number of requests that wait for their responses."""
         return len(self._pending)
 
     @property
     def timers_count(self) -> int:
-        """Timers that are set."""
         return len(self._timers)
 
     def statistics(self) -> dict[str, object]:
-        """State and load, for people."""
         return {
             "state": self.state.value,
             "load_ms": self.load_ms,
@@ -348,7 +348,7 @@ class ShardRunner(Generic[ShardT]):
 
 
 def _only_answers(step: CoordinatorResult, asker: Pending[Any]) -> bool:
-    """Whether an event leads to nothing but the answer to who asked, and timers: as a heartbeat does."""
+    """Return whether a result has only the response to its request, and timers, as that of a heartbeat."""
     answers = step.answers
     return not step.records and not step.effects and len(answers) == 1 and answers[0].pending is asker
 

@@ -1,4 +1,4 @@
-"""All shards of one internal topic that this broker leads: found by key, loaded and closed as leaders change."""
+"""The shards of an internal topic that this broker leads: found by key, loaded and closed as leaders change."""
 
 import asyncio
 from collections import Counter
@@ -23,15 +23,15 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.compression import Compression
 from barnabas.wire.records.control import EndTransactionMarker
 
-#: Nouns whose changes may bring a shard here or take it away.
+#: Record types whose changes may move a shard to or from this broker.
 _LEADERSHIP = frozenset({TOPICS.name, PARTITION_STATES.name})
 
-#: Nouns whose changes shards may have to act on.
+#: Record types whose changes shards may have to handle.
 _FOLLOWED = frozenset({TOPICS.name, GROUP_CONFIGS.name})
 
 
 class Totals(NamedTuple):
-    """All shards of a coordinator together."""
+    """Sums over all shards of a coordinator."""
 
     shards: Counter[ShardState]  #: by state
     load_ms_max: int
@@ -40,7 +40,7 @@ class Totals(NamedTuple):
 
 
 class CoordinatorRuntime(Generic[ShardT]):
-    """Finds the shard of a key, and follows the image: it is a listener of the metadata writer."""
+    """Finds the shard of a key, and follows the image as a listener of `MetadataWriter`."""
 
     def __init__(
         self,
@@ -53,7 +53,9 @@ class CoordinatorRuntime(Generic[ShardT]):
         compression: Compression = Compression.NONE,
         do: Callable[[Any], None] = lambda effect: None,
     ) -> None:
-        """`make_shard` gives an empty shard for a partition's index; `do` does what shards want done outside."""
+        """:param make_shard: Returns an empty shard for a partition's index.
+        :param do: Does what results request outside the shard.
+        """
         self.topic = topic
         self._make_shard = make_shard
         self._serde = serde
@@ -64,22 +66,22 @@ class CoordinatorRuntime(Generic[ShardT]):
         self._do = do
         self.counts = CoordinatorCounts()
         self._image = MetadataImage()
-        self._partitions_count = 0  #: of the topic; 0 while there is none
+        self._partitions_count = 0  #: of the topic; 0 if it does not exist
         self._runners: dict[int, ShardRunner[ShardT]] = {}
-        self._epochs: dict[int, int] = {}  #: leader epoch in which a shard was loaded
+        self._epochs: dict[int, int] = {}  #: leader epoch in which each shard was loaded
         self._loading: set[asyncio.Task[None]] = set()
 
-    # Following the cluster
+    # Following the image
 
     def load(self, image: MetadataImage) -> None:
-        """Begin with what this broker leads; called once, when the replicas are there."""
+        """Load what this broker leads; called once, after the replicas are loaded."""
         self._image = image
         self._elect()
 
     async def apply(
         self, before: MetadataImage, after: MetadataImage, changes: tuple[StoreChange, ...]
     ) -> None:
-        """Follow one commit: the listener of the metadata writer, behind the replicas'."""
+        """Follow one commit, after the replicas."""
         self._image = after
         record_types = {change.key.partition("/")[0] for change in changes}
         if not record_types.isdisjoint(_LEADERSHIP):
@@ -90,7 +92,7 @@ class CoordinatorRuntime(Generic[ShardT]):
                     runner.run_event(lambda shard, step: shard.on_metadata_update(step, before, after))
 
     def _elect(self) -> None:
-        """Load the shards of partitions that this broker has come to lead, close the others."""
+        """Load the shards of partitions that this broker leads now, and close the others."""
         topic = self._image.topics.get(self.topic)
         self._partitions_count = topic.partition_count if topic is not None else 0
         led = {partition.index: partition for partition in self._led()}
@@ -115,7 +117,7 @@ class CoordinatorRuntime(Generic[ShardT]):
         task.add_done_callback(self._loading.discard)
 
     async def stop(self) -> None:
-        """Close all shards; nothing is lost by that."""
+        """Close all shards."""
         for runner in self._runners.values():
             runner.close("the broker stops")
         self._runners.clear()
@@ -126,10 +128,10 @@ class CoordinatorRuntime(Generic[ShardT]):
     # Events
 
     def runner(self, key: str) -> ShardRunner[ShardT]:
-        """Who coordinates a key.
+        """Return the runner of the shard that coordinates a key.
 
-        :raises KafkaError: NOT_COORDINATOR when another broker coordinates the key, or nobody does: the client is to
-            ask who it is, which makes the internal topic where it is not there.
+        :raises KafkaError: NOT_COORDINATOR if another broker coordinates the key, or none: the client then sends
+            FindCoordinator, which creates the internal topic if necessary.
         """
         count = self._partitions_count
         found = self._runners.get(partition_of(key, count)) if count else None
@@ -143,14 +145,14 @@ class CoordinatorRuntime(Generic[ShardT]):
         event: Callable[[ShardT, CoordinatorResult, Pending[ResponseT]], None],
         label: str = "",
     ) -> Coroutine[Any, Any, ResponseT]:
-        """Hand a request to the shard of a key; awaiting this gives its answer, or raises as `ShardRunner.ask`.
+        """Call `ShardRunner.ask` of the shard of a key.
 
         :raises KafkaError: As `runner`.
         """
         return self.runner(key).ask(event, label or key)
 
     def query(self, key: str, question: Callable[[ShardT, int], ResponseT]) -> Coroutine[Any, Any, ResponseT]:
-        """What the shard of a key says to a question on its state; awaiting this raises as `ShardRunner.query`.
+        """Call `ShardRunner.query` of the shard of a key.
 
         :raises KafkaError: As `runner`.
         """
@@ -161,9 +163,9 @@ class CoordinatorRuntime(Generic[ShardT]):
         question: Callable[[ShardT, int], ResponseT],
         checkpoint: Callable[[], Awaitable[None]] | None = None,
     ) -> list[ResponseT]:
-        """What each shard of this broker says; between shards others are served at a `checkpoint`.
+        """Return the result of a query from each shard of this broker; there is a `checkpoint` between shards.
 
-        :raises KafkaError: COORDINATOR_LOAD_IN_PROGRESS while one is being loaded.
+        :raises KafkaError: COORDINATOR_LOAD_IN_PROGRESS while one is loading.
         """
         answers = []
         for runner in tuple(self._runners.values()):
@@ -173,23 +175,22 @@ class CoordinatorRuntime(Generic[ShardT]):
         return answers
 
     def end_transaction(self, topic: str, index: int, marker: EndTransactionMarker) -> None:
-        """A marker was appended to a partition, perhaps to one of ours."""
+        """Handle a transaction marker that was appended to any partition."""
         runner = self._runners.get(index) if topic == self.topic else None
         if runner is not None:
             runner.end_transaction(marker)
 
     @property
     def is_loading(self) -> bool:
-        """Whether some shard is not loaded yet."""
+        """Whether any shard is loading."""
         return any(runner.state is ShardState.LOADING for runner in self._runners.values())
 
     @property
     def shards(self) -> list[ShardT]:
-        """Those that are loaded."""
+        """The loaded shards."""
         return [each.shard for each in self._runners.values() if each.state is ShardState.ACTIVE]
 
     def totals(self) -> Totals:
-        """What there is, in all shards together."""
         runners = self._runners.values()
         return Totals(
             shards=Counter(runner.state for runner in runners),
@@ -199,5 +200,5 @@ class CoordinatorRuntime(Generic[ShardT]):
         )
 
     def statistics(self) -> dict[str, object]:
-        """Each shard's, by the index of its partition."""
+        """Return the statistics of each shard, by the index of its partition."""
         return {str(index): runner.statistics() for index, runner in sorted(self._runners.items())}

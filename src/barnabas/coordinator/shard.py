@@ -1,4 +1,4 @@
-"""What a coordinator keeps of one partition of its internal topic: pure state that events and records change."""
+"""A shard: the coordinator's state for one partition of its internal topic."""
 
 from collections.abc import Mapping
 from typing import NamedTuple, Protocol
@@ -11,45 +11,44 @@ from barnabas.wire.records.control import EndTransactionMarker
 
 
 class RecordPosition(NamedTuple):
-    """Where a record stands in its partition, and who wrote it."""
+    """The position of a record in its partition, and its producer."""
 
     offset: int
     timestamp_ms: int
-    producer_id: int = NO_PRODUCER_ID  #: of the transaction that it belongs to
+    producer_id: int = NO_PRODUCER_ID  #: of the transaction of the record
     producer_epoch: int = -1
 
 
 class Shard(Protocol):
-    """Events decide, `replay` changes what is stored; neither does IO.
+    """Events make decisions, and `replay` changes stored state; neither does IO.
 
-    An event may change at once only what is never stored (who waits, who is heard of). Whatever an event wants stored
-    it appends to its step: `replay` gets it when it stands in the log, and again after each restart. `replay` never
-    fails.
+    An event may directly change only state that is never stored, such as waiting requests. Everything else is appended
+    to its result: `replay` gets the record when it is in the log, and again after each restart. `replay` never fails.
     """
 
     def replay(self, record: AnyRecord, position: RecordPosition) -> None:
-        """Take over a record that stands in the log."""
+        """Apply a record of the log."""
 
     def replay_end_marker(self, marker: EndTransactionMarker) -> None:
-        """Take over that a producer's transaction has ended."""
+        """Apply the end of a producer's transaction."""
 
     def loaded(self, step: CoordinatorResult) -> None:
-        """Everything has been replayed, and requests come from now on: set timers."""
+        """Set timers after the log has been replayed; requests follow."""
 
     def expire(self, step: CoordinatorResult, key: TimerKey) -> None:
-        """A timer is due."""
+        """Handle a timer that is due."""
 
     @property
     def follows_cluster(self) -> bool:
-        """Whether the shard needs metadata updates."""
+        """Whether the shard requires metadata updates."""
 
     def on_metadata_update(
         self, step: CoordinatorResult, before: MetadataImage, after: MetadataImage
     ) -> None:
-        """Topics or group configs have changed."""
+        """Handle changes of topics or group configs."""
 
     def unload(self) -> None:
-        """Another broker takes over: those who wait have been told."""
+        """Handle the move to another broker; waiting requests have been answered."""
 
     def statistics(self) -> Mapping[str, object]:
-        """What there is, for people."""
+        pass

@@ -1,4 +1,4 @@
-"""The partition that a shard lives in: batches of records in, batches out."""
+"""The log of a shard: appends records and reads batches."""
 
 import asyncio
 from collections.abc import Awaitable, Iterable, Iterator, Sequence
@@ -21,7 +21,7 @@ from barnabas.wire.records.record import batch_body, decode_batch
 
 _NOBODY = (NO_PRODUCER_ID, -1)
 
-#: What is read, and replayed, at a time while a shard is loaded: others are served in between.
+#: Bytes that are read and replayed before other clients are served, while a shard is loading.
 SLICE_BYTES = 256 << 10
 
 #: Offset, timestamp, key and value of a record.
@@ -29,7 +29,7 @@ Content: TypeAlias = tuple[int, int, bytes, bytes | None]
 
 _log = get_logger("barnabas.coordinator")
 
-#: Why an append failed -> what the client is told: whether to ask again here, or for the coordinator.
+#: Error of an append -> error for the client: retry, or find the coordinator again.
 _COORDINATOR_ERRORS = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -43,12 +43,12 @@ _COORDINATOR_ERRORS = {
 
 
 def coordinator_error(error: KafkaError) -> KafkaError:
-    """What a client of a coordinator is told when its records could not be appended."""
+    """Return the error for a coordinator's client when records could not be appended."""
     return KafkaError(_COORDINATOR_ERRORS.get(error.code, error.code), error.message)
 
 
 class ShardLog:
-    """One partition of an internal topic, which this broker leads."""
+    """A partition of an internal topic that this broker leads."""
 
     def __init__(
         self, partition: Partition, serde: Serde, flusher: Flusher, compression: Compression
@@ -61,9 +61,9 @@ class ShardLog:
     def append(
         self, records: Sequence[AnyRecord], now_ms: int, producer: TransactionalProducer | None
     ) -> AppendInfo:
-        """Append records as one batch, of a transaction if a producer is named.
+        """Append records as one batch, which belongs to a transaction if a producer is given.
 
-        :raises KafkaError: Why not; nothing is appended then.
+        :raises KafkaError: If nothing was appended.
         """
         encoded = [_encoded(record) for record in records]
         if producer is None:
@@ -81,9 +81,9 @@ class ShardLog:
         return self.partition.append_as_coordinator(memoryview(batch), verification)
 
     def stored(self) -> "Awaitable[None] | None":
-        """Waits for all that was appended to be on every in-sync replica, and on disk if it must be; None when it is.
+        """Return a future of the replication and flush of everything appended; None if there is nothing to wait for.
 
-        :raises KafkaError: What the asker is told when that will not be.
+        :raises KafkaError: The error for the client if it will not be.
         """
         partition = self.partition
         replicated = partition.replicated(partition.log.log_end_offset)
@@ -94,27 +94,25 @@ class ShardLog:
 
     @property
     def stored_everything(self) -> bool:
-        """Whether `stored` has nothing to wait for at present."""
+        """Whether `stored` has nothing to wait for."""
         log = self.partition.log
         return log.high_watermark >= log.log_end_offset and not log.needs_flush
 
     @property
     def leader_epoch(self) -> int:
-        """The epoch in which this broker leads the partition; it tells coordinators after each other apart."""
+        """The epoch in which this broker leads the partition; it distinguishes successive coordinators."""
         return self.partition.leader_epoch
 
     @property
     def start_offset(self) -> int:
-        """Where the log starts."""
         return self.partition.log.log_start_offset
 
     @property
     def end_offset(self) -> int:
-        """Where the next record goes."""
         return self.partition.log.log_end_offset
 
     def read(self, offset: int) -> "list[LoadedBatch]":
-        """Batches from `offset` on, of some `SLICE_BYTES`; none at the end.
+        """Read batches from `offset` on, of about `SLICE_BYTES`; none at the end.
 
         :raises KafkaError: KAFKA_STORAGE_ERROR, CORRUPT_MESSAGE.
         """
@@ -158,7 +156,7 @@ class ShardLog:
 
 
 def _contents(data: memoryview, position: int, header: BatchHeader) -> list[Content]:
-    """What the records of a batch say: a short way for those that we have written, and a long one for any.
+    """Return the records of a batch; there is a fast path for batches that coordinators write.
 
     :raises KafkaError: CORRUPT_MESSAGE.
     """
@@ -187,8 +185,8 @@ async def _stored(waits: "Sequence[asyncio.Future[None]]") -> None:
 
 
 class LoadedBatch(NamedTuple):
-    """One batch of a shard's log, as far as it is understood."""
+    """A decoded batch of a shard's log."""
 
     header: BatchHeader
     records: list[tuple[AnyRecord, RecordPosition]]
-    end_marker: EndTransactionMarker | None  #: of a batch that ends a transaction
+    end_marker: EndTransactionMarker | None  #: of a batch with a transaction marker

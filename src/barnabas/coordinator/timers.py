@@ -5,12 +5,12 @@ from collections.abc import Callable
 
 from barnabas.coordinator.result import Timer, TimerKey
 
-#: The loop's clock may have no finer steps: what is due this soon is due now.
+#: The loop's clock may have this resolution: timers within it are due.
 _TICK_S = 0.001
 
 
 class _Armed:
-    """A timer that is set: when it is due, and when the loop looks at it, which may be sooner."""
+    """A timer with its due time, and the time at which the loop checks it, which may be earlier."""
 
     __slots__ = ("due_s", "handle", "looks_s")
 
@@ -22,8 +22,8 @@ class _Armed:
 class Timers:
     """Calls back with the key of each timer that is due; setting a timer again moves it.
 
-    Each heartbeat moves its member's session timer to a later time. That only notes the time: the loop looks at the
-    timer when it was due before, and then once more.
+    Each heartbeat moves its member's session timer to a later time. That only stores the time: the loop checks the
+    timer at its earlier time, and then again.
     """
 
     def __init__(self, due: Callable[[TimerKey], None]) -> None:
@@ -63,7 +63,6 @@ class Timers:
         return {key: armed.due_s for key, armed in self._armed.items()}
 
     def cancel_all(self) -> None:
-        """Forget them all."""
         for armed in self._armed.values():
             armed.handle.cancel()
         self._armed.clear()

@@ -1,1 +1,1 @@
-"""Consumer groups: their states, their members, the offsets that they commit."""
+"""Groups: classic and consumer protocols, and committed offsets."""

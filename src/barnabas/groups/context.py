@@ -1,4 +1,4 @@
-"""What groups look at besides their own state, and how they are called back."""
+"""The environment of group state: configuration, metadata, callbacks."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -11,10 +11,10 @@ from barnabas.coordinator.shard import RecordPosition
 from barnabas.groups.statistics import GroupCounts
 from barnabas.metadata.image import MetadataImage
 
-#: Takes over one kind of record: its key, its value or None for a tombstone, where it stands.
+#: Replays a type of record: key, value or None for a tombstone, position.
 Replay: TypeAlias = Callable[[Any, Any, RecordPosition], None]
 
-#: Comes back to one kind of timer.
+#: Handles a type of timer.
 Expire: TypeAlias = Callable[[CoordinatorResult, TimerKey], None]
 
 
@@ -22,7 +22,7 @@ Expire: TypeAlias = Callable[[CoordinatorResult, TimerKey], None]
 class GroupCoordinatorContext:
     """What groups read besides their own state: current config and metadata, the rng, counters of all shards."""
 
-    config: Callable[[], BrokerConfig]  #: as it stands now
-    image: Callable[[], MetadataImage]  #: cluster state as this node knows it now
+    config: Callable[[], BrokerConfig]  #: returns the present configuration
+    image: Callable[[], MetadataImage]  #: returns the present image
     rng: Random
     counts: GroupCounts = field(default_factory=GroupCounts)

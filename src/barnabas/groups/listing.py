@@ -1,4 +1,4 @@
-"""Groups for people: ListGroups and DescribeGroups."""
+"""Lists and descriptions of groups (ListGroups, DescribeGroups)."""
 
 from collections.abc import Collection, Iterable
 
@@ -12,12 +12,12 @@ from barnabas.wire.messages.list_groups import ListedGroup
 
 
 def lower_names(names: Iterable[str]) -> frozenset[str]:
-    """The names of states or types in a filter; their case does not matter."""
+    """Return the states or types of a filter in lower case."""
     return frozenset(name.strip().lower() for name in names)
 
 
 def listed(groups: Iterable[Group], states: Collection[str], types: Collection[str]) -> list[ListedGroup]:
-    """List groups in one of these states and of one of these types, as `lower_names` has them; none let all pass."""
+    """List groups in one of these states and of one of these types, in lower case; empty filters match all."""
     return [
         ListedGroup(
             group_id=group.group_id,
@@ -31,7 +31,7 @@ def listed(groups: Iterable[Group], states: Collection[str], types: Collection[s
 
 
 def described(group: Group | None, group_id: str) -> DescribedGroup:
-    """A classic group and its members: what they have told is shown while it is settled.
+    """Describe a classic group and its members; assignments are shown while it is stable.
 
     :raises KafkaError: GROUP_ID_NOT_FOUND.
     """

@@ -1,4 +1,4 @@
-"""One partition of `__consumer_offsets`: its groups and what they have committed."""
+"""One partition of `__consumer_offsets`: its groups and their offsets."""
 
 from collections.abc import Collection
 from typing import Any
@@ -28,12 +28,12 @@ from barnabas.wire.schema import Message
 
 
 def offset_key(tp: TopicPartition) -> str:
-    """The key of a committed offset as the audit has it."""
+    """Return the key of a committed offset in the audit."""
     return f"offset {tp}"
 
 
 class GroupShard:
-    """Groups by id, their offsets, and who takes over which record and which timer."""
+    """The groups of a shard with their offsets, and the handlers of records and timers."""
 
     def __init__(self, context: GroupCoordinatorContext) -> None:
         self.context = context
@@ -51,42 +51,42 @@ class GroupShard:
 
     @property
     def follows_cluster(self) -> bool:
-        """Whether there is anything that topics or group configs could matter to."""
+        """Whether changes of topics or group configs can matter to the shard."""
         return bool(self.groups)
 
     def replay(self, record: AnyRecord, position: RecordPosition) -> None:
-        """Take over a record that stands in the log."""
+        """Apply a record of the log."""
         if isinstance(record, EncodedRecord):
             self.offsets.replay(record, position)
             return
         self._replays[type(record.key)](record.key, record.value, position)
 
     def replay_end_marker(self, marker: EndTransactionMarker) -> None:
-        """Take over that a producer's transaction has ended."""
+        """Apply the end of a producer's transaction."""
         self.offsets.replay_end_marker(marker)
 
     def loaded(self, step: CoordinatorResult) -> None:
-        """Begin to serve."""
+        """Start the timers."""
         self.classic.loaded(step)
         self.consumer.loaded(step)
         self.offsets.loaded(step)
 
     def expire(self, step: CoordinatorResult, key: TimerKey) -> None:
-        """A timer is due; its first element says whose."""
+        """Handle a timer; its first element is its purpose."""
         self._expiries[key[0]](step, key)
 
     def on_metadata_update(
         self, step: CoordinatorResult, before: MetadataImage, after: MetadataImage
     ) -> None:
-        """Topics or group configs have changed."""
+        """Handle changes of topics or group configs."""
         self.offsets.on_metadata_update(step, before, after)
         self.consumer.on_metadata_update(before, after)
 
     def unload(self) -> None:
-        """Another broker takes over."""
+        """Do nothing: requests have been answered."""
 
     def statistics(self) -> GroupStatistics:
-        """How many groups, members and offsets there are."""
+        """Return the number of groups, members and offsets."""
         return {
             "groups_count": len(self.groups),
             **self.classic.statistics(),
@@ -102,10 +102,7 @@ class GroupShard:
     # Requests
 
     def join_group(self, step: CoordinatorResult, join: Join) -> None:
-        """JoinGroup.
-
-        :raises KafkaError: As `ClassicGroups.join`.
-        """
+        """Call `ClassicGroups.join`, or that of a consumer group."""
         if self.consumer.coordinates(join.request.group_id):
             self.consumer.join(step, join)
         else:
@@ -114,20 +111,14 @@ class GroupShard:
     def sync_group(
         self, step: CoordinatorResult, pending: Pending[SyncGroupResponse], request: SyncGroupRequest
     ) -> None:
-        """SyncGroup.
-
-        :raises KafkaError: As `ClassicGroups.sync`.
-        """
+        """Call `ClassicGroups.sync`, or that of a consumer group."""
         if self.consumer.coordinates(request.group_id):
             self.consumer.sync(step, pending, request)
         else:
             self.classic.sync(step, pending, request)
 
     def heartbeat(self, step: CoordinatorResult, beat: Heartbeat) -> ErrorCode:
-        """Heartbeat.
-
-        :raises KafkaError: As `ClassicGroups.heartbeat`.
-        """
+        """Call `ClassicGroups.heartbeat`, or that of a consumer group."""
         if self.consumer.coordinates(beat.group_id):
             return self.consumer.classic_heartbeat(step, beat)
         return self.classic.heartbeat(step, beat)
@@ -135,24 +126,23 @@ class GroupShard:
     def leave_group(
         self, step: CoordinatorResult, pending: Pending[LeaveGroupResponse], request: LeaveGroupRequest
     ) -> None:
-        """LeaveGroup.
-
-        :raises KafkaError: As `ClassicGroups.leave`.
-        """
+        """Call `ClassicGroups.leave`, or that of a consumer group."""
         if self.consumer.coordinates(request.group_id):
             self.consumer.leave(step, pending, request)
         else:
             self.classic.leave(step, pending, request)
 
     def describe_group(self, group_id: str) -> DescribedGroup:
-        """DescribeGroups, for one group.
+        """Describe a classic group (DescribeGroups).
 
         :raises KafkaError: GROUP_ID_NOT_FOUND, also for a group of another protocol.
         """
         return described(self.groups.get(group_id), group_id)
 
     def view_group(self, group_id: str) -> dict[str, Any]:
-        """What the audit shows of a group: its type and its offsets, by `offset TOPIC-PARTITION`; {} for none."""
+        """Return the audit's view of a group: its type and its offsets, by `offset TOPIC-PARTITION`; {} if it does
+        not exist.
+        """
         group = self.groups.get(group_id)
         if group is None:
             return {}
@@ -160,13 +150,13 @@ class GroupShard:
         return {"type": group.group_type} | {offset_key(tp): offset for tp, offset in offsets.items()}
 
     def list_groups(self, states: Collection[str], types: Collection[str]) -> list[ListedGroup]:
-        """ListGroups: all groups in one of these states and of one of these types, where any are named."""
+        """List groups in one of these states and of one of these types (ListGroups); empty filters match all."""
         return listed(self.groups.values(), states, types)
 
     def delete_offsets(
         self, step: CoordinatorResult, pending: Pending[dict[str, Any]], group_id: str, count_max: int
     ) -> None:
-        """Forget so many offsets of a group that is to be deleted; answer what they were, as the audit shows them.
+        """Delete up to so many offsets of a group that is to be deleted; the response is the audit's view of them.
 
         :raises KafkaError: As `delete_group`.
         """
@@ -182,7 +172,7 @@ class GroupShard:
         return group
 
     def delete_group(self, step: CoordinatorResult, pending: Pending[None], group_id: str) -> None:
-        """DeleteGroups, for one group.
+        """Delete a group (DeleteGroups).
 
         :raises KafkaError: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP.
         """

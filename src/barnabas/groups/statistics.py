@@ -1,4 +1,4 @@
-"""Groups in numbers: what there is, and what has happened."""
+"""Statistics and counters of groups."""
 
 from dataclasses import dataclass
 from typing import TypedDict
@@ -6,13 +6,13 @@ from typing import TypedDict
 
 @dataclass(slots=True)
 class GroupCounts:
-    """What has happened to the groups of a broker since it started; it outlives the shards."""
+    """Counters of a broker's groups; they outlive the shards."""
 
-    offset_commits_count: int = 0  #: offsets of partitions, not requests
+    offset_commits_count: int = 0  #: of partitions, not of requests
     offset_deletions_count: int = 0  #: by OffsetDelete
     offset_expirations_count: int = 0
-    classic_rebalances_count: int = 0  #: that a leader's assignment has ended
-    consumer_rebalances_count: int = 0  #: epochs that a subscription or a topic has begun
+    classic_rebalances_count: int = 0  #: completed by a leader's assignment
+    consumer_rebalances_count: int = 0  #: new epochs because of subscriptions or topics
 
 
 class ClassicStatistics(TypedDict):
@@ -33,7 +33,7 @@ class OffsetStatistics(TypedDict):
     """The offsets of a shard."""
 
     offsets_count: int
-    pending_offsets_count: int  #: in open transactions
+    pending_offsets_count: int  #: of pending transactions
 
 
 class GroupStatistics(ClassicStatistics, ConsumerStatistics, OffsetStatistics):

@@ -1,4 +1,4 @@
-"""EndTxn: committing and aborting, by the producer, its fencing or its timeout (KIP-98, KIP-890)."""
+"""EndTxn: the end of a transaction by its producer, by fencing or by timeout (KIP-98, KIP-890)."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -18,23 +18,24 @@ _T = TransactionState
 
 
 class EndTxn(NamedTuple):
-    """How a producer wants its transaction ended."""
+    """A request to end a transaction."""
 
     transactional_id: str
     producer_id: int
     producer_epoch: int
     commit: bool
-    client_version: int  #: the transaction.version that the request's version stands for
+    client_version: int  #: the transaction.version of the request's version
 
 
 def decide_end(
     known: TransactionMetadata | None, asked: EndTxn, now_ms: int, next_id: Callable[[], int]
 ) -> TransactionMetadata | None:
-    """The transaction with its outcome decided (PrepareCommit, PrepareAbort); None when it has ended so already.
+    """Return the transaction with its outcome decided (PrepareCommit, PrepareAbort); None if it has this outcome
+    already.
 
-    :param next_id: Gives a producer id that nobody has.
+    :param next_id: Returns a new producer id.
     :raises KafkaError: INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS, INVALID_TXN_STATE, or
-        what `next_id` raises.
+        those of `next_id`.
     """
     if known is None:
         raise unknown_mapping(asked.transactional_id, asked.producer_id)
@@ -44,7 +45,7 @@ def decide_end(
 
 
 def _decide_end(known: TransactionMetadata, asked: EndTxn, now_ms: int) -> TransactionMetadata | None:
-    """For clients that do not know of bumps: an end asked for twice in the same epoch is the same end."""
+    """Decide for clients without epoch bumps: a repeated request with the same epoch is a retry."""
     if asked.producer_id != known.producer_id:
         raise unknown_mapping(asked.transactional_id, asked.producer_id)
     if asked.producer_epoch != known.producer_epoch:
@@ -61,7 +62,7 @@ def _decide_end(known: TransactionMetadata, asked: EndTxn, now_ms: int) -> Trans
 def _decide_end_with_bump(
     known: TransactionMetadata, asked: EndTxn, now_ms: int, next_id: Callable[[], int]
 ) -> TransactionMetadata | None:
-    """For clients whose epoch grows with each end: the epoch tells an end asked for twice from the next one."""
+    """Decide for clients whose epoch increases with each transaction: the epoch distinguishes retries."""
     if known.is_prepared:
         raise concurrent(known)
     is_retry_with_next_id = (
@@ -88,10 +89,10 @@ def _decide_end_with_bump(
 def fenced(
     known: TransactionMetadata, now_ms: int, level: int, next_id: Callable[[], int]
 ) -> TransactionMetadata:
-    """An open transaction on its way to be aborted, with an epoch that its producer does not have.
+    """Return the transaction prepared for an abort, with an epoch that fences its producer.
 
     :param level: The cluster's transaction.version.
-    :raises KafkaError: What `next_id` raises.
+    :raises KafkaError: Those of `next_id`.
     """
     if level >= EPOCH_BUMPS_LEVEL:
         next_producer_id = next_id() if known.is_epoch_exhausted else NO_PRODUCER_ID
@@ -121,7 +122,7 @@ def _prepared(
 
 
 def complete(known: TransactionMetadata, now_ms: int) -> TransactionMetadata:
-    """The transaction when every partition has its marker; the next producer id, if there is one, takes over."""
+    """Return the transaction after all markers are written; the next producer id, if there is one, takes over."""
     producer_id, producer_epoch = known.producer_id, known.producer_epoch
     if known.bumps_epochs and known.next_producer_id != NO_PRODUCER_ID:
         producer_id, producer_epoch = known.next_producer_id, 0

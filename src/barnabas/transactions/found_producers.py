@@ -1,4 +1,4 @@
-"""Producer ids in the log of a transaction coordinator that was found on a disk: they are given to nobody else."""
+"""Producer ids in the log of a transaction coordinator that was found on a disk, which must not be allocated again."""
 
 from barnabas.log.partition_log import PartitionLog
 from barnabas.wire.coordinator_records.serde import TRANSACTION_RECORDS, UnknownRecord
@@ -11,10 +11,10 @@ _NONE = -1
 
 
 def largest_producer_id(log: PartitionLog) -> int:
-    """The largest that a transactional id has, or will have next; -1 for none. Reads the whole log.
+    """Return the largest present or next producer id of a transactional id; -1 if there is none. Reads the whole log.
 
     :raises KafkaError: CORRUPT_MESSAGE, KAFKA_STORAGE_ERROR.
-    :raises Malformed: When a record cannot be read.
+    :raises Malformed: If a record cannot be read.
     """
     largest, offset = _NONE, log.log_start_offset
     while offset < log.log_end_offset:

@@ -1,4 +1,4 @@
-"""InitProducerId for a transactional id: a producer takes it over, and those before it are fenced (KIP-98, KIP-360)."""
+"""InitProducerId for a transactional id: a producer takes it over, and earlier ones are fenced (KIP-98, KIP-360)."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -15,18 +15,18 @@ from barnabas.transactions.transaction import (
 
 
 class ProducerIdAndEpoch(NamedTuple):
-    """Who a producer says it is."""
+    """The identity in a producer's request."""
 
     producer_id: int
     producer_epoch: int
 
 
 class Initialization(NamedTuple):
-    """What a producer asks for."""
+    """The request of a producer."""
 
     transactional_id: str
     timeout_ms: int
-    expected: ProducerIdAndEpoch | None = None  #: who it is so far; None for one that has just started
+    expected: ProducerIdAndEpoch | None = None  #: its present identity; None after a start
 
 
 def decide_initialize(
@@ -36,14 +36,14 @@ def decide_initialize(
     level: int,
     next_id: Callable[[], int],
 ) -> TransactionMetadata:
-    """What becomes of the transactional id.
+    """Return the new state of the transactional id.
 
-    Idle, it goes to the producer with another epoch. With a transaction open, that is aborted first (PrepareAbort), and
-    the producer must ask again.
+    Without an open transaction, the producer gets it with another epoch. An open transaction is aborted first
+    (PrepareAbort), and the producer must retry.
 
     :param level: The cluster's transaction.version.
-    :param next_id: Gives a producer id that nobody has.
-    :raises KafkaError: CONCURRENT_TRANSACTIONS, PRODUCER_FENCED, or what `next_id` raises.
+    :param next_id: Returns a new producer id.
+    :raises KafkaError: CONCURRENT_TRANSACTIONS, PRODUCER_FENCED, or those of `next_id`.
     """
     if known is None:
         known = TransactionMetadata(
@@ -64,25 +64,25 @@ def decide_initialize(
 
 
 def _is_known_producer(known: TransactionMetadata, expected: ProducerIdAndEpoch) -> bool:
-    """Whether the one who asks may be the producer that has the id: what its epoch is worth is seen later."""
+    """Return whether the request may be from the producer with the id; its epoch is checked later."""
     return (
         known.producer_epoch == NO_EPOCH
         or expected.producer_id == known.producer_id
         or (
             expected.producer_id == known.previous_producer_id
-            and expected.producer_epoch >= LAST_EPOCH  # it never heard of the id that came after its own
+            and expected.producer_epoch >= LAST_EPOCH  # it has missed the id that replaced its own
         )
     )
 
 
 def _bumped(known: TransactionMetadata, expected: ProducerIdAndEpoch | None) -> tuple[int, int]:
-    """The epoch to work with, and the one before, by which the same producer may ask again."""
+    """Return the new epoch, and the previous one, with which the same producer may retry."""
     if expected is None:
         return known.producer_epoch + 1, NO_EPOCH
     if expected.producer_epoch == known.producer_epoch or known.producer_epoch == NO_EPOCH:
         return known.producer_epoch + 1, known.producer_epoch
     if expected.producer_epoch == known.last_epoch:
-        return known.producer_epoch, known.last_epoch  # the answer to the first time has not reached it
+        return known.producer_epoch, known.last_epoch  # the producer has missed the first response
     raise producer_fenced(known, expected.producer_id, expected.producer_epoch)
 
 

@@ -1,4 +1,4 @@
-"""What DescribeTransactions and ListTransactions tell (KIP-664, KIP-994, KIP-1152)."""
+"""DescribeTransactions and ListTransactions (KIP-664, KIP-994, KIP-1152)."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -16,15 +16,14 @@ _QUIET.log_errors = False
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Which transactional ids are asked for; what is left out asks for all."""
+    """Which transactional ids to list; missing fields match all."""
 
-    states: frozenset[str] = frozenset()  #: names; those that do not exist match nothing
+    states: frozenset[str] = frozenset()  #: names; unknown ones match nothing
     producer_ids: frozenset[int] = frozenset()
-    duration_ms: int = -1  #: open for longer than that; negative for all
-    pattern: Any = None  #: a compiled RE2 expression of the whole transactional id
+    duration_ms: int = -1  #: minimum duration of the transaction; negative matches all
+    pattern: Any = None  #: compiled RE2 expression for the whole transactional id
 
     def matches(self, transaction: TransactionMetadata, now_ms: int) -> bool:
-        """Whether a transactional id is asked for."""
         return (
             transaction.state is not TransactionState.DEAD
             and (not self.producer_ids or transaction.producer_id in self.producer_ids)
@@ -35,13 +34,13 @@ class Filter:
 
 
 def unknown_states(names: Iterable[str]) -> list[str]:
-    """Those names of states that do not exist, each once."""
+    """Return each unknown name of a state once."""
     known = set(TransactionState)
     return [name for name in dict.fromkeys(names) if name not in known]
 
 
 def compiled(pattern: str | None) -> Any:
-    """The RE2 expression that whole transactional ids must match; None for no or an empty pattern.
+    """Compile a pattern of whole transactional ids; None for no or an empty pattern.
 
     :raises KafkaError: INVALID_REGULAR_EXPRESSION.
     """

@@ -1,4 +1,4 @@
-"""Tells the partitions of a transaction how it has ended, until all of them know."""
+"""Writes transaction markers to all partitions of a transaction, until each has its marker."""
 
 import asyncio
 from collections.abc import Callable, Collection, Coroutine, Mapping
@@ -15,10 +15,10 @@ from barnabas.transactions.transaction import TransactionMetadata
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.control import EndTransactionMarker
 
-#: Between attempts to write markers that could not be written.
+#: Pause before a failed marker is retried.
 RETRY_MS = 100
 
-#: What settles a marker: it is written; its partition is gone; a later producer or coordinator has written there.
+#: Results that end the retries: written; partition deleted; a later producer or coordinator has written.
 FINAL_ERRORS = frozenset({
     ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_PRODUCER_EPOCH,
     ErrorCode.TRANSACTION_COORDINATOR_FENCED,
@@ -28,17 +28,17 @@ _log = get_logger("barnabas.transactions")
 
 
 class MarkerWriter(Protocol):
-    """Writes markers to partitions, wherever their leaders are."""
+    """Writes markers to partitions, on any broker."""
 
     async def write(
         self, marker: EndTransactionMarker, partitions: Collection[TopicPartition], transaction_version: int
     ) -> Mapping[TopicPartition, ErrorCode]:
-        """What became of each partition's marker; UNKNOWN_TOPIC_OR_PARTITION only for what is gone for good."""
+        """Return the error code of each partition; UNKNOWN_TOPIC_OR_PARTITION only if it is deleted for good."""
         ...
 
 
 class MarkerSender:
-    """Does what shards want done outside: one task per transaction that is ending."""
+    """Does what shards request outside: one task for each transaction that is ending."""
 
     def __init__(
         self, writer: MarkerWriter, clock: Clock, get_producer_ids: Callable[[], Coroutine[Any, Any, None]]
@@ -48,23 +48,23 @@ class MarkerSender:
         self._get_producer_ids = get_producer_ids
         self._find: Callable[[str], ShardRunner[TransactionShard]]
         self._tasks: set[asyncio.Task[None]] = set()
-        self.ending_count = 0  #: transactions of which not every partition knows how they have ended
-        self.waiting_count = 0  #: markers that are still to be written
-        self.retries_count = 0  #: markers that could not be written and are tried again
+        self.ending_count = 0  #: transactions that are ending
+        self.waiting_count = 0  #: markers to be written
+        self.retries_count = 0  #: retried markers
 
     def serve(self, coordinator: CoordinatorRuntime[TransactionShard]) -> None:
-        """Find here whom to tell when markers are written."""
+        """Notify this coordinator when markers are written."""
         self._find = coordinator.runner
 
     def do(self, effect: WriteMarkers | GetProducerIds) -> None:
-        """Begin with what a shard wants."""
+        """Start what a shard requests."""
         if isinstance(effect, GetProducerIds):
             self._start(self._get_producer_ids())
             return
         try:
             runner = self._find(effect.transaction.transactional_id)
         except KafkaError:
-            return  # who coordinates now finds the transaction in the log
+            return  # the present coordinator finds the transaction in the log
         self._start(self._send(runner, effect.transaction))
 
     def _start(self, what: Coroutine[Any, Any, None]) -> None:
@@ -118,13 +118,12 @@ class MarkerSender:
         await asyncio.sleep(RETRY_MS / 1000)
 
     async def stop(self) -> None:
-        """Leave the rest to the next start."""
+        """Stop; the next start continues."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def statistics(self) -> dict[str, int]:
-        """What is under way, and what had to be tried again."""
         return {
             "ending_count": self.ending_count,
             "waiting_count": self.waiting_count,

@@ -1,4 +1,4 @@
-"""AddPartitionsToTxn and AddOffsetsToTxn: which partitions a transaction writes to (KIP-98, KIP-890)."""
+"""AddPartitionsToTxn and AddOffsetsToTxn: the partitions of a transaction (KIP-98, KIP-890)."""
 
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
@@ -11,17 +11,17 @@ from barnabas.wire.errors import ErrorCode
 
 
 class Addition(NamedTuple):
-    """A producer and the partitions that it writes to."""
+    """A producer and the partitions that it adds."""
 
     transactional_id: str
     producer_id: int
     producer_epoch: int
     partitions: Collection[TopicPartition]
-    client_version: int = 0  #: the transaction.version that the request's version stands for
+    client_version: int = 0  #: the transaction.version of the request's version
 
 
 def decide_add(known: TransactionMetadata | None, asked: Addition, now_ms: int) -> TransactionMetadata | None:
-    """The transaction, open and with the partitions in it; None when they are in it already.
+    """Return the open transaction with the partitions; None if they are in it already.
 
     :raises KafkaError: INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS.
     """
@@ -41,7 +41,7 @@ def decide_add(known: TransactionMetadata | None, asked: Addition, now_ms: int) 
 
 
 def verify(known: TransactionMetadata | None, asked: Addition) -> Mapping[TopicPartition, ErrorCode]:
-    """Whether each partition is in the producer's open transaction: NONE or TRANSACTION_ABORTABLE.
+    """Return for each partition whether it is in the producer's open transaction: NONE or TRANSACTION_ABORTABLE.
 
     :raises KafkaError: INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS.
     """

@@ -23,10 +23,10 @@ from barnabas.wire.coordinator_records.transaction_log import TransactionLogKey,
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.control import EndTransactionMarker
 
-#: Changed in one step at most, so that one batch holds the records.
+#: Maximum of changes in one result, so that its records fit into one batch.
 SWEPT_COUNT = 500
 
-#: Before a completion that could not be written is tried again.
+#: Pause before a failed completion is retried.
 RETRY_MS = 100
 
 _SWEEP_TIMEOUTS = ("abort timed out transactions",)
@@ -40,25 +40,24 @@ _log = get_logger("barnabas.transactions")
 
 @dataclass(frozen=True, slots=True)
 class TransactionCoordinatorContext:
-    """What transactions look at besides their own state, and where all shards count."""
+    """The environment of transactions: configuration, metadata, producer ids, counters."""
 
-    config: Callable[[], BrokerConfig]  #: as it stands now
-    image: Callable[[], MetadataImage]  #: cluster state as this node knows it now
-    #: gives a fresh producer id, or raises COORDINATOR_LOAD_IN_PROGRESS while there is none
+    config: Callable[[], BrokerConfig]  #: returns the present configuration
+    image: Callable[[], MetadataImage]  #: returns the present image
+    #: returns a new producer id; raises COORDINATOR_LOAD_IN_PROGRESS while there is none
     next_producer_id: Callable[[], int]
     counts: TransactionCounts = field(default_factory=TransactionCounts)
 
     @property
     def level(self) -> int:
-        """The cluster's transaction.version."""
         return self.image().finalized_features.get(_FEATURE, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class WriteMarkers:
-    """To be done outside: tell every partition of a transaction how it has ended.
+    """Requested outside the shard: write the markers of a transaction.
 
-    `TransactionShard.markers_written` is to be told when all of them know.
+    Then call `TransactionShard.markers_written`.
     """
 
     transaction: TransactionMetadata
@@ -66,18 +65,19 @@ class WriteMarkers:
 
 @dataclass(frozen=True, slots=True)
 class GetProducerIds:
-    """To be done outside: have producer ids at hand, so that `next_producer_id` gives one the next time."""
+    """Requested outside the shard: allocate producer ids for later calls of `next_producer_id`."""
 
 
 class TransactionShard:
-    """The transactions of one partition's transactional ids."""
+    """The transactional ids of one partition."""
 
     follows_cluster = False
 
     def __init__(self, context: TransactionCoordinatorContext) -> None:
         self.context = context
         self.transactions: dict[str, TransactionMetadata] = {}
-        #: by the last event on each id: what is replayed if it is stored, and the value that tells that it is
+        #: transactional id -> the transaction to replay when the last event is written, and the record's value to
+        #: recognize it
         self._decided: dict[str, tuple[TransactionLogValue, TransactionMetadata]] = {}
 
     # Events
@@ -85,7 +85,7 @@ class TransactionShard:
     def initialize(
         self, step: CoordinatorResult, pending: Pending[TransactionMetadata], asked: Initialization
     ) -> None:
-        """A producer takes a transactional id over.
+        """Handle an InitProducerId.
 
         :raises KafkaError: CONCURRENT_TRANSACTIONS, PRODUCER_FENCED, COORDINATOR_LOAD_IN_PROGRESS.
         """
@@ -100,7 +100,7 @@ class TransactionShard:
         step.refuse(pending, concurrent(decided))
 
     def add_partitions(self, step: CoordinatorResult, pending: Pending[None], asked: Addition) -> None:
-        """Partitions join a transaction, which begins with the first.
+        """Add partitions to a transaction, which begins with the first.
 
         :raises KafkaError: INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS.
         """
@@ -110,14 +110,14 @@ class TransactionShard:
         step.answer(pending, None)
 
     def verify_partitions(self, asked: Addition) -> Mapping[TopicPartition, ErrorCode]:
-        """Whether partitions are in a producer's open transaction.
+        """Return whether partitions are in a producer's open transaction.
 
         :raises KafkaError: INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS.
         """
         return verify(self.transactions.get(asked.transactional_id), asked)
 
     def end(self, step: CoordinatorResult, pending: Pending[TransactionMetadata], asked: EndTxn) -> None:
-        """A producer ends its transaction; the answer is who it is from now on.
+        """Handle an EndTxn; the response is the producer's new id and epoch.
 
         :raises KafkaError: INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS, INVALID_TXN_STATE,
             COORDINATOR_LOAD_IN_PROGRESS.
@@ -133,11 +133,11 @@ class TransactionShard:
         step.do(WriteMarkers(decided))
 
     def markers_written(self, step: CoordinatorResult, prepared: TransactionMetadata) -> None:
-        """Every partition knows how the transaction has ended."""
+        """Complete a transaction whose markers are written."""
         transactional_id = prepared.transactional_id
         known = self.transactions.get(transactional_id)
         if known != prepared:
-            return  # told twice
+            return  # a repeated notification
         self._write(step, complete(known, step.now_ms))
         step.otherwise = lambda instead, error: instead.set_timer((_COMPLETE, transactional_id), RETRY_MS)
 
@@ -150,7 +150,7 @@ class TransactionShard:
         self._decided[decided.transactional_id] = value, decided
 
     def replay(self, record: AnyRecord, position: RecordPosition) -> None:
-        """Take over a record that stands in the log."""
+        """Apply a record of the log."""
         key, value = record.key, record.value
         assert isinstance(key, TransactionLogKey)
         written, decided = self._decided.pop(key.transactional_id, (None, None))
@@ -163,12 +163,12 @@ class TransactionShard:
         self.transactions[key.transactional_id] = decided
 
     def replay_end_marker(self, marker: EndTransactionMarker) -> None:
-        """There are no transactions in this topic itself."""
+        """Do nothing: this topic has no transactions itself."""
 
-    # Time
+    # Timers
 
     def loaded(self, step: CoordinatorResult) -> None:
-        """Finish what was decided when the coordinator before this one went away."""
+        """Continue what the previous coordinator had decided."""
         for transaction in self.transactions.values():
             if transaction.is_prepared:
                 step.do(WriteMarkers(transaction))
@@ -176,7 +176,7 @@ class TransactionShard:
         self._retry(step, _SWEEP_EXPIRED)
 
     def expire(self, step: CoordinatorResult, key: TimerKey) -> None:
-        """Look over the transactions, or try again what could not be written."""
+        """Check for timeouts and expired ids, or retry a completion."""
         if key == _SWEEP_TIMEOUTS:
             self._abort_timed_out(step)
             self._retry(step, key)
@@ -227,15 +227,15 @@ class TransactionShard:
     def on_metadata_update(
         self, step: CoordinatorResult, before: MetadataImage, after: MetadataImage
     ) -> None:
-        """Nothing here depends on topics."""
+        """Do nothing: topics do not matter here."""
 
     def unload(self) -> None:
-        """Another broker takes over; nobody waits here."""
+        """Do nothing: no requests wait."""
 
-    # Questions
+    # Queries
 
     def find(self, transactional_id: str) -> TransactionMetadata:
-        """What is known of a transactional id.
+        """Return the state of a transactional id.
 
         :raises KafkaError: TRANSACTIONAL_ID_NOT_FOUND.
         """
@@ -246,16 +246,15 @@ class TransactionShard:
         return known
 
     def matching(self, asked: Filter, now_ms: int) -> list[TransactionMetadata]:
-        """The transactional ids that are asked for."""
+        """Return the transactional ids that match the filter."""
         return [each for each in self.transactions.values() if asked.matches(each, now_ms)]
 
     def statistics(self) -> TransactionStatistics:
-        """How many transactional ids there are, and in which states."""
         states = Counter(transaction.state.value for transaction in self.transactions.values())
         return {"transactional_ids_count": len(self.transactions), "transactional_ids": dict(states)}
 
     def validate(self) -> None:
-        """What holds whatever happens: for tests."""
+        """Assert the invariants."""
         for transactional_id, transaction in self.transactions.items():
             assert transactional_id == transaction.transactional_id
             assert transaction.producer_epoch >= 0, transaction

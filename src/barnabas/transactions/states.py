@@ -1,19 +1,19 @@
-"""The states of a transactional id, and where each may lead (KIP-98, KIP-890)."""
+"""The states of a transactional id and their transitions (KIP-98, KIP-890)."""
 
 from enum import StrEnum
 
 
 class TransactionState(StrEnum):
-    """As they are named in DescribeTransactions and ListTransactions."""
+    """The names of DescribeTransactions and ListTransactions."""
 
-    EMPTY = "Empty"  #: has a producer id, and has no transaction yet
+    EMPTY = "Empty"  #: has a producer id, but no transaction
     ONGOING = "Ongoing"
-    PREPARE_COMMIT = "PrepareCommit"  #: committed for good; the partitions are being told
+    PREPARE_COMMIT = "PrepareCommit"  #: committed for good; markers are being written
     PREPARE_ABORT = "PrepareAbort"
     COMPLETE_COMMIT = "CompleteCommit"  #: every partition has its marker
     COMPLETE_ABORT = "CompleteAbort"
-    DEAD = "Dead"  #: expired; its tombstone follows
-    PREPARE_EPOCH_FENCE = "PrepareEpochFence"  #: on the way to an abort that the producer did not ask for
+    DEAD = "Dead"  #: expired; the tombstone follows
+    PREPARE_EPOCH_FENCE = "PrepareEpochFence"  #: will be aborted by the coordinator
 
 
 _T = TransactionState
@@ -30,15 +30,15 @@ TRANSITIONS: dict[TransactionState, frozenset[TransactionState]] = {
 }
 assert TRANSITIONS.keys() == set(TransactionState)
 
-#: How each is written in `__transaction_state`.
+#: The numbers in `__transaction_state`.
 STATUSES: tuple[TransactionState, ...] = (
     _T.EMPTY, _T.ONGOING, _T.PREPARE_COMMIT, _T.PREPARE_ABORT, _T.COMPLETE_COMMIT, _T.COMPLETE_ABORT,
     _T.DEAD, _T.PREPARE_EPOCH_FENCE,
 )  # fmt: skip
 STATUS_OF = {state: status for status, state in enumerate(STATUSES)}
 
-#: The outcome is decided and the partitions are being told: until they all know, nothing else may happen.
+#: The outcome is decided and markers are being written; nothing else may happen until all are written.
 PREPARED = frozenset({_T.PREPARE_COMMIT, _T.PREPARE_ABORT})
 
-#: No transaction is open or on its way.
+#: There is no transaction.
 IDLE = frozenset({_T.EMPTY, _T.COMPLETE_COMMIT, _T.COMPLETE_ABORT})

@@ -1,4 +1,4 @@
-"""Transactions in numbers: what there is, and what has happened."""
+"""Statistics and counters of transactions."""
 
 from dataclasses import dataclass
 from typing import TypedDict
@@ -6,9 +6,9 @@ from typing import TypedDict
 
 @dataclass(slots=True)
 class TransactionCounts:
-    """What has happened to the transactional ids of a broker since it started; it outlives the shards."""
+    """Counters of a broker's transactional ids; they outlive the shards."""
 
-    timed_out_count: int = 0  #: transactions that were open for too long and are aborted
+    timed_out_count: int = 0  #: transactions that are aborted because of their timeout
     expired_ids_count: int = 0
 
 

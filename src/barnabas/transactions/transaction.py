@@ -1,4 +1,4 @@
-"""What a coordinator knows of one transactional id, and how it is written in `__transaction_state`."""
+"""The state of a transactional id, and its record in `__transaction_state`."""
 
 from typing import Any, NamedTuple, Self
 
@@ -21,19 +21,19 @@ NO_PRODUCER_ID = -1
 NO_EPOCH = -1
 NO_TIMESTAMP = -1
 EPOCH_MAX = 2**15 - 1
-#: The last epoch that a producer works with: the one after it is for fencing it.
+#: The last epoch of a producer; the one after it is for fencing.
 LAST_EPOCH = EPOCH_MAX - 1
 #: The timeout of transactions that never time out (KIP-939).
 NEVER_MS = 2**31 - 1
 
-#: transaction.version from which on tagged fields are written (KIP-890).
+#: First transaction.version with tagged fields (KIP-890).
 TAGGED_FIELDS_LEVEL = 1
-#: transaction.version from which on every end of a transaction bumps the epoch (KIP-890).
+#: First transaction.version in which each transaction increments the epoch (KIP-890).
 EPOCH_BUMPS_LEVEL = 2
 
 
 class TransactionMetadata(NamedTuple):
-    """A transactional id; each change gives a new one."""
+    """A transactional id; immutable."""
 
     transactional_id: str
     producer_id: int
@@ -44,33 +44,33 @@ class TransactionMetadata(NamedTuple):
     started_ms: int = NO_TIMESTAMP  #: wall time
     partitions: frozenset[TopicPartition] = frozenset()
     previous_producer_id: int = NO_PRODUCER_ID
-    next_producer_id: int = NO_PRODUCER_ID  #: takes over when the epochs of `producer_id` are used up
-    client_version: int = 0  #: the transaction.version that the producer works with
-    #: the epoch before the last bump, for who asks twice (KIP-360); not stored
+    next_producer_id: int = NO_PRODUCER_ID  #: takes over when `producer_id` has no epochs left
+    client_version: int = 0  #: the producer's transaction.version
+    #: the epoch before the last bump, for retries (KIP-360); not stored
     last_epoch: int = NO_EPOCH
 
     def moved(self, state: TransactionState, **changes: Any) -> Self:
-        """The same id in another state, as the table allows."""
+        """Return the id in another state, if the table allows it."""
         assert state in TRANSITIONS[self.state], (self, state)
         return self._replace(state=state, **{"previous_producer_id": self.producer_id, **changes})
 
     @property
     def is_prepared(self) -> bool:
-        """Whether the outcome is decided and not every partition knows yet."""
+        """Whether the outcome is decided and markers are being written."""
         return self.state in PREPARED
 
     @property
     def is_epoch_exhausted(self) -> bool:
-        """Whether the producer id has no epoch left to bump to."""
+        """Whether the producer id has no epochs left."""
         return self.producer_epoch >= LAST_EPOCH
 
     @property
     def bumps_epochs(self) -> bool:
-        """Whether the epoch grows with each end of a transaction."""
+        """Whether the epoch increases with each transaction."""
         return self.client_version >= EPOCH_BUMPS_LEVEL
 
     def is_timed_out(self, now_ms: int) -> bool:
-        """Whether its transaction has been open for longer than the producer said it would be."""
+        """Whether the transaction has exceeded its timeout."""
         return (
             self.state is TransactionState.ONGOING
             and self.timeout_ms != NEVER_MS
@@ -78,16 +78,15 @@ class TransactionMetadata(NamedTuple):
         )
 
     def is_expired(self, now_ms: int, expiration_ms: int) -> bool:
-        """Whether nobody has used it for `transactional.id.expiration.ms`."""
+        """Whether it has been unused for `transactional.id.expiration.ms`."""
         return self.state in IDLE and self.updated_ms <= now_ms - expiration_ms
 
     @property
     def key(self) -> TransactionLogKey:
-        """The key of its record."""
         return TransactionLogKey(transactional_id=self.transactional_id)
 
     def value(self) -> TransactionLogValue:
-        """The value of its record, with the fields of every version."""
+        """Return the value of its record, with the fields of the given level."""
         return TransactionLogValue(
             producer_id=self.producer_id,
             previous_producer_id=self.previous_producer_id,
@@ -109,7 +108,7 @@ class TransactionMetadata(NamedTuple):
 
     @classmethod
     def of(cls, key: TransactionLogKey, value: TransactionLogValue) -> Self:
-        """What a record says."""
+        """Return the transaction of a record."""
         return cls(
             key.transactional_id,
             value.producer_id,
@@ -130,7 +129,7 @@ class TransactionMetadata(NamedTuple):
 
 
 def by_topic(partitions: frozenset[TopicPartition]) -> dict[str, list[int]]:
-    """Topic -> indexes, in order."""
+    """Return topic -> indexes, sorted."""
     topics: dict[str, list[int]] = {}
     for topic, index in sorted(partitions):
         topics.setdefault(topic, []).append(index)

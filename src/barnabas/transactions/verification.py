@@ -1,4 +1,4 @@
-"""Answers partitions that ask whether a transaction includes them (KIP-890), for coordinators of this broker."""
+"""Verification of partitions in transactions (KIP-890), by coordinators of this broker."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +13,7 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 
 
 class CoordinatorVerifier:
-    """Asks the shard of a transactional id; it is the `TransactionVerifier` of a broker."""
+    """Asks the shard of a transactional id; the `TransactionVerifier` of a broker."""
 
     def __init__(
         self, coordinator: CoordinatorRuntime[TransactionShard], config: Callable[[], BrokerConfig]
@@ -30,9 +30,9 @@ class CoordinatorVerifier:
         *,
         adds: bool,
     ) -> Mapping[TopicPartition, ErrorCode]:
-        """What is against each partition's being in the producer's open transaction.
+        """Return the error code of each partition.
 
-        With `adds` the partitions join the transaction, as by AddPartitionsToTxn.
+        With `adds`, the partitions are added to the transaction, as by AddPartitionsToTxn.
         """
         if not transactional_id:
             return dict.fromkeys(partitions, ErrorCode.INVALID_REQUEST)
@@ -48,7 +48,7 @@ class CoordinatorVerifier:
         return dict.fromkeys(partitions, ErrorCode.NONE)
 
     async def _add(self, asked: Addition) -> None:
-        """Try again for a little while when the transaction before is still being completed."""
+        """Retry for a short time while the previous transaction is being completed."""
         config = self._config()
         pause_ms = config.integer("add.partitions.to.txn.retry.backoff.ms")
         left_ms = config.integer("add.partitions.to.txn.retry.backoff.max.ms")

@@ -1,1 +1,1 @@
-"""The classic group protocol: members join, the leader assigns, all sync."""
+"""The classic group protocol: members join, the leader assigns, members sync."""

@@ -1,4 +1,4 @@
-"""A classic group: its state, its generation, and what its members have agreed on."""
+"""A classic group: its state, generation, protocol and members."""
 
 from collections.abc import Collection
 from typing import NamedTuple
@@ -11,33 +11,31 @@ from barnabas.groups.classic.timers import await_heartbeat
 from barnabas.wire.coordinator_records.group_metadata import GroupMetadataKey
 from barnabas.wire.errors import ErrorCode, KafkaError
 
-#: Transitions that a group remembers, for people.
+#: Transitions that a group keeps for statistics.
 _STORY_LENGTH_MAX = 20
 
-#: A commit or fetch of somebody who is no member has this generation or a smaller one.
+#: Generation of commits and fetches without a member; smaller ones have the same meaning.
 NO_GENERATION = -1
 
 _S = ClassicState
 
 
 class StateTransition(NamedTuple):
-    """A transition that has been made."""
-
     state: ClassicState
     generation: int
     why: str
 
 
 class InitialWait(NamedTuple):
-    """How a group that was empty waits for more members than its first."""
+    """How an empty group waits for more members than the first one."""
 
-    delay_ms: int  #: how long this wait takes
-    remaining_ms: int  #: by how much it may still be extended
-    is_extended: bool = False  #: whether somebody has joined meanwhile
+    delay_ms: int  #: duration of this wait
+    remaining_ms: int  #: by how much it may be extended
+    is_extended: bool = False  #: a member has joined meanwhile
 
 
 class ClassicGroup(Roster):
-    """Members join and leave at once; assignments come with the record that stores them."""
+    """Members join and leave immediately; assignments are applied with the record that stores them."""
 
     group_type = "classic"
 
@@ -45,46 +43,45 @@ class ClassicGroup(Roster):
         super().__init__()
         self.group_id = group_id
         self.state = _S.EMPTY
-        self.state_since_ms = now_ms  #: None where an old record does not tell
+        self.state_since_ms = now_ms  #: None if an old record has no time
         self.story: list[StateTransition] = []
         self.generation = 0
-        self.protocol: str | None = None  #: that the members of this generation have agreed on
-        self.initial_wait: InitialWait | None = None  #: while the first rebalance is being prepared
-        self.subscribed_topics: frozenset[str] | None = (
-            None  #: in this generation; None when that is not known
-        )
+        self.protocol: str | None = None  #: the protocol of this generation
+        self.initial_wait: InitialWait | None = None  #: during the first rebalance
+        self.subscribed_topics: frozenset[str] | None = None  #: of this generation; None if unknown
 
     # States
 
     def transition(self, target: ClassicState, why: str, now_ms: int) -> None:
-        """Move on, as the table allows."""
         assert target in TRANSITIONS[self.state], (self.group_id, self.state, target, self.story)
         self.state, self.state_since_ms = target, now_ms
         self.story = [*self.story[1 - _STORY_LENGTH_MAX :], StateTransition(target, self.generation, why)]
 
     @property
     def can_rebalance(self) -> bool:
-        """Whether a rebalance may begin now."""
+        """Whether a rebalance may start."""
         return _S.PREPARING_REBALANCE in TRANSITIONS[self.state]
 
     @property
     def state_name(self) -> str:
-        """Its state as Kafka writes it."""
+        """The state as Kafka writes it."""
         return self.state.value
 
     @property
     def is_empty(self) -> bool:
-        """Whether it is at rest without members."""
+        """Whether the state is EMPTY, not just the list of members."""
         return self.state is _S.EMPTY
 
     def supports(self, protocol_type: str, protocols: Collection[str]) -> bool:
-        """Whether who speaks these protocols could be a member."""
+        """Return whether a member with these protocols could join."""
         if self.is_empty:
             return bool(protocol_type) and bool(protocols)
         return protocol_type == self.protocol_type and self.all_know_one_of(protocols)
 
     def begin_generation(self, now_ms: int) -> None:
-        """All who are waited for have joined: agree on a protocol, and wait for the leader if anybody is left."""
+        """Start a generation after everyone has joined: select a protocol, and wait for the leader if there are
+        members.
+        """
         self.generation += 1
         self.unsynced_members.clear()
         self.initial_wait = None
@@ -94,12 +91,12 @@ class ClassicGroup(Roster):
         self.note_subscriptions()
 
     def note_subscriptions(self) -> None:
-        """Work out which topics the members of this generation read."""
+        """Determine the topics to which the members of this generation subscribe."""
         protocol = self.protocol or ""
         subscriptions = [member.protocols[protocol] for member in self.members.values()]
         self.subscribed_topics = subscribed_topics(subscriptions) if self.protocol_type == CONSUMER else None
 
-    # What other rooms ask of any group
+    # The interface of all groups
 
     def check_offset_commit(
         self,
@@ -110,7 +107,7 @@ class ClassicGroup(Roster):
         is_transactional: bool,
         version: int,
     ) -> None:
-        """Refuse a commit that no current member sends; without a generation it is the commit of a simple consumer.
+        """Check the member of an offset commit; without a generation it is a simple consumer's.
 
         :raises KafkaError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS.
         """
@@ -127,7 +124,7 @@ class ClassicGroup(Roster):
             raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS, message)
 
     def check_generation(self, generation: int) -> None:
-        """Refuse a request of another generation.
+        """Check the generation of a request.
 
         :raises KafkaError: ILLEGAL_GENERATION.
         """
@@ -136,16 +133,16 @@ class ClassicGroup(Roster):
             raise KafkaError(ErrorCode.ILLEGAL_GENERATION, message)
 
     def check_offset_fetch(self, member_id: str | None, member_epoch: int) -> None:
-        """Anybody may fetch a classic group's offsets."""
+        """Check an offset fetch, which any client may send for a classic group."""
 
     def committed_by(self, step: CoordinatorResult, member_id: str) -> None:
-        """A member has committed offsets, which is as good as a heartbeat."""
+        """Handle a commit of a member, which counts as a heartbeat."""
         member = self.members.get(member_id)
         if member is not None and self.state in (_S.STABLE, _S.PREPARING_REBALANCE):
             await_heartbeat(step, self.group_id, member)
 
     def check_offset_deletion(self) -> None:
-        """Refuse that offsets are deleted where members do not say what they are subscribed to.
+        """Check that offsets may be deleted: not if members do not publish their subscriptions.
 
         :raises KafkaError: NON_EMPTY_GROUP.
         """
@@ -153,7 +150,7 @@ class ClassicGroup(Roster):
             self.check_deletion()
 
     def check_deletion(self) -> None:
-        """Refuse to be deleted.
+        """Check that the group may be deleted.
 
         :raises KafkaError: NON_EMPTY_GROUP.
         """
@@ -162,28 +159,28 @@ class ClassicGroup(Roster):
             raise KafkaError(ErrorCode.NON_EMPTY_GROUP, message)
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """Whether a member may read a topic: where that is not known, a consumer may."""
+        """Return whether a member may read a topic; True for consumers whose subscription is unknown."""
         if self.subscribed_topics is None:
             return self.protocol_type == CONSUMER and bool(self.members)
         return topic in self.subscribed_topics
 
     @property
     def offsets_may_expire(self) -> bool:
-        """Whether offsets of topics to which nobody is subscribed may expire (KIP-211, KIP-496)."""
+        """Whether offsets of topics without subscribers may expire (KIP-211, KIP-496)."""
         if not self.protocol_type or self.is_empty:
             return True
         return self.state is _S.STABLE and self.subscribed_topics is not None
 
     def offsets_unused_since_ms(self) -> int | None:
-        """Since when it has been empty; None: count from each commit."""
+        """Time since which the group is empty; None: count from each commit."""
         return self.state_since_ms if self.protocol_type and self.is_empty else None
 
     def append_tombstones(self, step: CoordinatorResult) -> None:
-        """Take back the record of the group."""
+        """Append the tombstone of the group's record."""
         step.append(GroupMetadataKey(group=self.group_id), None)
 
     def validate(self) -> None:
-        """What must hold between any two events."""
+        """Assert the invariants between events."""
         members = self.members
         assert (self.leader in members) if members else self.leader is None, (self.leader, self.story)
         assert self.static_members == {

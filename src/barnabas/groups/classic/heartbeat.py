@@ -1,4 +1,4 @@
-"""Heartbeat to a classic group."""
+"""Heartbeats to a classic group."""
 
 from typing import NamedTuple
 
@@ -10,7 +10,7 @@ from barnabas.wire.errors import ErrorCode
 
 
 class Heartbeat(NamedTuple):
-    """What a Heartbeat request says."""
+    """The fields of a Heartbeat request."""
 
     group_id: str
     generation_id: int
@@ -19,9 +19,9 @@ class Heartbeat(NamedTuple):
 
 
 def heartbeat(step: CoordinatorResult, group: ClassicGroup, beat: Heartbeat) -> ErrorCode:
-    """The member is there; while a rebalance is prepared it is told to join.
+    """Reset the member's session timeout; tell it to rejoin if a rebalance is being prepared.
 
-    :raises KafkaError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION.
+    :raises KafkaError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS.
     """
     member = group.check_member(beat.member_id, beat.group_instance_id)
     group.check_generation(beat.generation_id)

@@ -21,18 +21,18 @@ from barnabas.wire.messages.join_group import JoinGroupRequest, JoinGroupRespons
 FIRST_VERSION_WITH_KNOWN_MEMBER_ID = 4  #: KIP-394
 FIRST_VERSION_WITH_SKIPPED_ASSIGNMENT = 9  #: KIP-814
 
-#: Of what a client calls itself, in its member id, of which many may be given out.
+#: Maximum length of the client id in a member id.
 _PREFIX_LENGTH_MAX = 255
 
-#: Ids given out to members that have not come back (KIP-394): of one group, and of all groups of a coordinator's
-#: partition. Beyond, the oldest are taken back; a member that comes back all the same is given another.
+#: Member ids that were given out but not used yet (KIP-394): maximum for one group, and for all groups of a shard.
+#: Beyond, the oldest are removed, and a member that rejoins with one gets another.
 GROUP_PENDING_MEMBERS_MAX, PENDING_MEMBERS_MAX = 1_000, 2_000
 
 _S = ClassicState
 
 
 class JoiningClient(NamedTuple):
-    """Who sends a JoinGroup, and in which version."""
+    """The client of a JoinGroup, and the version of the request."""
 
     client_id: str
     client_host: str
@@ -40,7 +40,7 @@ class JoiningClient(NamedTuple):
 
 
 class Join(NamedTuple):
-    """One JoinGroup on its way."""
+    """A JoinGroup in progress."""
 
     request: JoinGroupRequest
     client: JoiningClient
@@ -48,33 +48,33 @@ class Join(NamedTuple):
 
     @property
     def protocols(self) -> dict[str, bytes]:
-        """What the member tells in each protocol that it speaks, the one that it likes best first."""
+        """The member's protocols with their metadata, in the order of its preference."""
         return {protocol.name: bytes(protocol.metadata) for protocol in self.request.protocols}
 
     @property
     def why(self) -> str:
-        """The client's own reason (KIP-800)."""
+        """The client's reason (KIP-800)."""
         return self.request.reason or "not provided"
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """How long the member may take to join again; before version 1 as long as its session."""
+        """How long the member may take to rejoin; before version 1 its session timeout."""
         given = self.request.rebalance_timeout_ms
         return self.request.session_timeout_ms if self.client.version < 1 else given
 
 
 class Joining:
-    """Takes members in."""
+    """Adds members to groups."""
 
     def __init__(self, config: Callable[[], BrokerConfig], rng: Random, rebalances: Rebalances) -> None:
         self._config = config
         self._rng = rng
         self._rebalances = rebalances
-        #: (group id, member id) of pending members, the oldest first; some may have been given up since
+        #: (group id, member id) of pending members, the oldest first; some may have been removed since
         self._pending: dict[tuple[str, str], ClassicGroup] = {}
 
     def join(self, step: CoordinatorResult, group: ClassicGroup, join: Join) -> None:
-        """Answer, or keep the request until the members are there.
+        """Answer, or keep the request until all members have joined.
 
         :raises KafkaError: INCONSISTENT_GROUP_PROTOCOL, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
         """
@@ -98,9 +98,7 @@ class Joining:
         member = group.members.get(member_id)
         if group.state is _S.EMPTY:
             return True
-        if (
-            group.state is _S.PREPARING_REBALANCE
-        ):  # when there are too many members, the last to join are not let in
+        if group.state is _S.PREPARING_REBALANCE:  # if there are too many members, the last ones are refused
             return (member is not None and member.joining is not None) or group.joining_count < size_max
         return member is not None or len(group.members) < size_max
 
@@ -116,12 +114,12 @@ class Joining:
 
     @staticmethod
     def _check_dynamic(join: Join) -> None:
-        """Refuse that a static member takes an id that was given to a dynamic one."""
+        """Check that a static member does not use the id of a dynamic one."""
         if join.request.group_instance_id is not None:
             message = f"The id '{join.request.member_id}' was given to a member without a group instance id."
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, message)
 
-    # A member without an id
+    # A new member
 
     def _join_anew(self, step: CoordinatorResult, group: ClassicGroup, join: Join) -> None:
         instance_id = join.request.group_instance_id
@@ -138,7 +136,7 @@ class Joining:
     def _give_out(
         self, step: CoordinatorResult, group: ClassicGroup, member_id: str, session_timeout_ms: int
     ) -> None:
-        """Expect that a member comes back with an id, unless too many others do not."""
+        """Register a pending member id, unless there are too many."""
         group.pending_members[member_id] = None
         self._pending[group.group_id, member_id] = group
         step.set_timer(session_timer(group.group_id, member_id), session_timeout_ms)
@@ -149,7 +147,7 @@ class Joining:
             self._take_back(step, its_group, oldest)
 
     def _take_back(self, step: CoordinatorResult, group: ClassicGroup, member_id: str) -> None:
-        """Forget an id that was given out, if nobody has come back with it."""
+        """Remove a pending member id if it has not been used."""
         self._pending.pop((group.group_id, member_id), None)
         if member_id in group.pending_members:
             step.cancel_timer(session_timer(group.group_id, member_id))
@@ -176,7 +174,7 @@ class Joining:
         step.set_timer(session_timer(group.group_id, member_id), NEW_MEMBER_JOIN_MS)
         self._rebalances.maybe_rebalance(step, group, f"{member_id} joins; its reason: {join.why}")
 
-    # A static member that has lost its id
+    # A static member without its member id
 
     def _replace(
         self,
@@ -211,11 +209,11 @@ class Joining:
         new: ClassicGroupMember,
         leader: str,
     ) -> None:
-        """The new one takes over its place and assignment without a rebalance."""
+        """Replace the member, which keeps its assignment without a rebalance."""
         step.append(GroupMetadataKey(group=group.group_id), group_record(group, assignments_of(group)))
         if join.client.version >= FIRST_VERSION_WITH_SKIPPED_ASSIGNMENT:
             response = joined(group, new.member_id, skip_assignment=group.leader == new.member_id)
-        else:  # older clients would assign anew if they knew that they lead
+        else:  # older clients would assign again if they knew that they lead
             response = joined(group, new.member_id)
             response.leader, response.members = leader, []
         step.answer(join.pending, response)
@@ -227,13 +225,13 @@ class Joining:
 
         step.otherwise = put_back
 
-    # A member that is known
+    # A known member
 
     def _rejoin(self, step: CoordinatorResult, group: ClassicGroup, join: Join) -> None:
         member = group.check_member(join.request.member_id, join.request.group_instance_id)
         if self._must_rebalance(group, member, join):
             earlier = member.joining
-            if earlier is not None:  # its connection was lost, or it would not ask again
+            if earlier is not None:  # its connection was lost, else it would not join again
                 step.answer(earlier, not_joined(ErrorCode.REBALANCE_IN_PROGRESS, member.member_id))
             self._update(member, join)
             member.joining = join.pending
@@ -246,7 +244,7 @@ class Joining:
 
     @staticmethod
     def _must_rebalance(group: ClassicGroup, member: ClassicGroupMember, join: Join) -> bool:
-        """Whether the present generation is not good enough: the leader asks for a new one by joining again."""
+        """Return whether a new generation is required: the leader requests one by rejoining."""
         if group.state is _S.PREPARING_REBALANCE or not member.matches(join.protocols):
             return True
         return group.state is _S.STABLE and group.leader == member.member_id

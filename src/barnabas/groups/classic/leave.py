@@ -1,4 +1,4 @@
-"""LeaveGroup to a classic group: by members, or by an administrator who names static members (KIP-345)."""
+"""LeaveGroup to a classic group: from members, or from an administrator who names static members (KIP-345)."""
 
 from barnabas.coordinator.result import CoordinatorResult
 from barnabas.groups.classic.group import ClassicGroup
@@ -11,7 +11,7 @@ from barnabas.wire.messages.leave_group import LeaveGroupResponse, MemberIdentit
 def leave(
     step: CoordinatorResult, group: ClassicGroup, identities: list[MemberIdentity], rebalances: Rebalances
 ) -> LeaveGroupResponse:
-    """Let members go, each for itself; what they leave is shared out once."""
+    """Remove members, each on its own; there is one rebalance for all."""
     answers = [_leave_one(step, group, identity, rebalances) for identity in identities]
     gone = [
         f"{identity.member_id or identity.group_instance_id} leaves; its reason: {identity.reason or 'not provided'}"
@@ -24,7 +24,7 @@ def leave(
 
 
 def unknown_member_responses(identities: list[MemberIdentity]) -> LeaveGroupResponse:
-    """What is answered where there is no group."""
+    """Return the response for an unknown group."""
     return LeaveGroupResponse(members=[_answer(each, ErrorCode.UNKNOWN_MEMBER_ID) for each in identities])
 
 

@@ -24,9 +24,9 @@ from barnabas.wire.schema import Message
 
 
 class ClassicGroups:
-    """Finds, makes and loads classic groups, and hands requests and timers to them.
+    """Finds, creates and loads classic groups, and passes requests and timers to them.
 
-    `groups` are all groups of the shard, those of other protocols too.
+    `groups` has all groups of the shard, including those of other protocols.
     """
 
     def __init__(self, groups: dict[str, Group], context: GroupCoordinatorContext) -> None:
@@ -35,8 +35,8 @@ class ClassicGroups:
         self._counts = context.counts
         self.rebalances = Rebalances(context.config)
         self._joining = Joining(context.config, context.rng, self.rebalances)
-        self._made: dict[str, ClassicGroup] = {}  #: groups whose first record is being stored
-        self._is_loaded = False  #: until then, records tell all that there is to know of a group
+        self._made: dict[str, ClassicGroup] = {}  #: groups whose first record is being written
+        self._is_loaded = False  #: until then, groups have only what their records contain
         self.replays: dict[type[Message], Replay] = {GroupMetadataKey: self._replay}
         self.expiries: dict[object, Expire] = {
             JOIN: self._expire_join,
@@ -47,7 +47,7 @@ class ClassicGroups:
     # Requests
 
     def join(self, step: CoordinatorResult, join: Join) -> None:
-        """JoinGroup; without a member id it makes the group if there is none.
+        """Handle a JoinGroup; without a member id it creates the group if necessary.
 
         :raises KafkaError: INCONSISTENT_GROUP_PROTOCOL, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
         """
@@ -62,23 +62,17 @@ class ClassicGroups:
     def sync(
         self, step: CoordinatorResult, pending: Pending[SyncGroupResponse], request: SyncGroupRequest
     ) -> None:
-        """SyncGroup.
-
-        :raises KafkaError: As `sync.sync`.
-        """
+        """Call `sync.sync`."""
         sync(step, self._known(request.group_id), request, pending, self.rebalances)
 
     def heartbeat(self, step: CoordinatorResult, beat: Heartbeat) -> ErrorCode:
-        """Heartbeat.
-
-        :raises KafkaError: As `heartbeat.heartbeat`.
-        """
+        """Call `heartbeat.heartbeat`."""
         return heartbeat(step, self._known(beat.group_id), beat)
 
     def leave(
         self, step: CoordinatorResult, pending: Pending[LeaveGroupResponse], request: LeaveGroupRequest
     ) -> None:
-        """LeaveGroup; who was no member is told so."""
+        """Call `leave.leave`; an unknown group has no members."""
         group = self.find(request.group_id)
         if group is None:
             step.answer(pending, unknown_member_responses(request.members))
@@ -86,11 +80,11 @@ class ClassicGroups:
             step.answer(pending, leave(step, group, request.members, self.rebalances))
 
     def make_simple_group(self, group_id: str) -> None:
-        """A group without members, for consumers that only commit offsets; there is no record of it."""
+        """Create a group without members and records, for consumers that only commit offsets."""
         self._groups[group_id] = ClassicGroup(group_id, None)
 
     def find(self, group_id: str) -> ClassicGroup | None:
-        """A classic group; None when there is none of that id, or one of another protocol."""
+        """Return a classic group; None if it does not exist, or has another protocol."""
         group = self._groups.get(group_id)
         return group if isinstance(group, ClassicGroup) else None
 
@@ -101,7 +95,7 @@ class ClassicGroups:
         return group
 
     def _join_new_group(self, step: CoordinatorResult, join: Join) -> None:
-        """Join a group that will be there when its record is; an empty group of another protocol goes.
+        """Join a group that exists once its record is written; an empty group of another protocol is replaced.
 
         :raises KafkaError: INCONSISTENT_GROUP_PROTOCOL.
         """
@@ -113,7 +107,7 @@ class ClassicGroups:
         group = ClassicGroup(group_id, step.now_ms)
         try:
             self._joining.join(step, group, join)
-        except KafkaError as error:  # the group is made nevertheless, as in Kafka
+        except KafkaError as error:  # the group is created nevertheless, as in Kafka
             step.refuse(join.pending, error)
         if other is not None:
             other.append_tombstones(step)
@@ -150,7 +144,7 @@ class ClassicGroups:
             del self._groups[group_id]
 
     def loaded(self, step: CoordinatorResult) -> None:
-        """Members have their session timeouts from now on to be heard of again."""
+        """Start the session timeouts of all members."""
         self._is_loaded = True
         size_max = self._config().integer("group.max.size")
         for group in self._classic():
@@ -161,7 +155,7 @@ class ClassicGroups:
 
     @staticmethod
     def await_members(step: CoordinatorResult, group: ClassicGroup) -> None:
-        """Begin to count the session timeouts of a group that came from its record."""
+        """Start the session timeouts of a group that was read from its record."""
         for member in group.members.values():
             await_heartbeat(step, group.group_id, member)
 
@@ -182,13 +176,13 @@ class ClassicGroups:
         if group is not None:
             self.rebalances.expire_session(step, group, str(key[2]))
 
-    # For people
+    # Statistics
 
     def _classic(self) -> list[ClassicGroup]:
         return [group for group in self._groups.values() if isinstance(group, ClassicGroup)]
 
     def statistics(self) -> ClassicStatistics:
-        """How many groups are in which state, and their members."""
+        """Return the number of groups by state, and of members."""
         groups = self._classic()
         return {
             "classic_groups": dict(Counter(group.state_name for group in groups)),

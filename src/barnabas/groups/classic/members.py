@@ -1,4 +1,4 @@
-"""The members of a classic group, and what they could agree on."""
+"""The members of a classic group, and the protocols that all of them support."""
 
 from collections.abc import Collection
 
@@ -7,19 +7,21 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 
 
 class Roster:
-    """Who is in a group: a leader as long as there is anybody, static members under their instance ids."""
+    """The members of a group: the leader, static members by instance id, pending members."""
 
     def __init__(self) -> None:
-        self.protocol_type = ""  #: `consumer`, `connect` ...; empty while no member has told
-        self.leader: str | None = None  #: the id of a member; None when there are none
-        self.members: dict[str, ClassicGroupMember] = {}  #: by id, in the order in which they came
+        self.protocol_type = ""  #: `consumer`, `connect` ...; empty until a member joins
+        self.leader: str | None = None  #: member id; None without members
+        self.members: dict[str, ClassicGroupMember] = {}  #: by member id, in the order of joining
         self.static_members: dict[str, str] = {}  #: group instance id -> member id
-        #: ids given out, to come back with (KIP-394), in the order in which they were; a set
+        #: member ids that were given out (KIP-394), in order; a set
         self.pending_members: dict[str, None] = {}
-        self.unsynced_members: set[str] = set()  #: of this generation, not heard of since they joined
+        self.unsynced_members: set[str] = (
+            set()
+        )  #: members of this generation that have not sent SyncGroup since they joined
 
     def add(self, member: ClassicGroupMember, protocol_type: str) -> None:
-        """Take a member in; the first one leads, and says what the group is for."""
+        """Add a member; the first one leads, and sets the protocol type."""
         assert member.member_id not in self.members
         self.pending_members.pop(member.member_id, None)
         if not self.members:
@@ -32,7 +34,7 @@ class Roster:
             self.leader = member.member_id
 
     def remove(self, member_id: str) -> None:
-        """Let a member go, or forget an id that was given out; the oldest member leads if the leader goes."""
+        """Remove a member or a pending member id; if the leader leaves, the oldest member leads."""
         self.pending_members.pop(member_id, None)
         self.unsynced_members.discard(member_id)
         member = self.members.pop(member_id, None)
@@ -42,7 +44,7 @@ class Roster:
             self.leader = next(iter(self.members), None)
 
     def replace(self, old: ClassicGroupMember, new: ClassicGroupMember) -> None:
-        """Put a member in the place of another one with the same group instance id."""
+        """Replace a member by another one with the same group instance id."""
         assert new.group_instance_id is not None
         assert old.group_instance_id == new.group_instance_id
         self.unsynced_members.discard(old.member_id)
@@ -53,7 +55,7 @@ class Roster:
             self.leader = new.member_id
 
     def elect_joined_leader(self) -> bool:
-        """Have a member lead that has joined; False when none has."""
+        """Let a member lead that has joined; return False if there is none."""
         leader = self.members.get(self.leader or "")
         if leader is not None and leader.joining is not None:
             return True
@@ -63,9 +65,9 @@ class Roster:
         return joined is not None
 
     def check_member(self, member_id: str, group_instance_id: str | None) -> ClassicGroupMember:
-        """The member that sends a request.
+        """Return the member that sends a request.
 
-        :raises KafkaError: UNKNOWN_MEMBER_ID, or FENCED_INSTANCE_ID when another has taken the static member's place.
+        :raises KafkaError: UNKNOWN_MEMBER_ID, or FENCED_INSTANCE_ID if another member has the instance id.
         """
         if group_instance_id is not None:
             current = self.static_members.get(group_instance_id)
@@ -84,25 +86,25 @@ class Roster:
 
     @property
     def all_have_joined(self) -> bool:
-        """Whether nobody is waited for, not even those who have only been given an id."""
+        """Whether all members, and all pending ones, have joined."""
         return not self.pending_members and self.joining_count == len(self.members)
 
     @property
     def joining_count(self) -> int:
-        """How many members wait for the answer to their JoinGroup."""
+        """Number of members whose JoinGroup waits."""
         return sum(member.joining is not None for member in self.members.values())
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """The longest that any member may take to join; 0 without members."""
+        """The longest rebalance timeout of the members; 0 without members."""
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
     def all_know_one_of(self, protocols: Collection[str]) -> bool:
-        """Whether one of these protocols is known to every member."""
+        """Return whether all members support one of these protocols."""
         return any(all(name in member.protocols for member in self.members.values()) for name in protocols)
 
     def selected_protocol(self) -> str:
-        """What most members like best of all that every member knows; the oldest of those who voted decides a draw."""
+        """Return the protocol with most votes among those that all members support; the earliest vote decides a tie."""
         known = [frozenset(member.protocols) for member in self.members.values()]
         candidates = frozenset.intersection(*known)
         votes: dict[str, int] = {}

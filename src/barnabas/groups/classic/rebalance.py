@@ -1,4 +1,4 @@
-"""From one generation to the next: members are waited for, then told who leads, then waited for again."""
+"""Rebalances of a classic group: from one generation to the next."""
 
 from collections.abc import Callable
 
@@ -17,7 +17,7 @@ _S = ClassicState
 
 
 class Rebalances:
-    """Begins rebalances, and brings them forward."""
+    """Starts rebalances and advances them."""
 
     def __init__(self, config: Callable[[], BrokerConfig]) -> None:
         self._config = config
@@ -25,14 +25,14 @@ class Rebalances:
     # Joining
 
     def maybe_rebalance(self, step: CoordinatorResult, group: ClassicGroup, why: str) -> None:
-        """A member has come, changed or gone: begin a rebalance, or see whether this one waits for nobody now."""
+        """Start a rebalance after a change of members, or complete the present one if nobody is missing."""
         if group.can_rebalance:
             self.begin(step, group, why)
         elif group.initial_wait is None:
             self.maybe_complete_join(step, group)
 
     def begin(self, step: CoordinatorResult, group: ClassicGroup, why: str) -> None:
-        """Have all members join anew; who waits for an assignment is told to."""
+        """Make all members rejoin; those that wait for an assignment are told."""
         was_empty = group.is_empty
         if group.state is _S.COMPLETING_REBALANCE:
             error = KafkaError(ErrorCode.REBALANCE_IN_PROGRESS, f"The group rebalances: {why}.")
@@ -47,19 +47,19 @@ class Rebalances:
             step.set_timer(join_timer(group.group_id), group.rebalance_timeout_ms)
 
     def maybe_complete_join(self, step: CoordinatorResult, group: ClassicGroup) -> None:
-        """Go on if members are waited for, but none is left to come."""
+        """Complete the join phase if it is in progress and all members have joined."""
         if group.state is _S.PREPARING_REBALANCE and group.all_have_joined:
             self.complete_join(step, group)
 
     def complete_join(self, step: CoordinatorResult, group: ClassicGroup) -> None:
-        """Begin a generation with those who have joined, and the static members that are away."""
+        """Start a generation with the members that have joined, and static members that are away."""
         step.cancel_timer(join_timer(group.group_id))
         for member in [each for each in group.members.values() if each.joining is None]:
             if not member.is_static:
                 group.remove(member.member_id)
                 step.cancel_timer(session_timer(group.group_id, member.member_id))
         if group.members and not group.elect_joined_leader():
-            # all are static and away: their sessions will end, or somebody comes back
+            # all members are static and away: their sessions expire, or one returns
             step.set_timer(join_timer(group.group_id), group.rebalance_timeout_ms)
             return
         group.begin_generation(step.now_ms)
@@ -72,7 +72,7 @@ class Rebalances:
         step.set_timer(sync_timer(group.group_id), group.rebalance_timeout_ms)
 
     def expire_join(self, step: CoordinatorResult, group: ClassicGroup) -> None:
-        """Members have been waited for long enough, unless a first wait is to be extended."""
+        """End the wait for members, unless the initial wait is to be extended."""
         if group.state is not _S.PREPARING_REBALANCE:
             return
         wait = group.initial_wait
@@ -104,7 +104,7 @@ class Rebalances:
 
     @staticmethod
     def fail_pending_syncs(step: CoordinatorResult, group: ClassicGroup, error: KafkaError) -> None:
-        """There will be no assignment in this generation: tell those who wait for it."""
+        """Tell members that wait for an assignment that there will be none in this generation."""
         for member in group.members.values():
             member.assignment = b""
             if member.syncing is not None:
@@ -112,7 +112,7 @@ class Rebalances:
                 await_heartbeat(step, group.group_id, member)
 
     def expire_sync(self, step: CoordinatorResult, group: ClassicGroup) -> None:
-        """Members that joined and never came for their assignment are given up."""
+        """Remove members that joined but did not send SyncGroup."""
         late = sorted(group.unsynced_members)
         if not late or group.state not in (_S.COMPLETING_REBALANCE, _S.STABLE):
             return
@@ -124,7 +124,7 @@ class Rebalances:
     # Leaving
 
     def remove_member(self, step: CoordinatorResult, group: ClassicGroup, member: ClassicGroupMember) -> None:
-        """Let a member go, which has left or was not heard of; whatever it waits for it is told so."""
+        """Remove a member that has left or expired; its waiting requests get an error."""
         refuse_joining(step, member, ErrorCode.UNKNOWN_MEMBER_ID)
         error = KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"'{member.member_id}' is no member any longer.")
         refuse_syncing(step, member, error)
@@ -132,7 +132,7 @@ class Rebalances:
         group.remove(member.member_id)
 
     def expire_session(self, step: CoordinatorResult, group: ClassicGroup, member_id: str) -> None:
-        """A member has not been heard of in time, or nobody has come back with an id that was given out."""
+        """Remove a member whose session has expired, or a pending member id."""
         member = group.members.get(member_id)
         if member_id in group.pending_members:
             group.remove(member_id)

@@ -1,4 +1,4 @@
-"""A classic group as Kafka writes it into its log, and back."""
+"""Records of classic groups in Kafka's format."""
 
 from collections.abc import Mapping
 
@@ -7,12 +7,12 @@ from barnabas.groups.classic.member import ClassicGroupMember
 from barnabas.groups.classic.states import ClassicState
 from barnabas.wire.coordinator_records.group_metadata import GroupMetadataValue, MemberMetadata
 
-#: What old records have in the place of a time.
+#: Replaces a time in old records.
 _UNKNOWN_MS = -1
 
 
 def new_group_record(group: ClassicGroup) -> GroupMetadataValue:
-    """A group that exists from now on, and has no members that are worth a record."""
+    """Return the record of a new group without members."""
     return GroupMetadataValue(
         protocol_type="",
         generation=0,
@@ -24,7 +24,7 @@ def new_group_record(group: ClassicGroup) -> GroupMetadataValue:
 
 
 def group_record(group: ClassicGroup, assignments: Mapping[str, bytes]) -> GroupMetadataValue:
-    """A generation: its members with what they have been assigned, by member id."""
+    """Return the record of a generation: members and their assignments, by member id."""
     return GroupMetadataValue(
         protocol_type=group.protocol_type,
         generation=group.generation,
@@ -39,12 +39,12 @@ def group_record(group: ClassicGroup, assignments: Mapping[str, bytes]) -> Group
 
 
 def assignments_of(group: ClassicGroup) -> dict[str, bytes]:
-    """What each member has been assigned."""
+    """Return the assignment of each member."""
     return {member.member_id: member.assignment for member in group.members.values()}
 
 
 def group_of(group_id: str, value: GroupMetadataValue) -> ClassicGroup:
-    """A group as its record tells of it."""
+    """Return the group of a record."""
     known_ms = value.current_state_timestamp
     group = ClassicGroup(group_id, None if known_ms == _UNKNOWN_MS else known_ms)
     for metadata in value.members:

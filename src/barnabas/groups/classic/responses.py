@@ -1,4 +1,4 @@
-"""What members are told."""
+"""Responses to members of classic groups."""
 
 from barnabas.coordinator.result import CoordinatorResult
 from barnabas.groups.classic.group import ClassicGroup
@@ -9,7 +9,7 @@ from barnabas.wire.messages.sync_group import SyncGroupResponse
 
 
 def joined(group: ClassicGroup, member_id: str, *, skip_assignment: bool = False) -> JoinGroupResponse:
-    """The present generation; its leader is told who is in it."""
+    """Return the response with the present generation; the leader gets the list of members."""
     return JoinGroupResponse(
         generation_id=group.generation,
         protocol_type=group.protocol_type,
@@ -22,12 +22,12 @@ def joined(group: ClassicGroup, member_id: str, *, skip_assignment: bool = False
 
 
 def not_joined(code: ErrorCode, member_id: str = "") -> JoinGroupResponse:
-    """A refusal that names a member."""
+    """Return an error that names the member."""
     return JoinGroupResponse(error_code=code, member_id=member_id)
 
 
 def synced(group: ClassicGroup, assignment: bytes) -> SyncGroupResponse:
-    """What a member is to work on."""
+    """Return the response with the assignment."""
     return SyncGroupResponse(
         protocol_type=group.protocol_type, protocol_name=group.protocol, assignment=assignment
     )
@@ -36,14 +36,14 @@ def synced(group: ClassicGroup, assignment: bytes) -> SyncGroupResponse:
 def refuse_joining(
     step: CoordinatorResult, member: ClassicGroupMember, code: ErrorCode, member_id: str = ""
 ) -> None:
-    """Answer a member whose JoinGroup waits."""
+    """Answer the waiting JoinGroup of a member with an error."""
     if member.joining is not None:
         step.answer(member.joining, not_joined(code, member_id))
         member.joining = None
 
 
 def refuse_syncing(step: CoordinatorResult, member: ClassicGroupMember, error: KafkaError) -> None:
-    """Answer a member whose SyncGroup waits."""
+    """Answer the waiting SyncGroup of a member with an error."""
     if member.syncing is not None:
         step.refuse(member.syncing, error)
         member.syncing = None

@@ -1,20 +1,20 @@
-"""The states of a classic group, and which may follow which."""
+"""The states of a classic group and their transitions."""
 
 from enum import StrEnum
 
 
 class ClassicState(StrEnum):
-    """Where a group is, named as Apache Kafka names it."""
+    """Kafka's names of the states."""
 
-    EMPTY = "Empty"  #: no members; offsets may be left
-    PREPARING_REBALANCE = "PreparingRebalance"  #: waits for members to join
+    EMPTY = "Empty"  #: no members; there may be offsets
+    PREPARING_REBALANCE = "PreparingRebalance"  #: members have to join
     COMPLETING_REBALANCE = "CompletingRebalance"  #: waits for the leader's assignment
-    STABLE = "Stable"  #: every member has, or may fetch, its assignment
-    DEAD = "Dead"  #: forgotten
+    STABLE = "Stable"  #: members have, or may fetch, their assignments
+    DEAD = "Dead"  #: deleted
 
 
 _S = ClassicState
-#: What may follow each state.
+#: state -> possible next states
 TRANSITIONS: dict[ClassicState, frozenset[ClassicState]] = {
     _S.EMPTY: frozenset({_S.PREPARING_REBALANCE, _S.DEAD}),
     _S.PREPARING_REBALANCE: frozenset({_S.COMPLETING_REBALANCE, _S.EMPTY, _S.DEAD}),

@@ -1,16 +1,16 @@
-"""Which topics the members of a classic group read, as far as they have told in the consumers' way."""
+"""Subscriptions of classic groups, if their members are consumers."""
 
 from collections.abc import Iterable
 
 from barnabas.wire.codec import DecodeError
 from barnabas.wire.consumer_protocol.versioned import read_subscription
 
-#: The protocol type of consumers; other types tell each other what they like.
+#: The protocol type of consumers; the metadata of other types is opaque.
 CONSUMER = "consumer"
 
 
 def subscribed_topics(subscriptions: Iterable[bytes]) -> frozenset[str] | None:
-    """All topics that are named; None when a subscription cannot be read."""
+    """Return all subscribed topics; None if a subscription cannot be read."""
     try:
         return frozenset(
             topic for subscription in subscriptions for topic in read_subscription(subscription).topics

@@ -1,4 +1,4 @@
-"""SyncGroup to a classic group: the leader brings the assignment, everybody takes theirs away."""
+"""SyncGroup to a classic group: the leader sends the assignment, and each member gets its own."""
 
 from barnabas.coordinator.result import CoordinatorResult, Pending
 from barnabas.groups.classic.group import ClassicGroup
@@ -22,7 +22,7 @@ def sync(
     pending: Pending[SyncGroupResponse],
     rebalances: Rebalances,
 ) -> None:
-    """Answer with the assignment, or keep the request until the leader has brought it.
+    """Answer with the assignment, or keep the request until the leader has sent it.
 
     :raises KafkaError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION, INCONSISTENT_GROUP_PROTOCOL,
         REBALANCE_IN_PROGRESS.
@@ -44,7 +44,7 @@ def sync(
 
 
 def _wait(step: CoordinatorResult, member: ClassicGroupMember, pending: Pending[SyncGroupResponse]) -> None:
-    if member.syncing is not None:  # its connection was lost, or it would not ask again
+    if member.syncing is not None:  # its connection was lost, else it would not sync again
         step.refuse(member.syncing, KafkaError(ErrorCode.REBALANCE_IN_PROGRESS, "A later SyncGroup waits."))
     member.syncing = pending
 
@@ -52,7 +52,7 @@ def _wait(step: CoordinatorResult, member: ClassicGroupMember, pending: Pending[
 def _assign(
     step: CoordinatorResult, group: ClassicGroup, request: SyncGroupRequest, rebalances: Rebalances
 ) -> None:
-    """Store what the leader has assigned, and give it to those who wait; who is left out has nothing to do."""
+    """Write the leader's assignment and answer the waiting members; members without an assignment get an empty one."""
     brought = {each.member_id: bytes(each.assignment) for each in request.assignments}
     assignments = {member_id: brought.get(member_id, b"") for member_id in group.members}
     step.append(GroupMetadataKey(group=group.group_id), group_record(group, assignments))
@@ -69,7 +69,7 @@ def _assign(
 
 
 def take_over_assignment(group: ClassicGroup, value: GroupMetadataValue, now_ms: int) -> bool:
-    """What the members work on stands in the log; whether that has ended a rebalance."""
+    """Apply an assignment from the log; return whether this completed a rebalance."""
     for assignment in value.members:
         member = group.members[assignment.member_id]
         member.assignment = bytes(assignment.assignment)

@@ -1,1 +1,1 @@
-"""Groups of the `consumer` protocol (KIP-848): the coordinator assigns, members reconcile one by one."""
+"""Groups of the consumer protocol (KIP-848): the coordinator assigns, members reconcile one by one."""

@@ -1,7 +1,7 @@
-"""Members of consumer groups that speak the classic protocol: JoinGroup, SyncGroup, Heartbeat, LeaveGroup (KIP-848).
+"""Members of consumer groups that use the classic protocol: JoinGroup, SyncGroup, Heartbeat, LeaveGroup (KIP-848).
 
-An epoch of the group is a generation for them. A target that they must move to is a rebalance: they are told to join
-again, and what they own then says what they have given up.
+For them, the group's epoch is the generation. A new target is a rebalance: they are told to rejoin, and the owned
+partitions in their subscription show what they have revoked.
 """
 
 from collections import Counter
@@ -45,7 +45,7 @@ from barnabas.wire.messages.sync_group import SyncGroupRequest, SyncGroupRespons
 
 
 class ClassicMemberRefused(KafkaError):
-    """A classic member that a consumer group does not take. Its answer names no member; a classic group's does."""
+    """A classic member that a consumer group refuses. The response names no member, unlike that of a classic group."""
 
 
 class ClassicMembers:
@@ -57,10 +57,9 @@ class ClassicMembers:
     # JoinGroup
 
     def join(self, step: CoordinatorResult, group: ConsumerGroup, join: Join, topics_revision: int) -> None:
-        """JoinGroup; it is answered at once, with the epoch as generation.
+        """Handle a JoinGroup; it is answered immediately, with the epoch as generation.
 
-        :raises KafkaError: INCONSISTENT_GROUP_PROTOCOL, GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID,
-            FENCED_INSTANCE_ID.
+        :raises KafkaError: INCONSISTENT_GROUP_PROTOCOL, GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
         """
         request = join.request
         member_id = request.member_id or new_member_id(self._settings.context.rng)
@@ -88,11 +87,11 @@ class ClassicMembers:
         step.answer(join.pending, _joined(progress.member))
 
     def _takes_group_along(self, group: ConsumerGroup, earlier: ConsumerGroupMember) -> bool:
-        """Whether who comes back as a classic member was the last one of the consumer protocol."""
+        """Return whether the group's last member of the consumer protocol returns as a classic one."""
         return not earlier.speaks_classic and may_downgrade(group, [earlier], self._settings, joining_count=1)
 
     def _check(self, group: ConsumerGroup, join: Join) -> None:
-        """Refuse who cannot be a member of the group by the classic protocol.
+        """Check that a member can join the group by the classic protocol.
 
         :raises KafkaError: INCONSISTENT_GROUP_PROTOCOL.
         """
@@ -135,7 +134,7 @@ class ClassicMembers:
         earlier: ConsumerGroupMember,
         subscription: ConsumerProtocolSubscription,
     ) -> None:
-        """The last member of the consumer protocol has come back as a classic one."""
+        """Convert the group: its last member of the consumer protocol returns as a classic one."""
         is_stale = group.assignment_epoch < progress.epoch
         target = group.target_of(earlier)
         if not is_stale:
@@ -157,7 +156,7 @@ class ClassicMembers:
         pending: Pending[SyncGroupResponse],
         request: SyncGroupRequest,
     ) -> None:
-        """SyncGroup: what the member has; nobody leads, so nobody brings assignments.
+        """Handle a SyncGroup: return the member's assignment; no member leads, so none sends assignments.
 
         :raises KafkaError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS,
             INCONSISTENT_GROUP_PROTOCOL.
@@ -182,7 +181,7 @@ class ClassicMembers:
 
     @staticmethod
     def heartbeat(step: CoordinatorResult, group: ConsumerGroup, beat: Heartbeat) -> ErrorCode:
-        """Heartbeat: the member is told to join again when there is something for it to give up or to get.
+        """Handle a Heartbeat: the member is told to rejoin if it has to revoke partitions, or gets new ones.
 
         :raises KafkaError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION.
         """
@@ -205,7 +204,7 @@ def _must_rejoin(group: ConsumerGroup, member: ConsumerGroupMember) -> bool:
 
 
 def _waits(group: ConsumerGroup, member: ConsumerGroupMember) -> bool:
-    """Whether others still have what the member is to get."""
+    """Return whether other members still own partitions of the member's target."""
     return any(
         group.is_owned(topic_id, index)
         for topic_id, indexes in group.target_of(member).items()
@@ -214,7 +213,7 @@ def _waits(group: ConsumerGroup, member: ConsumerGroupMember) -> bool:
 
 
 def _subscription(join: Join) -> ConsumerProtocolSubscription:
-    """What the member says in the protocol that it likes best.
+    """Return the member's subscription in its preferred protocol.
 
     :raises KafkaError: INCONSISTENT_GROUP_PROTOCOL.
     """
@@ -258,7 +257,7 @@ def _joined(member: ConsumerGroupMember) -> JoinGroupResponse:
 
 
 def _classic_member(group: ConsumerGroup, member_id: str, instance_id: str | None) -> ConsumerGroupMember:
-    """The member that sends a classic request.
+    """Return the member that sends a classic request.
 
     :raises KafkaError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
     """

@@ -1,4 +1,4 @@
-"""Who sends a request to a group."""
+"""The client of a request to a group."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -10,10 +10,10 @@ def _all(names: Iterable[str]) -> set[str]:
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """What a request's connection tells of a member."""
+    """What a request reveals about a member, beside its fields."""
 
     client_id: str
-    client_host: str  #: as Kafka writes it: with a slash before the address
+    client_host: str  #: in Kafka's form, with a slash before the address
     api_version: int
-    #: those of some topics that the principal may describe
+    #: returns those topics that the principal may describe
     visible_topics: Callable[[Iterable[str]], set[str]] = _all

@@ -1,17 +1,17 @@
-"""Which commits of offsets a member of a consumer group may make."""
+"""Checks of offset commits by members of consumer groups."""
 
 from barnabas.groups.consumer.member import ConsumerGroupMember
 from barnabas.groups.group import CommitCheck
 from barnabas.wire.errors import ErrorCode, KafkaError
 
-#: The first version of OffsetCommit that knows what STALE_MEMBER_EPOCH means.
+#: The first version of OffsetCommit with STALE_MEMBER_EPOCH.
 FIRST_VERSION_WITH_MEMBER_EPOCH = 9
 
 
 def check_member_commit(
     member: ConsumerGroupMember, epoch: int, *, is_transactional: bool, version: int
 ) -> CommitCheck | None:
-    """Refuse a commit in an epoch that the member has not reached; an older one may do for what it has had since.
+    """Check the epoch of a commit. An older one is accepted for partitions that the member has owned since.
 
     :raises KafkaError: STALE_MEMBER_EPOCH, or for a classic member ILLEGAL_GENERATION; UNSUPPORTED_VERSION.
     """
@@ -26,7 +26,7 @@ def check_member_commit(
 
 
 def check_member_epoch(member: ConsumerGroupMember, epoch: int) -> None:
-    """Refuse an epoch that is not the member's.
+    """Check that an epoch is the member's.
 
     :raises KafkaError: STALE_MEMBER_EPOCH, or for a classic member ILLEGAL_GENERATION.
     """

@@ -1,4 +1,4 @@
-"""A consumer group for people: ConsumerGroupDescribe."""
+"""Descriptions of consumer groups (ConsumerGroupDescribe)."""
 
 from barnabas.groups.consumer.assignors.group_spec import Partitions
 from barnabas.groups.consumer.group import ConsumerGroup
@@ -12,7 +12,7 @@ CLASSIC_MEMBER, CONSUMER_MEMBER = 0, 1
 
 
 def described(group: ConsumerGroup, settings: Settings, image: MetadataImage) -> messages.DescribedGroup:
-    """The group, its members, what they have and are to have; topics that have gone are left out."""
+    """Describe a group, its members, their assignments and targets; deleted topics are left out."""
     return messages.DescribedGroup(
         group_id=group.group_id,
         group_state=group.state_name,

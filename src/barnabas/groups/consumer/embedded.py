@@ -1,4 +1,4 @@
-"""What members of the classic protocol carry in its opaque fields: consumers' subscriptions and assignments."""
+"""The embedded consumer protocol: subscriptions and assignments of classic consumers."""
 
 from barnabas.groups.consumer.assignors.group_spec import Partitions
 from barnabas.metadata.image import MetadataImage
@@ -9,7 +9,7 @@ from barnabas.wire.consumer_protocol.versioned import read_assignment, version_o
 
 
 def owned_by(subscription: ConsumerProtocolSubscription, image: MetadataImage) -> Partitions:
-    """What a member says it has; topics that have gone are left out."""
+    """Return the owned partitions of a subscription; deleted topics are left out."""
     owned: dict[bytes, frozenset[int]] = {}
     for topic_partitions in subscription.owned_partitions:
         topic = image.topics.get(topic_partitions.topic)
@@ -21,7 +21,7 @@ def owned_by(subscription: ConsumerProtocolSubscription, image: MetadataImage) -
 
 
 def encode_assignment(partitions: Partitions, subscription: bytes, image: MetadataImage) -> bytes:
-    """What a member is to work on, in the version in which it subscribes; 0 where that cannot be read."""
+    """Encode an assignment in the version of the member's subscription; version 0 if that cannot be read."""
     topics = [
         TopicPartition(topic=image.topic_names[topic_id], partitions=sorted(indexes))
         for topic_id, indexes in partitions.items()
@@ -36,9 +36,9 @@ def encode_assignment(partitions: Partitions, subscription: bytes, image: Metada
 
 
 def decode_assignment(assignment: bytes, image: MetadataImage) -> tuple[Partitions, bool]:
-    """What a leader has given a member, and whether it gave more than partitions.
+    """Decode an assignment of a leader; return it, and whether it has user data.
 
-    :raises DecodeError: When the assignment cannot be read.
+    :raises DecodeError: If it cannot be read.
     """
     if not assignment:
         return {}, False

@@ -1,4 +1,4 @@
-"""A consumer group as its records tell, and what others ask of it."""
+"""A consumer group, as its records define it."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -18,40 +18,42 @@ PROTOCOL_TYPE = "consumer"
 
 
 class GroupState(StrEnum):
-    """Where a group is between its epoch, its target and what its members have."""
+    """The state of a group, from its epochs and its members."""
 
     EMPTY = "Empty"  #: no members
-    ASSIGNING = "Assigning"  #: the target is behind the group's epoch
-    RECONCILING = "Reconciling"  #: some member is not where the target wants it
+    ASSIGNING = "Assigning"  #: the epoch of the target is behind that of the group
+    RECONCILING = "Reconciling"  #: a member has not reached its target
     STABLE = "Stable"
 
 
 @dataclass(slots=True)
 class ConsumerGroup:
-    """One group. Records change what is stored of it, nothing else does; the last fields are never stored."""
+    """A consumer group. Its stored state is changed only by records; the last fields are not stored."""
 
     group_id: str
     members: dict[str, ConsumerGroupMember] = field(default_factory=dict)
     static_members: dict[str, str] = field(default_factory=dict)  #: instance id -> member id
     target: dict[str, Partitions] = field(default_factory=dict)
     regexes: dict[str, ResolvedRegex] = field(default_factory=dict)
-    epoch: int = 1  #: even a group of members that subscribe to nothing so has something to reach
+    epoch: int = 1  #: so that even members without subscribed topics have an epoch to reach
     metadata_hash: int = 0
     assignment_epoch: int = 0
     assignment_timestamp_ms: int = 0
     has_partition_metadata: bool = False  #: as brokers before 4.1 wrote it
-    owners: dict[tuple[bytes, int], str] = field(default_factory=dict)  #: who has a partition, or gives it up
-    #: until when, and from which epoch on, it is known that subscribed topics have not changed
+    owners: dict[tuple[bytes, int], str] = field(
+        default_factory=dict
+    )  #: (topic id, partition) -> its owner, also while that revokes it
+    #: time until which, and group epoch since which, subscribed topics are known not to have changed
     metadata_fresh: tuple[int, int] = (0, 0)
-    #: epoch that a member must leave before its timer is due
+    #: member id -> epoch that the member must leave before its timer is due
     leaving_epochs: dict[str, int] = field(default_factory=dict)
-    #: classic members that have been told to join again
+    #: classic members that have been told to rejoin
     rejoining: set[str] = field(default_factory=set)
 
-    # What records change
+    # Changes by records
 
     def put_member(self, member: ConsumerGroupMember) -> None:
-        """A member as it is from now on."""
+        """Add or replace a member."""
         before = self.members.get(member.member_id)
         if before is not None:
             self._release(before)
@@ -63,7 +65,7 @@ class ConsumerGroup:
             self.static_members[member.instance_id] = member.member_id
 
     def remove_member(self, member_id: str) -> None:
-        """A member has gone."""
+        """Remove a member."""
         member = self.members.pop(member_id, None)
         if member is not None:
             self._release(member)
@@ -78,15 +80,15 @@ class ConsumerGroup:
         if member.instance_id is not None and self.static_members.get(member.instance_id) == member.member_id:
             del self.static_members[member.instance_id]
 
-    # What decisions ask
+    # Queries
 
     def has_metadata_expired(self, now_ms: int) -> bool:
-        """Whether subscribed topics may have changed since the group's last epoch."""
+        """Return whether subscribed topics may have changed since the group's last epoch."""
         until_ms, epoch = self.metadata_fresh
         return now_ms >= until_ms or self.epoch < epoch
 
     def member(self, member_id: str) -> ConsumerGroupMember:
-        """A member by its id.
+        """Return a member by its id.
 
         :raises KafkaError: UNKNOWN_MEMBER_ID.
         """
@@ -97,21 +99,21 @@ class ConsumerGroup:
         return member
 
     def static_member(self, instance_id: str | None) -> ConsumerGroupMember | None:
-        """The member that an instance id stands for now."""
+        """Return the present member of an instance id."""
         member_id = None if instance_id is None else self.static_members.get(instance_id)
         return None if member_id is None else self.members.get(member_id)
 
     def target_of(self, member: ConsumerGroupMember) -> Partitions:
-        """What a member is to have; a static one takes over from who had its instance id."""
+        """Return the target of a member; a static member takes over that of its predecessor."""
         earlier = self.static_member(member.instance_id)
         return self.target.get(member.member_id if earlier is None else earlier.member_id, {})
 
     def is_owned(self, topic_id: bytes, index: int) -> bool:
-        """Whether some member has a partition."""
+        """Return whether a member owns the partition."""
         return (topic_id, index) in self.owners
 
     def members_with(self, member: ConsumerGroupMember) -> dict[str, ConsumerGroupMember]:
-        """All members, with one as it is about to be, in place of who had its instance id."""
+        """Return all members with the new state of one, which replaces the member with its instance id."""
         members = self.members | {member.member_id: member}
         earlier = self.static_member(member.instance_id)
         if earlier is not None and earlier.member_id != member.member_id:
@@ -120,7 +122,6 @@ class ConsumerGroup:
 
     @property
     def state(self) -> GroupState:
-        """Where the group is."""
         if not self.members:
             return GroupState.EMPTY
         if self.epoch > self.assignment_epoch:
@@ -129,26 +130,25 @@ class ConsumerGroup:
             return GroupState.STABLE
         return GroupState.RECONCILING
 
-    # What every group is (groups/group.py)
+    # The interface of all groups (groups/group.py)
 
     @property
     def group_type(self) -> str:
-        """As ListGroups names it."""
+        """The type in ListGroups."""
         return "consumer"
 
     @property
     def state_name(self) -> str:
-        """As Kafka writes it."""
+        """The state as Kafka writes it."""
         return self.state.value
 
     @property
     def protocol_type(self) -> str:
-        """What members are to each other."""
+        """The protocol type, which is always `consumer`."""
         return PROTOCOL_TYPE
 
     @property
     def is_empty(self) -> bool:
-        """Whether it has no members."""
         return not self.members
 
     def check_offset_commit(
@@ -160,19 +160,19 @@ class ConsumerGroup:
         is_transactional: bool,
         version: int,
     ) -> CommitCheck | None:
-        """Refuse a commit that no current member sends; tools may commit while there are none.
+        """Check the member of an offset commit; tools may commit while the group is empty.
 
         :raises KafkaError: UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH, ILLEGAL_GENERATION, UNSUPPORTED_VERSION.
         """
         if generation < 0 and not self.members:
             return None
         if is_transactional and (member_id, group_instance_id, generation) == ("", None, LEAVE_EPOCH):
-            return None  # before TxnOffsetCommit v3 who commits is not told
+            return None  # TxnOffsetCommit has no member before v3
         member = self.member(member_id)
         return check_member_commit(member, generation, is_transactional=is_transactional, version=version)
 
     def check_offset_fetch(self, member_id: str | None, member_epoch: int) -> None:
-        """Refuse a fetch that names a member which is none.
+        """Check the member of an offset fetch.
 
         :raises KafkaError: UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH, ILLEGAL_GENERATION.
         """
@@ -180,18 +180,18 @@ class ConsumerGroup:
             check_member_epoch(self.member(member_id or ""), member_epoch)
 
     def committed_by(self, step: CoordinatorResult, member_id: str) -> None:
-        """Only heartbeats show that a member is alive."""
+        """Do nothing: only heartbeats show that a member is alive."""
 
     def check_offset_deletion(self) -> None:
-        """Members say what they subscribe to: offsets of other topics may be deleted."""
+        """Do nothing: subscriptions are known, so offsets of other topics may be deleted."""
 
     @property
     def offsets_may_expire(self) -> bool:
-        """Members say what they subscribe to: offsets of other topics may expire."""
+        """Return True: subscriptions are known, so offsets of other topics may expire."""
         return True
 
     def check_deletion(self) -> None:
-        """Refuse to be deleted while there are members.
+        """Check that the group has no members.
 
         :raises KafkaError: NON_EMPTY_GROUP.
         """
@@ -199,19 +199,19 @@ class ConsumerGroup:
             raise KafkaError(ErrorCode.NON_EMPTY_GROUP, f"The group {self.group_id} has members.")
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """Whether a member reads a topic, by its name or by an expression."""
+        """Return whether a member subscribes to a topic, by name or by expression."""
         return any(topic in subscribed_topics(member, self.regexes) for member in self.members.values())
 
     def offsets_unused_since_ms(self) -> int | None:
-        """Count from each commit."""
+        """Return None: count from each commit."""
         return None
 
     def append_tombstones(self, step: CoordinatorResult) -> None:
-        """Take back every record of the group itself."""
+        """Append the tombstones of the group's records."""
         append_group_tombstones(step, self.group_id, self.members, self.regexes)
 
     def validate(self) -> None:
-        """What holds between any two events."""
+        """Assert the invariants between events."""
         held = [
             (partition, member.member_id)
             for member in self.members.values()
@@ -228,7 +228,7 @@ class ConsumerGroup:
 
 
 def subscribed_topics(member: ConsumerGroupMember, regexes: Mapping[str, ResolvedRegex]) -> frozenset[str]:
-    """The names of topics that a member subscribes to, there or not."""
+    """Return the names of the topics to which a member subscribes, existing or not."""
     resolved = regexes.get(member.subscribed_regex)
     return member.subscribed_topics if resolved is None else member.subscribed_topics | resolved.topics
 
@@ -236,7 +236,7 @@ def subscribed_topics(member: ConsumerGroupMember, regexes: Mapping[str, Resolve
 def subscribed_topic_ids(
     member: ConsumerGroupMember, regexes: Mapping[str, ResolvedRegex], image: MetadataImage
 ) -> frozenset[bytes]:
-    """The ids of the topics that a member subscribes to and that are there."""
+    """Return the ids of the existing topics to which a member subscribes."""
     found = (image.topics.get(name) for name in subscribed_topics(member, regexes))
     return frozenset(topic.topic_id for topic in found if topic is not None)
 

@@ -1,4 +1,4 @@
-"""What one member's request does to its group: a new epoch, a new target, a step of the member towards it."""
+"""Updates of a group by a member's request: a new epoch, a new target, reconciliation of the member."""
 
 from collections import Counter
 
@@ -24,12 +24,12 @@ from barnabas.groups.consumer.timers import cancel_rebalance_timer, set_rebalanc
 from barnabas.metadata.image import MetadataImage
 from barnabas.wire.errors import KafkaError
 
-#: How long subscribed topics are taken to be as they were unless something is heard of them.
+#: How long subscribed topics count as unchanged without notification.
 _METADATA_FRESH_MS = (1 << 31) - 1
 
 
 class Progress:
-    """One request of a member while it is decided. Only the step is changed: records change the group."""
+    """A member's request in progress. Only the result is changed: records change the group."""
 
     def __init__(
         self,
@@ -39,7 +39,9 @@ class Progress:
         before: ConsumerGroupMember,
         member: ConsumerGroupMember,
     ) -> None:
-        """`before` is the member as it was, `member` as its request makes it."""
+        """:param before: The member before the request.
+        :param member: The member as its request updates it.
+        """
         self.step = step
         self.group = group
         self.settings = settings
@@ -52,13 +54,12 @@ class Progress:
         self.target: Partitions = group.target_of(member)
         self.has_subscription_changed = False
 
-    # What is subscribed to
+    # Subscription
 
     def subscribe(self, caller: Caller, topics_revision: int) -> None:
-        """Take over the subscription; the group's epoch grows when what is subscribed to has changed.
+        """Update the subscription; the group's epoch increases if the subscribed topics change.
 
-        `topics_revision` is when a topic was last created.
-
+        :param topics_revision: When a topic was last created.
         :raises KafkaError: INVALID_REGULAR_EXPRESSION.
         """
         has_new_regex = self.member.subscribed_regex != self.before.subscribed_regex
@@ -80,7 +81,7 @@ class Progress:
             self._update_epoch(is_due=False)
 
     def _resolve(self, caller: Caller, *, refreshes: bool) -> bool:
-        """Forget expressions that nobody has any more and match those that are due; whether matches changed."""
+        """Remove unused expressions and match those that are due; return whether matches changed."""
         members = self.group.members_with(self.member).values()
         patterns = {member.subscribed_regex for member in members} - {""}
         for pattern in sorted(self.regexes.keys() - patterns):
@@ -100,9 +101,9 @@ class Progress:
         return has_new_topics or age_ms >= self.settings.regex_refresh_interval_ms()
 
     def _match(self, pattern: str, caller: Caller) -> bool:
-        """Match an expression with all topics that the caller may see; whether it matches others than before.
+        """Match an expression with all topics that the caller may describe; return whether the matches changed.
 
-        The caller's own has been checked. Another member's that another broker has let in and this one cannot read
+        The caller's expression has been checked. An expression that another broker accepted and this one cannot read
         matches nothing.
         """
         try:
@@ -116,7 +117,7 @@ class Progress:
         return topics != (frozenset() if before is None else before.topics)
 
     def _update_epoch(self, *, is_due: bool) -> None:
-        """Give the group its next epoch, when that is due or subscribed topics have changed."""
+        """Increase the group's epoch, if necessary or if subscribed topics have changed."""
         members = self.group.members_with(self.member).values()
         new_hash = metadata_hash(members, self.regexes, self.image)
         if is_due or new_hash != self.group.metadata_hash:
@@ -127,10 +128,10 @@ class Progress:
         if self.group.has_partition_metadata:
             append_no_partition_metadata(self.step, self.group.group_id)
 
-    # What members are to have
+    # Target
 
     def assign(self) -> None:
-        """Make the group's epoch the target's, unless the last target is younger than it must be."""
+        """Compute the target of the group's epoch, unless the last target is too recent."""
         interval_ms = self.settings.assignment_interval_ms(self.group.group_id)
         assigned_ms = self.group.assignment_timestamp_ms
         if self.group.assignment_epoch >= self.epoch:
@@ -147,10 +148,10 @@ class Progress:
         self.assignment_epoch = self.epoch
         self.target = targets[self.member.member_id]
 
-    # What the member gets
+    # Reconciliation
 
     def reconcile(self, owned: Partitions | None) -> None:
-        """Let the member take a step towards its target; `owned` is what it says it has.
+        """Reconcile the member with its target; `owned` is what it owns by its request.
 
         :raises KafkaError: FENCED_MEMBER_EPOCH.
         """
@@ -175,7 +176,7 @@ class Progress:
 
 
 def preferred_assignor(members: dict[str, ConsumerGroupMember], settings: Settings) -> str:
-    """The name that most members ask for, the first configured one when none does."""
+    """Return the assignor that most members name, or the first configured one."""
     known = settings.assignors()
     wanted = Counter(dict.fromkeys(known, 0))
     wanted.update(name for member in members.values() if (name := member.server_assignor) in known and name)

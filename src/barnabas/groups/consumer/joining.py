@@ -1,4 +1,4 @@
-"""Who sends a heartbeat or joins: a member that is there, a new one, a static one that comes back."""
+"""The member of a heartbeat: a known one, a new one, or a static one that returns."""
 
 from dataclasses import replace
 from random import Random
@@ -19,14 +19,14 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 
 
 def new_member_id(rng: Random) -> str:
-    """An id for a member that has none, in the form of Kafka's; it never begins like an option of a tool."""
+    """Return a new member id in Kafka's form, which does not begin with a dash."""
     while (text := uuid_to_text(rng.randbytes(16))).startswith("-"):
         pass
     return text
 
 
 def check_size(group: ConsumerGroup, member_id: str, size_max: int) -> None:
-    """Refuse one member too many.
+    """Check the maximum size of the group.
 
     :raises KafkaError: GROUP_MAX_SIZE_REACHED.
     """
@@ -36,7 +36,7 @@ def check_size(group: ConsumerGroup, member_id: str, size_max: int) -> None:
 
 
 def dynamic_member(group: ConsumerGroup, member_id: str, *, creates: bool) -> ConsumerGroupMember:
-    """The member with an id, perhaps a new one.
+    """Return the member with an id; a new one if it joins.
 
     :raises KafkaError: UNKNOWN_MEMBER_ID.
     """
@@ -48,9 +48,9 @@ def dynamic_member(group: ConsumerGroup, member_id: str, *, creates: bool) -> Co
 def joining_static_member(
     step: CoordinatorResult, group: ConsumerGroup, member_id: str, instance_id: str, *, is_classic: bool
 ) -> ConsumerGroupMember:
-    """The member that an instance id stands for from now on: it takes over what its predecessor had.
+    """Return the member that joins with an instance id; it takes over the assignment of its predecessor.
 
-    :raises KafkaError: UNRELEASED_INSTANCE_ID while its predecessor has not left.
+    :raises KafkaError: UNRELEASED_INSTANCE_ID if its predecessor has not left.
     """
     earlier = group.static_member(instance_id)
     if earlier is None:
@@ -78,7 +78,7 @@ def _replace(
 
 
 def known_static_member(group: ConsumerGroup, member_id: str, instance_id: str) -> ConsumerGroupMember:
-    """The member that an instance id stands for, if that is who asks.
+    """Return the member with an instance id, if its member id matches.
 
     :raises KafkaError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
     """
@@ -92,7 +92,7 @@ def known_static_member(group: ConsumerGroup, member_id: str, instance_id: str) 
 
 
 def check_epoch(member: ConsumerGroupMember, epoch: int, owned: Partitions | None) -> None:
-    """Refuse an epoch that is not the member's, or its last one while it has learnt of nothing since.
+    """Check the member epoch; the previous one is accepted if the member may have missed a response.
 
     :raises KafkaError: FENCED_MEMBER_EPOCH.
     """
@@ -104,7 +104,7 @@ def check_epoch(member: ConsumerGroupMember, epoch: int, owned: Partitions | Non
             f"coordinator ({member.member_epoch}). The member must abandon all its partitions and rejoin."
         )
     elif epoch == member.previous_epoch and _is_part_of(owned, member.assigned):
-        return  # it has not got the answer that told it
+        return  # it has missed the response with its new epoch
     else:
         message = (
             f"The consumer group member has a smaller member epoch ({epoch}) than the one known by the group "

@@ -1,4 +1,4 @@
-"""Members that leave, are taken for dead, or are put out."""
+"""Members that leave, expire, or are removed."""
 
 from collections.abc import Collection
 from dataclasses import replace
@@ -26,7 +26,7 @@ def remove_members(
     members: Collection[ConsumerGroupMember],
     image: MetadataImage,
 ) -> None:
-    """Forget members; a new epoch gives what they had to others."""
+    """Remove members; a new epoch assigns their partitions to others."""
     gone = dict.fromkeys(member.member_id for member in members)
     for member_id in gone:
         append_member_tombstones(step, group.group_id, member_id)
@@ -42,7 +42,7 @@ def remove_members(
 def leaving_members(
     group: ConsumerGroup, identities: list[MemberIdentity]
 ) -> tuple[list[ConsumerGroupMember], list[MemberResponse]]:
-    """Who leaves by a LeaveGroup, and what each identity in it is told; an instance id alone will do."""
+    """Return the members that a LeaveGroup removes, and the response to each identity; an instance id suffices."""
     gone: dict[str, ConsumerGroupMember] = {}
     answers = []
     for identity in identities:
@@ -69,7 +69,7 @@ def _identified(group: ConsumerGroup, identity: MemberIdentity) -> ConsumerGroup
 
 
 def suspend_static_member(step: CoordinatorResult, group: ConsumerGroup, member: ConsumerGroupMember) -> None:
-    """A static member that will come back keeps what it has, until its session ends."""
+    """Keep the assignment of a static member that will return, until its session expires."""
     away = replace(
         member,
         member_epoch=STATIC_LEAVE_EPOCH,

@@ -1,4 +1,4 @@
-"""All consumer groups of a shard: what happens to them, by requests and in time."""
+"""The consumer groups of one shard."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, MutableMapping
@@ -47,7 +47,7 @@ HeartbeatPending = Pending[ConsumerGroupHeartbeatResponse]
 
 
 class ConsumerGroups:
-    """Decides for the consumer groups among a shard's groups."""
+    """Handles requests and timers of the consumer groups among a shard's groups."""
 
     def __init__(self, groups: MutableMapping[str, Group], context: GroupCoordinatorContext) -> None:
         self._groups = groups
@@ -61,12 +61,12 @@ class ConsumerGroups:
             timers.SYNC: self._sync_expired,
         }
         self._classic = ClassicMembers(self.settings)
-        self._topics_revision = 0  #: when a topic was last created, as far as is known
+        self._topics_revision = 0  #: when a topic was last created, as far as known
 
     def find(self, group_id: str) -> ConsumerGroup:
-        """A consumer group.
+        """Return a consumer group.
 
-        :raises KafkaError: GROUP_ID_NOT_FOUND, also for a group of another kind.
+        :raises KafkaError: GROUP_ID_NOT_FOUND, also for a group of another type.
         """
         group = self._groups.get(group_id)
         if group is None:
@@ -84,7 +84,7 @@ class ConsumerGroups:
         request: ConsumerGroupHeartbeatRequest,
         caller: Caller,
     ) -> None:
-        """A member joins, lives or leaves.
+        """Handle a heartbeat: a member joins, is alive, or leaves.
 
         :raises KafkaError: INVALID_REQUEST, UNSUPPORTED_ASSIGNOR, GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID,
             FENCED_MEMBER_EPOCH, FENCED_INSTANCE_ID, UNRELEASED_INSTANCE_ID, GROUP_MAX_SIZE_REACHED,
@@ -120,9 +120,9 @@ class ConsumerGroups:
         return self._response(request.group_id, progress.member, has_assignment=has_assignment)
 
     def _find_or_create(self, step: CoordinatorResult, group_id: str) -> ConsumerGroup:
-        """The group that a member joins: there already, new, or made of a classic one.
+        """Return the group that a member joins: existing, new, or converted from a classic one.
 
-        :raises KafkaError: GROUP_ID_NOT_FOUND for a classic group that may not become one.
+        :raises KafkaError: GROUP_ID_NOT_FOUND for a classic group that cannot be converted.
         """
         group = self._groups.get(group_id)
         if group is None:
@@ -167,7 +167,7 @@ class ConsumerGroups:
     def remove(
         self, step: CoordinatorResult, group: ConsumerGroup, members: list[ConsumerGroupMember]
     ) -> None:
-        """Put members out; when all who stay speak the classic protocol, the group does so, too."""
+        """Remove members; if all others use the classic protocol, convert the group."""
         image = self._context.image()
         if not may_downgrade(group, members, self.settings):
             remove_members(step, group, members, image)
@@ -176,15 +176,15 @@ class ConsumerGroups:
         targets = [(member, group.target_of(member)) for member in staying]
         downgrade(step, group, targets, image, rebalances=True)
 
-    # Members that speak the classic protocol
+    # Members of the classic protocol
 
     def coordinates(self, group_id: str) -> bool:
-        """Whether classic requests to a group are for a consumer group, and so for this."""
+        """Return whether classic requests to a group are for a consumer group."""
         group = self._groups.get(group_id)
         return isinstance(group, ConsumerGroup) and not group.is_empty
 
     def join(self, step: CoordinatorResult, join: Join) -> None:
-        """JoinGroup.
+        """Handle a JoinGroup.
 
         :raises ClassicMemberRefused: With the codes of `ClassicMembers.join`.
         """
@@ -197,23 +197,17 @@ class ConsumerGroups:
     def sync(
         self, step: CoordinatorResult, pending: Pending[SyncGroupResponse], request: SyncGroupRequest
     ) -> None:
-        """SyncGroup.
-
-        :raises KafkaError: As `ClassicMembers.sync`.
-        """
+        """Call `ClassicMembers.sync`."""
         self._classic.sync(step, self.find(request.group_id), pending, request)
 
     def classic_heartbeat(self, step: CoordinatorResult, beat: Heartbeat) -> ErrorCode:
-        """Heartbeat.
-
-        :raises KafkaError: As `ClassicMembers.heartbeat`.
-        """
+        """Call `ClassicMembers.heartbeat`."""
         return self._classic.heartbeat(step, self.find(beat.group_id), beat)
 
     def leave(
         self, step: CoordinatorResult, pending: Pending[LeaveGroupResponse], request: LeaveGroupRequest
     ) -> None:
-        """LeaveGroup: each for itself, and one new epoch for what all leave behind."""
+        """Handle a LeaveGroup: each member on its own, with one new epoch for all."""
         group = self.find(request.group_id)
         gone, answers = leaving_members(group, request.members)
         if gone:
@@ -221,15 +215,15 @@ class ConsumerGroups:
         step.answer(pending, LeaveGroupResponse(members=answers))
 
     def describe(self, group_id: str) -> DescribedGroup:
-        """ConsumerGroupDescribe, for one group.
+        """Describe a group (ConsumerGroupDescribe).
 
         :raises KafkaError: GROUP_ID_NOT_FOUND.
         """
-        if group_id not in self._groups:  # words that kafka-consumer-groups prints
+        if group_id not in self._groups:  # kafka-consumer-groups prints this text
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
         return described(self.find(group_id), self.settings, self._context.image())
 
-    # Time
+    # Timers and updates
 
     def _session_expired(self, step: CoordinatorResult, key: TimerKey) -> None:
         self._fence_member(step, key)
@@ -252,7 +246,7 @@ class ConsumerGroups:
             self.remove(step, group, [member])
 
     def loaded(self, step: CoordinatorResult) -> None:
-        """Every member gets the time that it would have had."""
+        """Start the timers of all members."""
         self._topics_revision = self._context.image().revision
         for group in self._groups.values():
             if isinstance(group, ConsumerGroup):
@@ -262,7 +256,7 @@ class ConsumerGroups:
                         timers.set_rebalance_timer(step, group, member)
 
     def on_metadata_update(self, before: MetadataImage, after: MetadataImage) -> None:
-        """Look again at what is subscribed to when topics have changed: with the next heartbeat."""
+        """Check subscriptions with the next heartbeat after topics have changed."""
         if after.topics is before.topics:
             return
         if not after.topics.keys() <= before.topics.keys():
@@ -272,7 +266,7 @@ class ConsumerGroups:
                 group.metadata_fresh = (0, 0)
 
     def statistics(self) -> ConsumerStatistics:
-        """How many groups are in which state, and their members."""
+        """Return the number of groups by state, and of members."""
         groups = [group for group in self._groups.values() if isinstance(group, ConsumerGroup)]
         return {
             "consumer_groups": dict(Counter(group.state_name for group in groups)),
@@ -283,7 +277,7 @@ class ConsumerGroups:
 def _updated_member(
     member: ConsumerGroupMember, request: ConsumerGroupHeartbeatRequest, caller: Caller
 ) -> ConsumerGroupMember:
-    """The member with what its heartbeat tells; what it leaves out stays."""
+    """Return the member with the fields of its heartbeat; missing ones stay."""
     names, regex = request.subscribed_topic_names, request.subscribed_topic_regex
     timeout_ms = request.rebalance_timeout_ms
     return replace(

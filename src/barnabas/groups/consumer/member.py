@@ -1,4 +1,4 @@
-"""A member of a consumer group, as its records tell."""
+"""A member of a consumer group, as its records define it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -8,25 +8,25 @@ from typing import TypeAlias
 from barnabas.groups.consumer.assignors.group_spec import Partitions
 from barnabas.wire.coordinator_records.consumer_group_member_metadata import ClassicMemberMetadata
 
-#: Topic id -> partition index -> the epoch of the target in which the member was given the partition.
+#: Topic id -> partition index -> the epoch in which the partition was assigned to the member.
 Assigned: TypeAlias = Mapping[bytes, Mapping[int, int]]
 
-#: Epochs by which members join and leave, and that of a member that has not been given one.
+#: Epochs of members that join, leave, or have not been assigned one.
 JOIN_EPOCH, LEAVE_EPOCH, STATIC_LEAVE_EPOCH, NO_EPOCH = 0, -1, -2, -1
 
 
 class MemberState(IntEnum):
-    """How far a member is on its way to its target; the numbers are those of the records."""
+    """The reconciliation state of a member; the numbers are those of the records."""
 
-    STABLE = 0  #: it has what it is to have of its epoch
-    UNREVOKED_PARTITIONS = 1  #: it must give up partitions before it learns of a newer epoch
-    UNRELEASED_PARTITIONS = 2  #: some of what it is to have is still with others
-    UNKNOWN = 127  #: a newer broker wrote a state that is not known here
+    STABLE = 0  #: it owns the target of its epoch
+    UNREVOKED_PARTITIONS = 1  #: it must revoke partitions before it gets a newer epoch
+    UNRELEASED_PARTITIONS = 2  #: other members still own partitions of its target
+    UNKNOWN = 127  #: a state written by a newer broker
 
 
 @dataclass(frozen=True, slots=True)
 class ConsumerGroupMember:
-    """One member; a change makes another one."""
+    """A member; immutable."""
 
     member_id: str
     instance_id: str | None = None
@@ -37,21 +37,21 @@ class ConsumerGroupMember:
     subscribed_topics: frozenset[str] = frozenset()
     subscribed_regex: str = ""  #: empty for none
     server_assignor: str | None = None
-    classic: ClassicMemberMetadata | None = None  #: of a member that speaks the classic protocol
+    classic: ClassicMemberMetadata | None = None  #: of a member that uses the classic protocol
     member_epoch: int = JOIN_EPOCH
     previous_epoch: int = NO_EPOCH
     state: MemberState = MemberState.STABLE
     assigned: Assigned = field(default_factory=dict)
-    revoking: Assigned = field(default_factory=dict)  #: given up as soon as the member says so
+    revoking: Assigned = field(default_factory=dict)  #: removed when the member confirms the revocation
 
     def is_reconciled_to(self, assignment_epoch: int) -> bool:
-        """Whether the member has all that a target gives it."""
+        """Return whether the member owns everything of a target."""
         return self.state is MemberState.STABLE and self.member_epoch == assignment_epoch
 
     def moved(
         self, state: MemberState, epoch: int, assigned: Assigned, revoking: Assigned
     ) -> "ConsumerGroupMember":
-        """The member in another state, perhaps in another epoch."""
+        """Return the member in another state, and possibly in another epoch."""
         return replace(
             self,
             state=state,
@@ -63,11 +63,11 @@ class ConsumerGroupMember:
 
     @property
     def speaks_classic(self) -> bool:
-        """Whether it joined by JoinGroup."""
+        """Whether the member joined by JoinGroup."""
         return self.classic is not None
 
     def assignment_epoch(self, topic_id: bytes, index: int) -> int | None:
-        """When a partition that it has was given to it; None for one that it does not have."""
+        """Return the epoch in which a partition was assigned to the member; None if it is not."""
         for held in (self.assigned, self.revoking):
             epoch = held.get(topic_id, {}).get(index)
             if epoch is not None:
@@ -76,12 +76,12 @@ class ConsumerGroupMember:
 
 
 def without_epochs(assigned: Assigned) -> Partitions:
-    """Which partitions these are."""
+    """Return the partitions without epochs."""
     return {topic_id: frozenset(epochs) for topic_id, epochs in assigned.items()}
 
 
 def owned_partitions(member: ConsumerGroupMember) -> Partitions:
-    """What a member has until it says otherwise: what it is giving up, too."""
+    """Return what a member owns until it revokes it, including partitions that it is revoking."""
     assigned, revoking = without_epochs(member.assigned), without_epochs(member.revoking)
     return {
         topic_id: assigned.get(topic_id, frozenset()) | revoking.get(topic_id, frozenset())

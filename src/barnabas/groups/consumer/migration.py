@@ -1,5 +1,6 @@
-"""Groups that change protocol while their members are at work (KIP-848): up when the first member of the consumer
-protocol joins, down when the last one has gone.
+"""Conversion of groups between the classic and the consumer protocol (KIP-848).
+
+A group is upgraded when its first member of the consumer protocol joins, and downgraded when the last one leaves.
 """
 
 from collections.abc import Collection, Sequence
@@ -39,15 +40,15 @@ from barnabas.wire.coordinator_records.group_metadata import GroupMetadataKey
 from barnabas.wire.coordinator_records.serde import CoordinatorRecord
 from barnabas.wire.errors import ErrorCode, KafkaError
 
-#: A timer that is due at once: a group has become a classic one whose members must join anew.
+#: A timer that is due immediately: the members of a downgraded group must rejoin.
 DOWNGRADED = "consumer-downgraded"
 
 
-# Up
+# Upgrade
 
 
 def check_upgrade(group: ClassicGroup, settings: Settings) -> None:
-    """Refuse to make a consumer group of a classic one.
+    """Check that a classic group may be upgraded.
 
     :raises KafkaError: GROUP_ID_NOT_FOUND.
     """
@@ -60,7 +61,7 @@ def check_upgrade(group: ClassicGroup, settings: Settings) -> None:
 
 
 def upgrade(step: CoordinatorResult, group: ClassicGroup, settings: Settings) -> ConsumerGroup:
-    """Write a classic group as a consumer group; what comes back is what it will be once that is stored.
+    """Write a classic group as a consumer group; return the group as it will be after the replay.
 
     :raises KafkaError: GROUP_ID_NOT_FOUND.
     """
@@ -145,7 +146,7 @@ def _replayed(group_id: str, records: Collection[object]) -> ConsumerGroup:
 
 
 def _leave_classic(step: CoordinatorResult, group: ClassicGroup, member: ClassicGroupMember) -> None:
-    """Who waits in the classic group is to join again, and then meets the consumer group."""
+    """Tell members that wait in the classic group to rejoin; they then join the consumer group."""
     refuse_joining(step, member, ErrorCode.REBALANCE_IN_PROGRESS)
     error = KafkaError(ErrorCode.REBALANCE_IN_PROGRESS, "The group changes its protocol.")
     refuse_syncing(step, member, error)
@@ -157,13 +158,13 @@ def _not_upgraded(group: ClassicGroup, why: str) -> KafkaError:
     return KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, message)
 
 
-# Down
+# Downgrade
 
 
 def may_downgrade(
     group: ConsumerGroup, gone: Collection[ConsumerGroupMember], settings: Settings, *, joining_count: int = 0
 ) -> bool:
-    """Whether all members that stay speak the classic protocol, as those do that join, and the group may, too."""
+    """Return whether all remaining and joining members use the classic protocol, and the group may be downgraded."""
     ids = {member.member_id for member in gone}
     staying = [member for member_id, member in group.members.items() if member_id not in ids]
     size_max = settings.context.config().integer("group.max.size")
@@ -182,7 +183,7 @@ def downgrade(
     *,
     rebalances: bool,
 ) -> None:
-    """Write a consumer group as a classic one of these members, each with its target."""
+    """Write a consumer group as a classic one with these members and their targets."""
     ids = sorted(group.members.keys() | {member.member_id for member, _ in members})
     append_group_tombstones(step, group.group_id, ids, group.regexes)
     for member_id in ids:

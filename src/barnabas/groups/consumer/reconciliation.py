@@ -1,8 +1,8 @@
-"""One member on its way from what it has to what it is to have (KIP-848).
+"""Reconciliation of a member with its target (KIP-848).
 
-It gives up first, by saying that it no longer owns what is revoked; then it moves to the epoch of the target, and gets
-what nobody else has any more, at once or one by one as others give it up. So no partition ever has two owners, and
-members wait for nobody but those who have what they are to get.
+A member first revokes partitions, and confirms that with what it owns. Then it moves to the epoch of the target, and
+gets the partitions that no other member owns, immediately or as others revoke them. So a partition never has two
+owners, and members wait only for the owners of their partitions.
 """
 
 from collections.abc import Callable
@@ -14,36 +14,36 @@ from barnabas.groups.consumer.member import Assigned, ConsumerGroupMember, Membe
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 _S = MemberState
-#: Where one reconciliation may lead.
+#: The transitions of one reconciliation.
 TRANSITIONS: dict[MemberState, frozenset[MemberState]] = {
     _S.STABLE: frozenset({_S.STABLE, _S.UNREVOKED_PARTITIONS, _S.UNRELEASED_PARTITIONS}),
     _S.UNREVOKED_PARTITIONS: frozenset({_S.STABLE, _S.UNREVOKED_PARTITIONS, _S.UNRELEASED_PARTITIONS}),
     _S.UNRELEASED_PARTITIONS: frozenset({_S.STABLE, _S.UNREVOKED_PARTITIONS, _S.UNRELEASED_PARTITIONS}),
-    _S.UNKNOWN: frozenset({_S.STABLE, _S.UNRELEASED_PARTITIONS}),  # it has given up everything
+    _S.UNKNOWN: frozenset({_S.STABLE, _S.UNRELEASED_PARTITIONS}),  # it has revoked everything
 }
 assert TRANSITIONS.keys() == set(MemberState)
 
-#: Whether some member has a partition: topic id, index.
+#: Returns whether a member owns a partition: topic id, index.
 IsOwned: TypeAlias = Callable[[bytes, int], bool]
 
 
 @dataclass(frozen=True, slots=True)
 class Aim:
-    """Where a member is to get."""
+    """The target of a member, and its epoch."""
 
     epoch: int
     target: Partitions
-    topic_ids: frozenset[bytes]  #: what the member subscribes to now
+    topic_ids: frozenset[bytes]  #: the member's present subscription
     is_owned: IsOwned
-    #: what the member says it has; None when it does not say
+    #: the owned partitions in the request; None if it does not contain them
     owned: Partitions | None = None
     has_subscription_changed: bool = False
 
 
 def reconcile(member: ConsumerGroupMember, aim: Aim) -> ConsumerGroupMember:
-    """The member after one step towards its aim; the same one when there is no step to take.
+    """Return the member after one step of reconciliation; the same one if there is nothing to do.
 
-    :raises KafkaError: FENCED_MEMBER_EPOCH for a member in a state of a newer broker that still has partitions.
+    :raises KafkaError: FENCED_MEMBER_EPOCH for a member in a state of a newer broker that still owns partitions.
     """
     moved = _STEPS[member.state](member, aim)
     assert moved is member or moved.state in TRANSITIONS[member.state], (member, moved)
@@ -82,14 +82,14 @@ _STEPS: dict[MemberState, Callable[[ConsumerGroupMember, Aim], ConsumerGroupMemb
 
 
 def _still_has(aim: Aim, revoked: Assigned) -> bool:
-    """Whether the member may still have some of this; one that does not say what it has may."""
+    """Return whether the member may still own some of these partitions; True if the request does not say."""
     if aim.owned is None:
         return True
     return any(not indexes.isdisjoint(revoked.get(topic_id, ())) for topic_id, indexes in aim.owned.items())
 
 
 def _drop_unsubscribed(member: ConsumerGroupMember, aim: Aim) -> ConsumerGroupMember:
-    """Take topics away that the member does not subscribe to any more; a newer target comes with the next epoch."""
+    """Remove topics to which the member does not subscribe any more; the next epoch has a new target."""
     dropped = {topic_id: of for topic_id, of in member.assigned.items() if topic_id not in aim.topic_ids}
     if not dropped:
         return member
@@ -104,7 +104,7 @@ def _drop_unsubscribed(member: ConsumerGroupMember, aim: Aim) -> ConsumerGroupMe
 
 
 def _advance(member: ConsumerGroupMember, aim: Aim, epoch: int) -> ConsumerGroupMember:
-    """Give up what the target does not have, or else take what it has and nobody else does."""
+    """Revoke what is not in the target, or else add partitions that no other member owns."""
     kept, revoked, missing = _compare(member.assigned, aim)
     if revoked and _still_has(aim, revoked):
         return member.moved(_S.UNREVOKED_PARTITIONS, epoch, kept, revoked)
@@ -120,12 +120,12 @@ def _advance(member: ConsumerGroupMember, aim: Aim, epoch: int) -> ConsumerGroup
 
 
 def _is_no_step(member: ConsumerGroupMember, moved: ConsumerGroupMember) -> bool:
-    """Whether a member that waits for others goes on waiting, or nothing but the previous epoch would change."""
+    """Return whether the member would only wait, or only change its previous epoch."""
     return replace(moved, previous_epoch=member.previous_epoch) == member
 
 
 def _compare(assigned: Assigned, aim: Aim) -> tuple[Assigned, Assigned, Partitions]:
-    """What stays, what is to be given up, what is to come."""
+    """Return the partitions to keep, to revoke and to add."""
     kept: dict[bytes, dict[int, int]] = {}
     revoked: dict[bytes, dict[int, int]] = {}
     missing: dict[bytes, frozenset[int]] = {}

@@ -1,4 +1,4 @@
-"""The records of consumer groups, made of what groups know and read back (KIP-848)."""
+"""Records of consumer groups: written from groups, and read back (KIP-848)."""
 
 from collections.abc import Iterable
 
@@ -32,7 +32,7 @@ _STATES = {state.value for state in MemberState}
 
 
 def append_member(step: CoordinatorResult, group_id: str, member: ConsumerGroupMember) -> None:
-    """Who a member is and what it subscribes to."""
+    """Append the record of a member and its subscription."""
     step.append(
         ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member.member_id),
         ConsumerGroupMemberMetadataValue(
@@ -56,7 +56,7 @@ def append_group_epoch(step: CoordinatorResult, group_id: str, epoch: int, metad
 
 
 def append_target(step: CoordinatorResult, group_id: str, member_id: str, partitions: Partitions) -> None:
-    """What a member is to have."""
+    """Append the record of a member's target."""
     topics = [
         target.TopicPartition(topic_id=topic_id, partitions=sorted(indexes))
         for topic_id, indexes in sorted(partitions.items())
@@ -66,7 +66,7 @@ def append_target(step: CoordinatorResult, group_id: str, member_id: str, partit
 
 
 def append_assignment_epoch(step: CoordinatorResult, group_id: str, epoch: int, timestamp_ms: int) -> None:
-    """The targets of all members are those of an epoch."""
+    """Append the record of the epoch of all targets."""
     step.append(
         ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id),
         ConsumerGroupTargetAssignmentMetadataValue(assignment_epoch=epoch, assignment_timestamp=timestamp_ms),
@@ -91,7 +91,7 @@ def append_current(step: CoordinatorResult, group_id: str, member: ConsumerGroup
 def append_regex(
     step: CoordinatorResult, group_id: str, pattern: str, resolved: ResolvedRegex | None
 ) -> None:
-    """What an expression matches; None for an expression that nobody subscribes by any more."""
+    """Append the record of an expression's matches; None for an expression without subscribers."""
     key = ConsumerGroupRegularExpressionKey(group_id=group_id, regular_expression=pattern)
     if resolved is None:
         step.append(key, None)
@@ -103,7 +103,7 @@ def append_regex(
 
 
 def append_member_tombstones(step: CoordinatorResult, group_id: str, member_id: str) -> None:
-    """Forget a member."""
+    """Append the tombstones of a member."""
     ids = {"group_id": group_id, "member_id": member_id}
     step.append(current.ConsumerGroupCurrentMemberAssignmentKey(**ids), None)
     step.append(target.ConsumerGroupTargetAssignmentMemberKey(**ids), None)
@@ -113,7 +113,7 @@ def append_member_tombstones(step: CoordinatorResult, group_id: str, member_id: 
 def append_group_tombstones(
     step: CoordinatorResult, group_id: str, member_ids: Iterable[str], patterns: Iterable[str]
 ) -> None:
-    """Forget a group: what it is made of first, so that it never is without what it refers to."""
+    """Append the tombstones of a group, in an order in which nothing refers to a missing record."""
     member_ids = list(member_ids)
     for member_id in member_ids:
         key = current.ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id)
@@ -132,17 +132,19 @@ def append_group_tombstones(
 
 
 def append_no_partition_metadata(step: CoordinatorResult, group_id: str) -> None:
-    """Forget what brokers before 4.1 wrote of subscribed topics; a hash of it stands with the group's epoch since."""
+    """Append the tombstone of subscribed topics, which brokers before 4.1 wrote; a hash in the group's record
+    replaces it.
+    """
     step.append(ConsumerGroupPartitionMetadataKey(group_id=group_id), None)
 
 
 def read_target(value: target.ConsumerGroupTargetAssignmentMemberValue) -> Partitions:
-    """What a record says that a member is to have."""
+    """Return the target of a record."""
     return {topic.topic_id: frozenset(topic.partitions) for topic in value.topic_partitions}
 
 
 def read_assigned(topics: list[current.TopicPartitions], member_epoch: int) -> Assigned:
-    """What a record says that a member has; brokers before 4.3 did not write since when."""
+    """Return the assignment of a record; brokers before 4.3 did not write its epochs."""
     assigned: dict[bytes, dict[int, int]] = {}
     for topic in topics:
         epochs = topic.assignment_epochs or [member_epoch] * len(topic.partitions)
@@ -151,7 +153,7 @@ def read_assigned(topics: list[current.TopicPartitions], member_epoch: int) -> A
 
 
 def read_state(number: int) -> MemberState:
-    """What a record says of a member's state."""
+    """Return the state of a record."""
     return MemberState(number) if number in _STATES else MemberState.UNKNOWN
 
 

@@ -1,7 +1,7 @@
-"""Subscriptions by regular expression (KIP-848): which topics match.
+"""Subscriptions by regular expression (KIP-848).
 
-The syntax is RE2's, as on Apache Kafka, and so is the promise that comes with it: matching takes time in proportion to
-the name, whatever a client asks for. Python's own `re` has no such bound, and would stop the broker.
+The syntax is RE2's, as in Apache Kafka. Matching takes time in proportion to the length of the name, for any
+expression. Python's own `re` has no such limit, and could block the broker.
 """
 
 from collections.abc import Collection
@@ -13,7 +13,7 @@ import re2
 
 from barnabas.wire.errors import ErrorCode, KafkaError
 
-#: Not more often do groups look for topics that a known expression has come to match.
+#: Minimum interval at which groups match known expressions with new topics.
 REFRESH_INTERVAL_MS_MIN = 10_000
 
 _QUIET = re2.Options()
@@ -22,7 +22,7 @@ _QUIET.log_errors = False
 
 @dataclass(frozen=True, slots=True)
 class ResolvedRegex:
-    """What an expression matched when somebody last looked."""
+    """The topics that an expression matched at a revision."""
 
     topics: frozenset[str]
     version: int  #: revision of the image
@@ -30,15 +30,15 @@ class ResolvedRegex:
 
 
 def check_regex(pattern: str) -> None:
-    """Refuse what is no expression.
+    """Check an expression.
 
-    :raises KafkaError: INVALID_REGULAR_EXPRESSION, saying what is wrong with it.
+    :raises KafkaError: INVALID_REGULAR_EXPRESSION, with the reason.
     """
     _compiled(pattern)
 
 
 def matching(pattern: str, names: Collection[str]) -> frozenset[str]:
-    """The names that an expression matches as a whole. `names` are remembered and must not change.
+    """Return the names that an expression matches as a whole. `names` are cached and must not change.
 
     :raises KafkaError: INVALID_REGULAR_EXPRESSION.
     """
@@ -46,11 +46,11 @@ def matching(pattern: str, names: Collection[str]) -> frozenset[str]:
 
 
 class _Matcher:
-    """An expression and what it has matched: a name that it has seen already is not matched again."""
+    """An expression and its matches, so that a name is matched once."""
 
     def __init__(self, compiled: Any) -> None:
         self._matches = compiled.fullmatch
-        self._last: tuple[Collection[str], frozenset[str]] = ((), frozenset())  #: names, and which match
+        self._last: tuple[Collection[str], frozenset[str]] = ((), frozenset())  #: names, and those that match
 
     def matching(self, names: Collection[str]) -> frozenset[str]:
         """May be called in any thread."""
@@ -62,7 +62,7 @@ class _Matcher:
         return matched
 
 
-@lru_cache(maxsize=32)  # each may hold the names of a former image
+@lru_cache(maxsize=32)  # each may hold the names of an earlier image
 def _matcher(pattern: str) -> _Matcher:
     return _Matcher(_compiled(pattern))
 

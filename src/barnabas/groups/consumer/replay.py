@@ -1,4 +1,4 @@
-"""Takes over the records of consumer groups. It never fails: what stands in the log is so."""
+"""Replay of the records of consumer groups. It never fails."""
 
 from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import replace
@@ -21,14 +21,14 @@ from barnabas.wire.schema import Message
 
 
 class ConsumerReplay:
-    """Changes groups as records tell."""
+    """Changes groups according to records."""
 
     def __init__(self, groups: MutableMapping[str, Group]) -> None:
-        """`groups` is the shard's: groups of the classic protocol are there, too."""
+        """:param groups: All groups of the shard, including classic ones."""
         self._groups = groups
 
     def by_record(self) -> Mapping[type[Message], Callable[[Any, Any, RecordPosition], None]]:
-        """Who takes over which record, by the type of its key."""
+        """The replay method of each record, by the type of its key."""
         return {
             metadata.ConsumerGroupMemberMetadataKey: self._member,
             epoch.ConsumerGroupMetadataKey: self._group,
@@ -44,7 +44,7 @@ class ConsumerReplay:
         return group if isinstance(group, ConsumerGroup) else None
 
     def _find_or_create(self, group_id: str) -> ConsumerGroup:
-        """The group; in place of one of the classic protocol, which had no members or was converted."""
+        """Return the group; it replaces a classic one, which was empty or has been converted."""
         group = self._find(group_id)
         if group is None:
             group = self._groups[group_id] = ConsumerGroup(group_id)

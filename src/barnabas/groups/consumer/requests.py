@@ -1,4 +1,4 @@
-"""What a heartbeat may look like, before any group is asked."""
+"""Validation of heartbeats, before the group is looked up."""
 
 from collections.abc import Collection
 
@@ -7,12 +7,12 @@ from barnabas.groups.consumer.member import JOIN_EPOCH, LEAVE_EPOCH, STATIC_LEAV
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, TopicPartitions
 
-#: From this version on members choose their ids themselves (KIP-1082).
+#: The first version in which members choose their ids (KIP-1082).
 FIRST_VERSION_WITH_OWN_MEMBER_ID = 1
 
 
 def check_heartbeat(request: ConsumerGroupHeartbeatRequest, version: int, assignors: Collection[str]) -> None:
-    """Refuse a heartbeat that no member could send.
+    """Check the fields of a heartbeat.
 
     :raises KafkaError: INVALID_REQUEST, UNSUPPORTED_ASSIGNOR.
     """
@@ -53,13 +53,13 @@ def _invalid(message: str) -> KafkaError:
 
 
 def is_full(request: ConsumerGroupHeartbeatRequest) -> bool:
-    """Whether the member tells everything, as it does after an error: it is then told everything, too."""
+    """Return whether a heartbeat has all fields, as after an error: the response then has them, too."""
     has_subscription = not (request.subscribed_topic_names is None and request.subscribed_topic_regex is None)
     return request.rebalance_timeout_ms != -1 and has_subscription and request.topic_partitions is not None
 
 
 def owned_partitions(topics: list[TopicPartitions] | None) -> Partitions | None:
-    """What a member says it has; None when it says nothing because nothing has changed."""
+    """Return the owned partitions; None if the request does not have them because they have not changed."""
     if topics is None:
         return None
     owned: dict[bytes, frozenset[int]] = {}

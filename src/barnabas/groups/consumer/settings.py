@@ -1,4 +1,4 @@
-"""The configuration of consumer groups: what a group sets goes before what the broker has (KIP-848)."""
+"""Configuration of consumer groups: group configs override those of the broker (KIP-848)."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -11,7 +11,7 @@ from barnabas.groups.context import GroupCoordinatorContext
 
 
 class MigrationPolicy(StrEnum):
-    """Which conversions between classic and consumer groups happen while members change over."""
+    """Which conversions between classic and consumer groups are allowed."""
 
     DISABLED = "disabled"
     DOWNGRADE = "downgrade"
@@ -20,47 +20,44 @@ class MigrationPolicy(StrEnum):
 
     @property
     def allows_upgrade(self) -> bool:
-        """Whether a classic group becomes a consumer group when a member of the new protocol joins."""
+        """Whether a classic group is upgraded when a member of the consumer protocol joins."""
         return self in (MigrationPolicy.UPGRADE, MigrationPolicy.BIDIRECTIONAL)
 
     @property
     def allows_downgrade(self) -> bool:
-        """Whether a consumer group becomes a classic group when the last member of the new protocol leaves."""
+        """Whether a consumer group is downgraded when its last member of the consumer protocol leaves."""
         return self in (MigrationPolicy.DOWNGRADE, MigrationPolicy.BIDIRECTIONAL)
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Reads what holds at the moment."""
+    """Reads the present configuration."""
 
     context: GroupCoordinatorContext
 
     def session_timeout_ms(self, group_id: str) -> int:
-        """How long a member may be silent."""
         return self._of_group(group_id, "consumer.session.timeout.ms")
 
     def heartbeat_interval_ms(self, group_id: str) -> int:
-        """How often members are to be heard."""
         return self._of_group(group_id, "consumer.heartbeat.interval.ms")
 
     def assignment_interval_ms(self, group_id: str) -> int:
-        """Shortest time between two targets (4.3)."""
+        """Minimum time between two targets (4.3)."""
         return self._of_group(group_id, "consumer.assignment.interval.ms")
 
     def regex_refresh_interval_ms(self) -> int:
-        """How often expressions are matched anew though no topic has come."""
+        """Interval at which expressions are matched again without new topics."""
         return self.context.config().integer("group.consumer.regex.refresh.interval.ms")
 
     def size_max(self) -> int:
-        """Members of a group at most."""
+        """Maximum number of members of a group."""
         return self.context.config().integer("group.consumer.max.size")
 
     def migration_policy(self) -> MigrationPolicy:
-        """Which conversions happen."""
         return MigrationPolicy(self.context.config().text("group.consumer.migration.policy").lower())
 
     def assignors(self) -> dict[str, Assignor]:
-        """What groups may use, by name; the first is the default."""
+        """The configured assignors by name; the first one is the default."""
         names = self.context.config().items("group.consumer.assignors")
         resolved = (resolve_class("group.consumer.assignors", name) for name in names)
         return {name: ASSIGNORS[name] for name in resolved}

@@ -1,4 +1,4 @@
-"""What members of a group subscribe to, all together: names, and what they stand for in the cluster."""
+"""Subscriptions of all members of a group."""
 
 import hashlib
 import struct
@@ -17,9 +17,9 @@ _HASH = struct.Struct(">q")
 def metadata_hash(
     members: Iterable[ConsumerGroupMember], regexes: Mapping[str, ResolvedRegex], image: MetadataImage
 ) -> int:
-    """A number for what the subscribed topics are: it changes when one comes, goes or grows; 0 for none.
+    """Return a hash of the subscribed topics, which changes when one is created, deleted or extended; 0 for none.
 
-    It is only ever compared with what this function gave before, so it need not be the number that Kafka would have.
+    It is only compared with earlier results of this function, so it need not be Kafka's.
     """
     names = frozenset[str]().union(*(subscribed_topics(member, regexes) for member in members))
     digest = hashlib.blake2b(digest_size=_HASH.size)
@@ -37,7 +37,7 @@ def group_spec(
     regexes: Mapping[str, ResolvedRegex],
     image: MetadataImage,
 ) -> GroupSpec:
-    """The group as assignors see it."""
+    """Return the group as assignors see it."""
     specs = {
         member_id: MemberSpec(
             subscribed_topic_ids(member, regexes, image), group.target_of(member), member.instance_id

@@ -1,1 +1,1 @@
-"""Committed offsets: what groups have read, and what transactions will have read when they are committed."""
+"""Committed offsets of groups, and offsets of pending transactions."""

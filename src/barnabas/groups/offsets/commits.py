@@ -1,4 +1,4 @@
-"""OffsetCommit and TxnOffsetCommit: who may commit, and what is written."""
+"""OffsetCommit and TxnOffsetCommit: checks and records."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeAlias
@@ -29,21 +29,21 @@ from barnabas.wire.messages.txn_offset_commit import (
     TxnOffsetCommitResponseTopic,
 )
 
-#: Who commits without a generation or member epoch is no member: below this it is none.
+#: Generations and member epochs below this mean a commit without a member.
 FIRST_GENERATION = 0
 
-#: From here on OffsetCommit has errors for what groups of the consumer protocol need (KIP-848).
+#: First version of OffsetCommit with errors for consumer groups (KIP-848).
 FIRST_VERSION_OF_MEMBER_EPOCHS = 9
 
-#: The last moment that a record can tell (int64).
+#: The largest timestamp of a record (int64).
 EXPIRE_MS_MAX = (1 << 63) - 1
 
-#: A commit timestamp that stands for the broker's time, and a retention that stands for the broker's.
+#: A commit timestamp that means the broker's time, and a retention that means the broker's.
 NOW_MS = NO_RETENTION_MS = -1
 
 #: Partition index, offset, leader epoch, metadata, commit timestamp.
 PartitionCommit: TypeAlias = tuple[int, int, int, str, int]
-#: A topic's name, or its id as requests have it from version 10 on, and its partitions.
+#: A topic's name, or its id from version 10 on, and its partitions.
 TopicCommit: TypeAlias = tuple[str | bytes, Sequence[PartitionCommit]]
 
 METADATA_MAX = "offset.metadata.max.bytes"
@@ -61,7 +61,7 @@ class OffsetCommit(NamedTuple):
 
 
 class Commits:
-    """Appends the offsets that may be committed."""
+    """Appends committed offsets."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class Commits:
         request: OffsetCommitRequest,
         version: int,
     ) -> None:
-        """Answer a decoded request; see `commit_offsets`."""
+        """Handle a decoded request; see `commit_offsets`."""
         topics: list[TopicCommit] = [
             (
                 topic.name,
@@ -116,9 +116,9 @@ class Commits:
     def commit_offsets(
         self, step: CoordinatorResult, commit: OffsetCommit, version: int
     ) -> list[list[ErrorCode]]:
-        """Append the offsets that may be committed; return the error code of each partition of each topic.
+        """Append offsets; return the error code of each partition of each topic.
 
-        A commit without a generation needs no group. The topics go by their names.
+        A commit without a generation needs no group. Topics are identified by name.
 
         :raises KafkaError: GROUP_ID_NOT_FOUND, ILLEGAL_GENERATION, and those of `Group.check_offset_commit`.
         """
@@ -161,9 +161,9 @@ class Commits:
         request: TxnOffsetCommitRequest,
         version: int,
     ) -> None:
-        """Remember offsets for when the transaction is committed. Who the step's producer is, the caller says.
+        """Append offsets of a transaction, whose producer the caller has set in the result.
 
-        :raises KafkaError: ILLEGAL_GENERATION, and what `Group.check_offset_commit` refuses.
+        :raises KafkaError: ILLEGAL_GENERATION, and those of `Group.check_offset_commit`.
         """
         check = self._check_in_transaction(request, version)
         committer = self._committer(step, request.group_id, check)
@@ -202,7 +202,9 @@ class Commits:
         except KafkaError as error:
             if error.code is not ErrorCode.STALE_MEMBER_EPOCH:
                 raise
-            raise KafkaError(ErrorCode.ILLEGAL_GENERATION, error.message) from error  # what this API has
+            raise KafkaError(
+                ErrorCode.ILLEGAL_GENERATION, error.message
+            ) from error  # the corresponding error of this API
 
     def _committer(self, step: CoordinatorResult, group_id: str, check: CommitCheck | None) -> "_Committer":
         metadata_max = self._context.config().integer(METADATA_MAX)
@@ -219,14 +221,14 @@ class _Committer(NamedTuple):
     image: MetadataImage
 
     def topic_id(self, topic: str) -> bytes:
-        """The id of a topic; ZERO_UUID for one that has gone meanwhile."""
+        """Return the id of a topic; ZERO_UUID if it was deleted meanwhile."""
         known = self.image.topics.rows.get(topic)
         return ZERO_UUID if known is None else known.topic_id
 
     def commit(self, topic: str, index: int, committed: CommittedOffset) -> ErrorCode:
-        """Append one offset; what becomes of it.
+        """Append one offset; return its error code.
 
-        :raises KafkaError: STALE_MEMBER_EPOCH or ILLEGAL_GENERATION for a partition that the member may not commit.
+        :raises KafkaError: STALE_MEMBER_EPOCH or ILLEGAL_GENERATION for a partition that the member does not own.
         """
         code = self._look_at(committed.topic_id, index, committed.metadata)
         if code is ErrorCode.NONE:
@@ -249,7 +251,7 @@ class _Committer(NamedTuple):
         return codes
 
     def _look_at(self, topic_id: bytes, index: int, metadata: str) -> ErrorCode:
-        """Whether that may be committed for a partition; raises as `commit`."""
+        """Return the error code of a partition; raises as `commit`."""
         if _utf16_size(metadata) > self.metadata_max:
             return ErrorCode.OFFSET_METADATA_TOO_LARGE
         if self.check is not None:

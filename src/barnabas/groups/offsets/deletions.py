@@ -1,4 +1,4 @@
-"""How offsets go: asked for, with their group, with their topic."""
+"""Deletion of offsets: on request, with their group, with their topic."""
 
 from barnabas.base.ids import ZERO_UUID
 from barnabas.coordinator.result import CoordinatorResult
@@ -23,7 +23,7 @@ from barnabas.wire.messages.offset_delete import (
 def delete_topic(
     step: CoordinatorResult, table: OffsetTable, group: Group, topic: OffsetDeleteRequestTopic
 ) -> OffsetDeleteResponseTopic:
-    """Forget a group's offsets in a topic, unless a member is subscribed to it."""
+    """Delete a group's offsets of a topic, unless a member subscribes to it."""
     code = ErrorCode.NONE
     if group.is_subscribed_to(topic.name):
         code = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
@@ -39,7 +39,7 @@ def delete_topic(
 
 
 def delete_group(step: CoordinatorResult, table: OffsetTable, group_id: str) -> int:
-    """Forget all offsets of a group, those of open transactions too; gives how many."""
+    """Delete all offsets of a group, including those of pending transactions; return how many."""
     partitions = sorted(table.of_group(group_id).keys() | table.open_partitions(group_id))
     key_head = encode_group(group_id)
     for partition in partitions:
@@ -51,7 +51,7 @@ def delete_group(step: CoordinatorResult, table: OffsetTable, group_id: str) -> 
 def delete_topics(
     step: CoordinatorResult, table: OffsetTable, before: MetadataImage, after: MetadataImage
 ) -> None:
-    """Forget the offsets of topics that were deleted: a later topic of the same name is another one."""
+    """Delete the offsets of deleted topics: a later topic of the same name is a different one."""
     known = before.deleted_topics.keys() | before.trashed_topics.keys()
     deleted = {
         topic.name: topic.topic_id

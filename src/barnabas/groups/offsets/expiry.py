@@ -1,7 +1,7 @@
-"""Offsets that nobody uses any more are forgotten after a while (KIP-211, KIP-496).
+"""Expiration of unused offsets (KIP-211, KIP-496).
 
-Counted is from the time that a group of members became empty, or else from each commit. What members are subscribed to
-stays, and what an open transaction is about to replace.
+The retention counts from the time at which the group became empty, or else from each commit. Offsets of subscribed
+topics, and those with pending commits of transactions, stay.
 """
 
 from barnabas.coordinator.result import CoordinatorResult
@@ -17,7 +17,7 @@ from barnabas.wire.coordinator_records.committed_offset import (
 
 
 def expire_offsets(step: CoordinatorResult, table: OffsetTable, group: Group, retention_ms: int) -> bool:
-    """Forget what has expired of a group's offsets; whether none is left then."""
+    """Delete a group's expired offsets; return whether none is left."""
     offsets = table.of_group(group.group_id)
     is_open = table.has_open(group.group_id)
     if not offsets:
@@ -43,7 +43,7 @@ def expire_offsets(step: CoordinatorResult, table: OffsetTable, group: Group, re
 def _is_expired(
     committed: CommittedOffset, unused_since_ms: int | None, now_ms: int, retention_ms: int
 ) -> bool:
-    if committed.expire_timestamp_ms != NEVER_MS:  # committed with a retention of its own
+    if committed.expire_timestamp_ms != NEVER_MS:  # committed with its own retention
         return now_ms >= committed.expire_timestamp_ms
     since_ms = committed.commit_timestamp_ms if unused_since_ms is None else unused_since_ms
     return now_ms - since_ms >= retention_ms

@@ -1,4 +1,4 @@
-"""OffsetFetch: what was committed, as far as it is settled."""
+"""OffsetFetch: committed offsets."""
 
 from collections.abc import Iterable, Mapping
 
@@ -25,7 +25,7 @@ NO_OFFSET, NO_LEADER_EPOCH, NO_METADATA = -1, -1, ""
 def fetch(
     asked: OffsetFetchRequestGroup, offsets: Mapping[bytes, StoredOffset], unstable: frozenset[bytes]
 ) -> OffsetFetchResponseGroup:
-    """Answer for one group, on all its partitions where no topics are named."""
+    """Return the response for one group, with all its partitions if no topics are named."""
     if asked.topics is None:
         return OffsetFetchResponseGroup(asked.group_id, fetch_all(offsets, unstable))
     return OffsetFetchResponseGroup(asked.group_id, fetch_topics(asked.topics, offsets, unstable))
@@ -36,9 +36,9 @@ def fetch_topics(
     offsets: Mapping[bytes, StoredOffset],
     unstable: frozenset[bytes],
 ) -> list[OffsetFetchResponseTopics]:
-    """What a group has committed for the partitions asked for; -1 where there is nothing.
+    """Return the committed offsets of the requested partitions; -1 if there is none.
 
-    `unstable` partitions are refused with UNSTABLE_OFFSET_COMMIT (KIP-447).
+    `unstable` partitions get UNSTABLE_OFFSET_COMMIT (KIP-447).
     """
     return [
         OffsetFetchResponseTopics(topic.name, topic.topic_id, _asked(topic, offsets, unstable))
@@ -49,7 +49,7 @@ def fetch_topics(
 def fetch_all(
     offsets: Mapping[bytes, StoredOffset], unstable: frozenset[bytes]
 ) -> list[OffsetFetchResponseTopics]:
-    """All that a group has committed, topic by topic."""
+    """Return all committed offsets of a group, by topic."""
     topics: dict[str, list[OffsetFetchResponsePartitions]] = {}
     for partition, stored in offsets.items():
         name, index = decode_partition(partition)
@@ -81,7 +81,7 @@ def _asked(
 def _to_response_partition(
     index: int, stored: StoredOffset, topic_id: bytes
 ) -> OffsetFetchResponsePartitions:
-    """What is stored, unless it was committed for a topic of another id; ZERO_UUID is any."""
+    """Return the stored offset, unless it belongs to a topic with another id; ZERO_UUID matches any."""
     committed = decode_value(stored[1])
     if ZERO_UUID not in (topic_id, committed.topic_id) and committed.topic_id != topic_id:
         return _nothing(index)

@@ -1,4 +1,4 @@
-"""The offsets of all groups of a shard: what is asked about them, what stands in the log, what time does to them."""
+"""The offsets of all groups of a shard."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import islice
@@ -33,17 +33,17 @@ from barnabas.wire.messages.offset_delete import (
 from barnabas.wire.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
 from barnabas.wire.records.control import EndTransactionMarker
 
-#: The timer that looks for offsets to forget.
+#: The timer of the expiration.
 EXPIRE_OFFSETS = "expire offsets"
 
-#: After so many offsets have been looked at, others come first.
+#: Offsets that are checked before other clients are served.
 LOOKED_AT_OFFSETS_MAX = 2_000
 
 _MS_PER_MINUTE = 60_000
 
 
 class OffsetManager:
-    """Offsets by group; groups that exist because of them alone are made here."""
+    """Offsets by group; creates groups that exist only because of their offsets."""
 
     def __init__(
         self,
@@ -51,12 +51,14 @@ class OffsetManager:
         context: GroupCoordinatorContext,
         make_simple_group: Callable[[str], None],
     ) -> None:
-        """`make_simple_group` makes the group without members that somebody has committed offsets for."""
+        """:param make_simple_group: Creates a group without members, for committed offsets."""
         self._groups = groups
         self._config = context.config
         self._counts = context.counts
         self._make_simple_group = make_simple_group
-        self._to_look_at: Iterator[str] = iter(())  #: groups that this round of expiry has still to come to
+        self._to_look_at: Iterator[str] = iter(
+            ()
+        )  #: groups that this round of the expiration has not checked yet
         self.table = OffsetTable()
         self._commits = Commits(groups, context)
         self.commit = self._commits.commit
@@ -66,28 +68,28 @@ class OffsetManager:
     # Records
 
     def replay(self, record: EncodedRecord, position: RecordPosition) -> None:
-        """Take over an offset, or that there is none any more."""
+        """Apply the record of an offset, or its tombstone."""
         group_id = self.table.replay(record.key, record.value, position)
         if record.value is not None and group_id not in self._groups:
             self._make_simple_group(group_id)
 
     def replay_end_marker(self, marker: EndTransactionMarker) -> None:
-        """Take over that a producer's transaction has ended."""
+        """Apply the end of a producer's transaction."""
         self.table.end_transaction(marker.producer_id, commit=marker.commit)
 
     # Requests
 
     def fetch(self, asked: OffsetFetchRequestGroup, *, require_stable: bool) -> OffsetFetchResponseGroup:
-        """The offsets of one group, of all its partitions where no topics are named.
+        """Return the offsets of one group, of all its partitions if no topics are named.
 
-        :raises KafkaError: What `Group.check_offset_fetch` refuses.
+        :raises KafkaError: Those of `Group.check_offset_fetch`.
         """
         return fetch(asked, *self._readable(asked, require_stable=require_stable))
 
     def delete(
         self, step: CoordinatorResult, pending: Pending[OffsetDeleteResponse], request: OffsetDeleteRequest
     ) -> None:
-        """Forget offsets of topics that no member is subscribed to (KIP-496).
+        """Delete offsets of topics to which no member subscribes (KIP-496).
 
         :raises KafkaError: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP.
         """
@@ -100,7 +102,7 @@ class OffsetManager:
         step.answer(pending, OffsetDeleteResponse(topics=topics))
 
     def committed(self, group_id: str) -> dict[TopicPartition, int]:
-        """The offsets of a group, without what open transactions will commit."""
+        """Return the offsets of a group, without those of pending transactions."""
         return {
             TopicPartition(*decode_partition(partition)): decode_value(value).offset
             for partition, (_, value) in self.table.of_group(group_id).items()
@@ -109,7 +111,7 @@ class OffsetManager:
     def committed_in(
         self, group_id: str, topics: Iterable[OffsetDeleteRequestTopic]
     ) -> dict[TopicPartition, int]:
-        """Return the offsets that a group has in the partitions named."""
+        """Return the group's offsets of the named partitions."""
         offsets = self.table.of_group(group_id)
         found: dict[TopicPartition, int] = {}
         for topic in topics:
@@ -123,7 +125,7 @@ class OffsetManager:
     def delete_expired(
         self, step: CoordinatorResult, group_id: str, count_max: int
     ) -> dict[TopicPartition, int]:
-        """Take back so many offsets of a group that is about to be deleted; return them."""
+        """Delete up to so many offsets of a group that is being deleted; return them."""
         some = list(islice(self.table.of_group(group_id).items(), count_max))
         key_head = encode_group(group_id)
         for partition, _ in some:
@@ -136,7 +138,7 @@ class OffsetManager:
     def snapshot(
         self, asked: OffsetFetchRequestGroup, *, require_stable: bool
     ) -> tuple[Mapping[bytes, StoredOffset], frozenset[bytes]]:
-        """Return what `fetch` answers from: the offsets of a group as they are now, and which are not stable.
+        """Return the present offsets of a group for `fetch`, and its unstable partitions.
 
         :raises KafkaError: As `fetch`.
         """
@@ -152,20 +154,20 @@ class OffsetManager:
         unstable = self.table.open_partitions(asked.group_id) if require_stable else frozenset()
         return self.table.of_group(asked.group_id), unstable
 
-    # What happens to groups and topics
+    # Deleted groups and topics
 
     def append_tombstones(self, step: CoordinatorResult, group_id: str) -> int:
-        """Take back all offsets of a group that is deleted; gives how many."""
+        """Delete all offsets of a group; return how many."""
         return delete_group(step, self.table, group_id)
 
     def on_metadata_update(
         self, step: CoordinatorResult, before: MetadataImage, after: MetadataImage
     ) -> None:
-        """The offsets of deleted topics go."""
+        """Delete the offsets of deleted topics."""
         delete_topics(step, self.table, before, after)
 
     def of_topics(self, topics: Collection[str]) -> list[GroupOffset]:
-        """What is committed for topics that are about to be deleted."""
+        """Return the offsets of topics that are about to be deleted."""
         return list(offsets_of_topics(self.table, topics))
 
     def restore(
@@ -176,18 +178,18 @@ class OffsetManager:
         topic: str,
         offsets: Mapping[int, CommittedOffset],
     ) -> None:
-        """Put back what a group had committed for a topic that is back from the trash; answers how many offsets."""
+        """Restore a group's offsets of a topic from the trash; the response is their number."""
         group = self._groups.get(group_id)
         step.answer(pending, restore_offsets(step, self.table, group, group_id, topic, offsets))
 
-    # Expiry
+    # Expiration
 
     def loaded(self, step: CoordinatorResult) -> None:
-        """Begin to look for offsets to forget."""
+        """Start the expiration."""
         self._look_later(step)
 
     def expire(self, step: CoordinatorResult, key: TimerKey) -> None:
-        """Forget what has expired, a few groups at a time; groups that then have neither offsets nor members go too."""
+        """Delete expired offsets, a few groups at a time, and groups that then have neither offsets nor members."""
         if key == _NEXT_ROUND:
             self._to_look_at = iter(tuple(self._groups))
         retention_ms = self._config().integer("offsets.retention.minutes") * _MS_PER_MINUTE
@@ -212,7 +214,6 @@ class OffsetManager:
         step.set_timer(_NEXT_ROUND, self._config().integer("offsets.retention.check.interval.ms"))
 
     def statistics(self) -> OffsetStatistics:
-        """How many offsets there are."""
         return self.table.statistics()
 
 

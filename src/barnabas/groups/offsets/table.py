@@ -1,4 +1,4 @@
-"""Where each group stands in each partition: offsets as they stand in the log, by group and by the end of their key."""
+"""Stored offsets, by group and by the end of their record key."""
 
 from collections.abc import Iterator, Mapping
 from typing import TypeAlias
@@ -8,29 +8,29 @@ from barnabas.groups.statistics import OffsetStatistics
 from barnabas.wire.coordinator_records.committed_offset import split_key
 from barnabas.wire.records.batch import NO_PRODUCER_ID
 
-#: Where the record of an offset stands, and its value, which `decode_value` reads.
+#: The position of an offset's record, and its value, which `decode_value` reads.
 StoredOffset: TypeAlias = tuple[int, bytes]
 
 _NOTHING: Mapping[bytes, StoredOffset] = {}
 
 
 class OffsetTable:
-    """Only `replay` and `end_transaction` change it.
+    """Offsets, which only `replay` and `end_transaction` change.
 
-    Partitions are named by the bytes that their keys end with: `encode_partition`, `decode_partition`.
+    Partitions are identified by the last bytes of their keys: `encode_partition`, `decode_partition`.
     """
 
     def __init__(self) -> None:
         self._committed: dict[str, dict[bytes, StoredOffset]] = {}
-        #: producer id -> (group, partition) -> what its open transaction will commit
+        #: producer id -> (group, partition) -> offset of its pending transaction
         self._pending: dict[int, dict[tuple[str, bytes], StoredOffset]] = {}
-        #: group -> partition -> producers with an open transaction that commits an offset there
+        #: group -> partition -> producers with a pending transaction that commits its offset
         self._open: dict[str, dict[bytes, set[int]]] = {}
 
     # Records
 
     def replay(self, key: bytes, value: bytes | None, position: RecordPosition) -> str:
-        """Take over one record; gives its group."""
+        """Apply one record; return its group."""
         group_id, partition = split_key(key)
         if value is None:
             self._remove(group_id, partition)
@@ -43,9 +43,10 @@ class OffsetTable:
         return group_id
 
     def end_transaction(self, producer_id: int, *, commit: bool) -> None:
-        """What a transaction has committed counts from now on, or never did.
+        """Apply or drop the offsets of a transaction.
 
-        An offset committed after it by other means stays: the later record wins, as it does once the log is compacted.
+        An offset that was committed later without a transaction stays: the later record counts, as after compaction of
+        the log.
         """
         for (group_id, partition), stored in self._pending.pop(producer_id, {}).items():
             self._close(group_id, partition, producer_id)
@@ -82,39 +83,39 @@ class OffsetTable:
         if not partitions:
             del self._open[group_id]
 
-    # Questions
+    # Queries
 
     def of_group(self, group_id: str) -> Mapping[bytes, StoredOffset]:
-        """The committed offsets of a group by partition."""
+        """Return the committed offsets of a group by partition."""
         return self._committed.get(group_id, _NOTHING)
 
     def open_partitions(self, group_id: str) -> frozenset[bytes]:
-        """The partitions of a group that some open transaction commits an offset for."""
+        """Return the partitions of a group for which a pending transaction commits an offset."""
         return frozenset(self._open.get(group_id, ()))
 
     def has_open(self, group_id: str) -> bool:
-        """Whether some open transaction commits offsets of the group."""
+        """Return whether a pending transaction commits offsets of the group."""
         return group_id in self._open
 
     def is_open(self, group_id: str, partition: bytes) -> bool:
-        """Whether some open transaction commits an offset of the group for the partition."""
+        """Return whether a pending transaction commits the group's offset of the partition."""
         return partition in self._open.get(group_id, ())
 
     def committed_offsets(self) -> Iterator[tuple[str, bytes, StoredOffset]]:
-        """Group, partition and offset of all that is committed."""
+        """Yield group, partition and offset of all committed offsets."""
         for group_id, partitions in self._committed.items():
             for partition, stored in partitions.items():
                 yield group_id, partition, stored
 
     def all_offsets(self) -> Iterator[tuple[str, bytes, StoredOffset]]:
-        """The same, and then of what open transactions will commit."""
+        """Yield the same, and then those of pending transactions."""
         yield from self.committed_offsets()
         for pending in self._pending.values():
             for (group_id, partition), stored in pending.items():
                 yield group_id, partition, stored
 
     def validate(self) -> None:
-        """Check what must always hold."""
+        """Assert the invariants."""
         assert all(self._committed.values()), "a group without offsets"
         assert all(self._pending.values()), "a producer that commits nothing"
         opened = {
@@ -127,7 +128,6 @@ class OffsetTable:
         assert opened == pending, (opened, pending)
 
     def statistics(self) -> OffsetStatistics:
-        """How much there is."""
         return {
             "offsets_count": sum(map(len, self._committed.values())),
             "pending_offsets_count": sum(map(len, self._pending.values())),

@@ -1,4 +1,4 @@
-"""Offsets of deleted topics: told when a topic goes to the trash, put back when it comes back."""
+"""Committed offsets of deleted topics: returned when a topic goes to the trash, and restored with it."""
 
 from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
@@ -18,7 +18,7 @@ from barnabas.wire.coordinator_records.committed_offset import (
 
 
 class GroupOffset(NamedTuple):
-    """What a group has committed for a partition."""
+    """The committed offset of a group for a partition."""
 
     group_id: str
     topic: str
@@ -27,7 +27,7 @@ class GroupOffset(NamedTuple):
 
 
 def offsets_of_topics(table: OffsetTable, topics: Collection[str]) -> Iterator[GroupOffset]:
-    """All that is committed for topics, without what open transactions will commit."""
+    """Return the committed offsets of topics, without those of pending transactions."""
     heads = tuple(map(encode_topic, topics))
     for group_id, partition, (_, value) in table.committed_offsets():
         if partition.startswith(heads):
@@ -42,9 +42,9 @@ def restore_offsets(
     topic: str,
     offsets: Mapping[int, CommittedOffset],
 ) -> int:
-    """Commit a group's offsets of a topic, by partition, again; gives how many.
+    """Commit a group's offsets of a topic, by partition, again; return how many.
 
-    Only where it has none, and nobody is about to commit one. A group with members has gone on without them.
+    Only where it has no offset and no pending one. A group with members has continued without them.
     """
     if group is not None and not group.is_empty:
         return 0

@@ -1,1 +1,1 @@
-"""Assignors that run on the broker: pure functions of who subscribes to what and who has what."""
+"""Server-side assignors: pure functions of subscriptions and previous targets."""

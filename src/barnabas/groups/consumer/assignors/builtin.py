@@ -1,4 +1,4 @@
-"""The assignors that every broker has, by the names that `group.consumer.assignors` and clients use."""
+"""The built-in assignors, by their names in `group.consumer.assignors` and in requests."""
 
 from collections.abc import Mapping
 from types import MappingProxyType

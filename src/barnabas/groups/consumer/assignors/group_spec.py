@@ -1,22 +1,22 @@
-"""What an assignor is given, and what it gives back."""
+"""The input and output of assignors."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-#: Topic id -> the indexes of partitions of it.
+#: Topic id -> indexes of its partitions.
 Partitions: TypeAlias = Mapping[bytes, frozenset[int]]
 
-#: Member id -> what it is to have.
+#: Member id -> its target assignment.
 Target: TypeAlias = Mapping[str, Partitions]
 
 
 @dataclass(frozen=True, slots=True)
 class MemberSpec:
-    """One member, as assignors see it."""
+    """A member, as assignors see it."""
 
-    topic_ids: frozenset[bytes]  #: what it subscribes to, of the topics that exist
-    target: Partitions = field(default_factory=dict)  #: what it was to have until now
+    topic_ids: frozenset[bytes]  #: the existing topics of its subscription
+    target: Partitions = field(default_factory=dict)  #: its previous target
     instance_id: str | None = None
 
 
@@ -25,7 +25,7 @@ class GroupSpec:
     """A group, as assignors see it."""
 
     members: Mapping[str, MemberSpec]
-    partition_counts: Mapping[bytes, int]  #: of every topic that a member subscribes to
+    partition_counts: Mapping[bytes, int]  #: of every topic to which a member subscribes
 
     @property
     def is_homogeneous(self) -> bool:
@@ -33,10 +33,10 @@ class GroupSpec:
         return len({member.topic_ids for member in self.members.values()}) <= 1
 
 
-#: Gives every member its target; every partition of a subscribed topic goes to one subscriber.
+#: Returns the target of every member; each partition of a subscribed topic is assigned to one subscriber.
 Assignor: TypeAlias = Callable[[GroupSpec], dict[str, Partitions]]
 
 
 def partitions_count(partitions: Partitions) -> int:
-    """How many partitions there are in all topics."""
+    """Return the number of partitions of all topics."""
     return sum(map(len, partitions.values()))

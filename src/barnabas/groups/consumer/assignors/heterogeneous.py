@@ -1,19 +1,20 @@
-"""Uniform assignment where members subscribe to different topics: partitions move until nothing gets better."""
+"""Uniform assignment for members with different subscriptions: partitions move until no move improves the balance."""
 
 from barnabas.groups.consumer.assignors.group_spec import GroupSpec, Partitions
 
 
 def assign_heterogeneous(group: GroupSpec) -> dict[str, Partitions]:
-    """Give free partitions to who has least, then level: in the end no move to a subscriber would help.
+    """Assign free partitions to the members with the fewest, then balance until no move to another subscriber would
+    help.
 
-    That is so when of two members one has at most one partition more than the other, unless the other subscribes to
-    none of the topics of what it has.
+    Then, of two members, one has at most one partition more than the other, unless the other subscribes to none of its
+    topics.
     """
     return _Balance(group).target()
 
 
 class _Balance:
-    """An assignment on its way to being balanced."""
+    """An assignment that is being balanced."""
 
     def __init__(self, group: GroupSpec) -> None:
         self._held: dict[str, dict[bytes, set[int]]] = {member_id: {} for member_id in group.members}
@@ -28,14 +29,14 @@ class _Balance:
             pass
 
     def target(self) -> dict[str, Partitions]:
-        """What each member is to have."""
+        """The target of each member."""
         return {
             member_id: {topic_id: frozenset(indexes) for topic_id, indexes in held.items() if indexes}
             for member_id, held in self._held.items()
         }
 
     def _keep(self, group: GroupSpec) -> None:
-        """Begin with what members had, of topics that they still subscribe to and that still are so large."""
+        """Start with the previous targets, without partitions that do not exist or are not subscribed any more."""
         for member_id, member in group.members.items():
             for topic_id in member.topic_ids & member.target.keys():
                 for index in member.target[topic_id]:
@@ -43,7 +44,7 @@ class _Balance:
                         self._give(member_id, topic_id, index)
 
     def _give_free(self, group: GroupSpec) -> None:
-        """Topics with the fewest subscribers first: there is the least choice."""
+        """Assign free partitions, first of the topics with the fewest subscribers, which leave the least choice."""
         order = sorted(self._subscribers, key=lambda topic_id: (len(self._subscribers[topic_id]), topic_id))
         for topic_id in order:
             members = self._subscribers[topic_id]
@@ -52,7 +53,7 @@ class _Balance:
                 self._give(min(members, key=self._counts.__getitem__), topic_id, index)
 
     def _level(self) -> bool:
-        """Move partitions of each topic from who has most to who has least; gives whether any moved."""
+        """Move partitions of each topic from the member with most to the one with fewest; return whether any moved."""
         moved = False
         for topic_id, members in self._subscribers.items():
             while self._move_one(topic_id, members):
@@ -65,7 +66,7 @@ class _Balance:
             return False
         most = max(owners, key=self._counts.__getitem__)
         least = min(members, key=self._counts.__getitem__)
-        if self._counts[most] - self._counts[least] < 2:  # a move would only swap their places
+        if self._counts[most] - self._counts[least] < 2:  # a move would only swap the two
             return False
         index = max(self._held[most][topic_id])
         self._held[most][topic_id].remove(index)

@@ -1,4 +1,4 @@
-"""Uniform assignment where all members subscribe to the same topics: quotas tell who gives and who gets."""
+"""Uniform assignment for members with the same subscription."""
 
 from collections.abc import Iterator
 
@@ -6,9 +6,10 @@ from barnabas.groups.consumer.assignors.group_spec import GroupSpec, Partitions,
 
 
 def assign_homogeneous(group: GroupSpec) -> dict[str, Partitions]:
-    """Give each member its quota: equal parts, and one partition more for as many members as are left over.
+    """Assign each member its quota: equal parts, and one partition more to as many members as there are partitions
+    left.
 
-    A member keeps what it has up to its quota, so only what must move moves.
+    A member keeps its partitions up to its quota, so that as few as possible move.
     """
     topic_ids = sorted(next(iter(group.members.values())).topic_ids)
     quotas = _quotas(group, topic_ids)
@@ -25,7 +26,7 @@ def assign_homogeneous(group: GroupSpec) -> dict[str, Partitions]:
 
 
 def _quotas(group: GroupSpec, topic_ids: list[bytes]) -> dict[str, int]:
-    """How many partitions each member gets; one more goes first to those that have so many already."""
+    """Return how many partitions each member gets; one more goes first to members that have so many already."""
     total = sum(group.partition_counts[topic_id] for topic_id in topic_ids)
     quota, extra = divmod(total, len(group.members))
     wanted = frozenset(topic_ids)
@@ -38,7 +39,7 @@ def _quotas(group: GroupSpec, topic_ids: list[bytes]) -> dict[str, int]:
 
 
 def _kept(group: GroupSpec, target: Partitions, topic_ids: list[bytes], quota: int) -> Partitions:
-    """What a member keeps of its last target: at most its quota, of partitions that are still there."""
+    """Return what a member keeps of its previous target: at most its quota, of existing partitions."""
     kept: dict[bytes, frozenset[int]] = {}
     for topic_id in topic_ids:
         count = group.partition_counts[topic_id]

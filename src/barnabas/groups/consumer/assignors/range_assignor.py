@@ -1,7 +1,8 @@
-"""The assignor `range`: each topic's partitions in one run per subscriber, in the same order for every topic.
+"""The assignor `range`: each subscriber gets a contiguous range of each topic's partitions, in the same order for every
+topic.
 
-Members that subscribe to the same topics so get the same indexes of topics with as many partitions, which joins of
-streams rely on. Static members come first, by instance id: their ranges stay when they come back under another id.
+So members with the same subscription get the same indexes of topics with equal partition counts, which joins of streams
+rely on. Static members come first, by instance id: their ranges stay when they return under another member id.
 """
 
 from itertools import pairwise
@@ -10,7 +11,7 @@ from barnabas.groups.consumer.assignors.group_spec import GroupSpec, Partitions
 
 
 def assign_ranges(group: GroupSpec) -> dict[str, Partitions]:
-    """Give each member its range of every topic that it subscribes to."""
+    """Assign each member its range of every topic to which it subscribes."""
     order = _in_order(group)
     subscribers: dict[bytes, list[str]] = {}
     for member_id in order:
@@ -33,7 +34,7 @@ def _in_order(group: GroupSpec) -> list[str]:
 
 
 def _ranges(group: GroupSpec, topic_id: bytes, members_count: int) -> list[range]:
-    """A topic's partitions cut into as many runs as there are members; the first ones are longer by one."""
+    """Split a topic's partitions into as many ranges as there are members; the first ones have one partition more."""
     quota, extra = divmod(group.partition_counts[topic_id], members_count)
     starts = [quota * at + min(at, extra) for at in range(members_count + 1)]
     return [range(*between) for between in pairwise(starts)]
