@@ -16,9 +16,7 @@ class Roster:
         self.static_members: dict[str, str] = {}  #: group instance id -> member id
         #: member ids that were given out (KIP-394), in order; a set
         self.pending_members: dict[str, None] = {}
-        self.unsynced_members: set[str] = (
-            set()
-        )  #: members of this generation that have not sent SyncGroup since they joined
+        self.unsynced_members: set[str] = set()  #: members that have not sent SyncGroup for this generation
 
     def add(self, member: ClassicGroupMember, protocol_type: str) -> None:
         """Add a member; the first one leads, and sets the protocol type."""
