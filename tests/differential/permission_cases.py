@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from barnabas.client.admin.acls import creation
+from barnabas.client.admin.acls import acl_creation
 from barnabas.wire.acls import (
     AclOperation,
     ResourceType,
@@ -320,8 +320,10 @@ CASES: dict[str, Case] = {
     "CreateAcls": Case(
         CreateAclsRequest(
             creations=[
-                creation(Grant(_Op.READ, _Type.GROUP).binding("127.9.9.9", "")),
-                creation(Grant(_Op.READ, _Type.GROUP).binding("127.9.9.9", "")._replace(resource_name="")),
+                acl_creation(Grant(_Op.READ, _Type.GROUP).binding("127.9.9.9", "")),
+                acl_creation(
+                    Grant(_Op.READ, _Type.GROUP).binding("127.9.9.9", "")._replace(resource_name="")
+                ),
             ]
         ),
         3,

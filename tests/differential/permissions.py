@@ -5,7 +5,7 @@ A principal is everybody who comes from one address of this machine: ACLs know h
 
 from typing import NamedTuple
 
-from barnabas.client.admin.acls import creation
+from barnabas.client.admin.acls import acl_creation
 from barnabas.security.operations import OPERATIONS
 from barnabas.wire.acls import (
     CLUSTER_NAME,
@@ -134,7 +134,7 @@ def acls(prefix: str) -> CreateAclsRequest:
         for resource_type in OPERATIONS
     ]
     granted = [grant.binding(HOSTS[name], prefix) for name, grants in PRINCIPALS.items() for grant in grants]
-    return CreateAclsRequest(creations=[creation(binding) for binding in (*admin, *granted)])
+    return CreateAclsRequest(creations=[acl_creation(binding) for binding in (*admin, *granted)])
 
 
 #: A filter's numbers that match every ACL.

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from interop.sasl import PLAIN_USERS
 
-from barnabas.client.admin.acls import creation
+from barnabas.client.admin.acls import acl_creation
 from barnabas.client.auth.sasl import SaslLogin
 from barnabas.wire.acls import AclBinding, AclOperation, AclPermission, PatternType, ResourceType
 from barnabas.wire.errors import ErrorCode
@@ -82,7 +82,7 @@ def some_acls(rng: random.Random) -> list[AclBinding]:
 def have(wire: Wire, bindings: Sequence[AclBinding]) -> None:
     """Let these be the ACLs, and wait until the broker goes by them."""
     wire.ask(DeleteAclsRequest(filters=[DeleteAclsFilter(**ALL_ACLS)]), 3)
-    made = wire.ask(CreateAclsRequest(creations=[creation(binding) for binding in bindings]), 3)
+    made = wire.ask(CreateAclsRequest(creations=[acl_creation(binding) for binding in bindings]), 3)
     assert not any(result.error_code for result in made.results)
     deadline_s = time.monotonic() + FOLLOW_TIMEOUT_S
     while told(wire) != set(bindings):

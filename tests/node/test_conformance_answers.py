@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from barnabas.base.ids import ZERO_UUID
-from barnabas.client.admin.acls import creation
+from barnabas.client.admin.acls import acl_creation
 from barnabas.testing import EmbeddedBroker
 from barnabas.wire.acls import AclOperation, PatternType, ResourceType
 from barnabas.wire.errors import ErrorCode
@@ -180,7 +180,7 @@ def two_acls(wire: Wire) -> None:
             AclOperation.WRITE, ResourceType.GROUP, "g-", pattern_type=PatternType.PREFIXED, host="10.0.0.1"
         ),
     ]
-    results = wire.ask(CreateAclsRequest([creation(acl) for acl in acls])).results
+    results = wire.ask(CreateAclsRequest([acl_creation(acl) for acl in acls])).results
     assert [result.error_code for result in results] == [0, 0]
 
 
@@ -208,7 +208,7 @@ def describe_acls(kafka: EmbeddedBroker, wire: Wire) -> tuple[Message, Expected]
 
 def create_acls(kafka: EmbeddedBroker, wire: Wire) -> tuple[Message, Expected]:
     acls = [allow(AclOperation.READ), allow(AclOperation.READ, principal="nobody")]
-    return CreateAclsRequest([creation(acl) for acl in acls]), UNTHROTTLED | {
+    return CreateAclsRequest([acl_creation(acl) for acl in acls]), UNTHROTTLED | {
         "results": [2],
         "results.error_code": [0, ErrorCode.INVALID_REQUEST],
         "results.error_message": lambda found: "nobody" in found["results.error_message"][1],
@@ -365,7 +365,7 @@ def test_version_0_of_the_apis_on_acls_knows_literal_patterns_alone(
     described = wire.ask(DescribeAclsRequest(**EVERY_ACL), 0)
     assert [each.resource_name for each in described.resources] == ["t"]
     prefixed = allow(AclOperation.READ, name="new-", pattern_type=PatternType.PREFIXED)
-    assert wire.ask(CreateAclsRequest([creation(prefixed)]), 0).results[0].error_code == 0
+    assert wire.ask(CreateAclsRequest([acl_creation(prefixed)]), 0).results[0].error_code == 0
     deleted = wire.ask(DeleteAclsRequest([DeleteAclsFilter(**EVERY_ACL)]), 0).filter_results[0]
     assert sorted(each.resource_name for each in deleted.matching_acls) == ["new-", "t"]
     left = wire.ask(DescribeAclsRequest(**EVERY_ACL)).resources

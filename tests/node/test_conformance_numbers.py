@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.client.admin.acls import creation
+from barnabas.client.admin.acls import acl_creation
 from barnabas.config.config_resource import Resource, ResourceKind
 from barnabas.testing import EmbeddedBroker
 from barnabas.wire.acls import CLUSTER_NAME, AclOperation, AclPermission, PatternType, ResourceType
@@ -158,8 +158,8 @@ REAL_PERMISSIONS = [AclPermission.DENY, AclPermission.ALLOW]
 def test_acls_are_made_and_found_by_every_resource_type(wire: Wire, kind: ResourceType) -> None:
     name = CLUSTER_NAME if kind is ResourceType.CLUSTER else "x"
     neighbour = ResourceType.GROUP if kind is ResourceType.TOPIC else ResourceType.TOPIC
-    assert made(wire, creation(allow(AclOperation.DESCRIBE, kind, name))) is ErrorCode.NONE
-    assert made(wire, creation(allow(AclOperation.DESCRIBE, neighbour, "y"))) is ErrorCode.NONE
+    assert made(wire, acl_creation(allow(AclOperation.DESCRIBE, kind, name))) is ErrorCode.NONE
+    assert made(wire, acl_creation(allow(AclOperation.DESCRIBE, neighbour, "y"))) is ErrorCode.NONE
     assert acls(wire, resource_type_filter=kind) == [(kind, name, 3, 8, 3)]
     assert len(acls(wire, resource_type_filter=ResourceType.ANY)) == 2
 
@@ -167,8 +167,8 @@ def test_acls_are_made_and_found_by_every_resource_type(wire: Wire, kind: Resour
 @pytest.mark.parametrize("operation", REAL_OPERATIONS)
 def test_acls_are_made_and_found_by_every_operation(wire: Wire, operation: AclOperation) -> None:
     neighbour = AclOperation.WRITE if operation is AclOperation.READ else AclOperation.READ
-    assert made(wire, creation(allow(operation))) is ErrorCode.NONE
-    assert made(wire, creation(allow(neighbour))) is ErrorCode.NONE
+    assert made(wire, acl_creation(allow(operation))) is ErrorCode.NONE
+    assert made(wire, acl_creation(allow(neighbour))) is ErrorCode.NONE
     assert acls(wire, operation=operation) == [(2, "t", 3, operation, 3)]
     assert len(acls(wire, operation=AclOperation.ANY)) == 2
 
@@ -176,7 +176,7 @@ def test_acls_are_made_and_found_by_every_operation(wire: Wire, operation: AclOp
 @pytest.mark.parametrize("permission", REAL_PERMISSIONS)
 def test_acls_are_made_and_found_by_each_permission(wire: Wire, permission: AclPermission) -> None:
     for each in REAL_PERMISSIONS:
-        assert made(wire, creation(allow(AclOperation.READ, permission=each))) is ErrorCode.NONE
+        assert made(wire, acl_creation(allow(AclOperation.READ, permission=each))) is ErrorCode.NONE
     assert acls(wire, permission_type=permission) == [(2, "t", 3, 3, permission)]
     assert len(acls(wire, permission_type=AclPermission.ANY)) == 2
 
@@ -195,14 +195,14 @@ def test_a_filter_by_name_finds_what_its_pattern_type_says(
 ) -> None:
     for name, kind in (("ab", 3), ("a", 4), ("*", 3), ("b", 3)):
         acl = allow(AclOperation.READ, name=name, pattern_type=PatternType(kind))
-        assert made(wire, creation(acl)) is ErrorCode.NONE
+        assert made(wire, acl_creation(acl)) is ErrorCode.NONE
     seen = acls(wire, resource_name_filter="ab", pattern_type_filter=pattern_type)
     assert {(name, kind) for _, name, kind, _, _ in seen} == found
 
 
 @pytest.mark.parametrize("field", ["resource_type", "resource_pattern_type", "operation", "permission_type"])
 def test_any_and_unknown_are_for_filters_alone(kafka: EmbeddedBroker, wire: Wire, field: str) -> None:
-    acl = creation(allow(AclOperation.READ))
+    acl = acl_creation(allow(AclOperation.READ))
     setattr(acl, field, 1)
     assert made(wire, acl) is ErrorCode.INVALID_REQUEST
     assert acls(wire) == []
@@ -215,7 +215,7 @@ def test_any_and_unknown_are_for_filters_alone(kafka: EmbeddedBroker, wire: Wire
 
 def test_match_is_for_filters_alone(wire: Wire) -> None:
     acl = allow(AclOperation.READ, pattern_type=PatternType.MATCH)
-    assert made(wire, creation(acl)) is ErrorCode.INVALID_REQUEST
+    assert made(wire, acl_creation(acl)) is ErrorCode.INVALID_REQUEST
     assert acls(wire) == []
 
 

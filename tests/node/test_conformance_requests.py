@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.client.admin.acls import creation
+from barnabas.client.admin.acls import acl_creation
 from barnabas.testing import EmbeddedBroker
 from barnabas.wire.acls import AclOperation, AclPermission, PatternType, ResourceType
 from barnabas.wire.errors import ErrorCode
@@ -254,7 +254,7 @@ def described_acls(wire: Wire, **fields: object) -> set[tuple[object, ...]]:
 
 
 def make_acls(wire: Wire) -> list[str]:
-    return error_names(wire.ask(CreateAclsRequest([creation(acl) for acl in ACLS])).results)
+    return error_names(wire.ask(CreateAclsRequest([acl_creation(acl) for acl in ACLS])).results)
 
 
 def describe_acls(kafka: EmbeddedBroker, wire: Wire) -> Heeded:

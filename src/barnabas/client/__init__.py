@@ -1,1 +1,1 @@
-"""A small Kafka client: asyncio first, and a blocking face, for the CLI, followers, console and Spark."""
+"""A Kafka client for the CLI, followers, the console and Spark: asyncio, with a blocking interface on top."""

@@ -1,6 +1,6 @@
-"""The client without async: the same calls, run on an event loop in a thread of its own.
+"""The blocking interface of the client: the same calls, run on an event loop in a thread.
 
-with Client("127.0.0.1:9092") as client:
+with BlockingClient("127.0.0.1:9092") as client:
     client.admin.create_topics([NewTopic("greetings")])
     with client.producer() as producer:
         producer.send_and_wait("greetings", b"hello")
@@ -35,7 +35,7 @@ Arguments = ParamSpec("Arguments")
 
 
 class _Face(Generic[InnerT]):
-    """Something asynchronous and the loop that it lives on."""
+    """An asynchronous object and its event loop."""
 
     def __init__(self, inner: InnerT, loop: LoopThread) -> None:
         self.inner = inner
@@ -45,7 +45,7 @@ class _Face(Generic[InnerT]):
 def _blocking(
     method: Callable[Concatenate[InnerT, Arguments], Coroutine[Any, Any, ResultT]],
 ) -> Callable[Concatenate[_Face[InnerT], Arguments], ResultT]:
-    """The same method of a face: same arguments, same result, same errors."""
+    """Return a blocking method with the same arguments, result and errors."""
 
     @functools.wraps(method)
     def call(face: _Face[InnerT], /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> ResultT:
@@ -132,10 +132,10 @@ class BlockingProducer(_Face[aio_producer.Producer]):
         headers: RecordHeaders = (),
         timestamp_ms: int | None = None,
     ) -> concurrent.futures.Future[RecordMetadata]:
-        """Put a record into its batch, waiting for room if need be; gives a future of its delivery.
+        """Add a record to its batch, and wait for room if necessary; return a future of its delivery.
 
-        :raises KafkaError: What the broker says of the topic.
-        :raises BrokerConnectionError: When no broker can be asked.
+        :raises KafkaError: The error of the topic.
+        :raises BrokerConnectionError: If no broker answers.
         """
 
         async def put() -> concurrent.futures.Future[RecordMetadata]:
@@ -165,7 +165,7 @@ class BlockingConsumer(_Face[aio_consumer.Consumer]):
     close = _blocking(aio_consumer.Consumer.close)
 
     def __iter__(self) -> Iterator[ConsumedRecord]:
-        """Every record as it comes; ends only when all partitions were read to their end."""
+        """Iterate over records; ends when all partitions have been read to their end."""
         while not self.inner.finished:
             yield from self.poll()
 
@@ -179,13 +179,12 @@ class BlockingConsumer(_Face[aio_consumer.Consumer]):
 
 
 class BlockingClient:
-    """A cluster, and what acts on it; connects at once. Use as a context manager, or `close` it."""
+    """A cluster, and the interfaces to it; connects immediately. Use it as a context manager, or `close` it."""
 
     def __init__(self, bootstrap: str | Sequence[str], **options: Any) -> None:
-        """`options` are those of `ClusterClient`.
-
-        :raises ValueError: When `bootstrap` names no broker.
-        :raises BrokerConnectionError: When none of the brokers answers.
+        """:param options: Those of `ClusterClient`.
+        :raises ValueError: If `bootstrap` contains no broker.
+        :raises BrokerConnectionError: If no broker answers.
         """
         self._loop = LoopThread("barnabas-client")
         self._producers: WeakSet[aio_producer.Producer] = WeakSet()
@@ -199,7 +198,7 @@ class BlockingClient:
         self.transactions = BlockingTransactions(aio_transactions.Transactions(self.cluster), self._loop)
 
     def producer(self, **options: Any) -> BlockingProducer:
-        """A producer; `options` are those of `barnabas.client.producer.producer.Producer`."""
+        """Return a producer; `options` are those of `barnabas.client.producer.producer.Producer`."""
         producer = aio_producer.Producer(self.cluster, **options)
         self._producers.add(producer)
         return BlockingProducer(producer, self._loop)
@@ -207,7 +206,7 @@ class BlockingClient:
     def consumer(
         self, starts: Mapping[TopicPartition, Start], *, stop_at_end: bool = False, **options: Any
     ) -> BlockingConsumer:
-        """A consumer of these partitions; `options` are those of `barnabas.client.consumer.consumer.Consumer`.
+        """Return a consumer of these partitions; `options` are those of `barnabas.client.consumer.consumer.Consumer`.
 
         :raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION and others, for the first partition that fails.
         """
@@ -216,7 +215,7 @@ class BlockingClient:
         return consumer
 
     def close(self) -> None:
-        """Close every connection and end the thread; what its producers have not delivered yet is given up."""
+        """Close all connections and end the thread; records that are not delivered yet are dropped."""
         for producer in list(self._producers):
             self._loop.run(producer.close(flush=False))
         self._loop.run(self.cluster.close())

@@ -1,7 +1,7 @@
-"""Lags of groups: committed offsets beside the ends of the logs, for every partition that a group reads.
+"""Lags of groups: committed offsets compared with log end offsets, for every partition that a group reads.
 
-No protocol carries `auto.offset.reset` of the members, so the lag of a partition without a committed offset is
-not known, unless the partition is empty. It is shown as unknown; totals are then lower bounds.
+The protocol does not carry the members' `auto.offset.reset`, so the lag of a partition without a committed offset is
+unknown, unless the partition is empty. Totals are then lower bounds.
 """
 
 import asyncio
@@ -24,18 +24,18 @@ Committed = Mapping[TopicPartition, OffsetAndMetadata]
 
 
 class PartitionLag(NamedTuple):
-    """A partition that a group reads; None stands for an offset that is not there or not known."""
+    """A partition that a group reads; None stands for an offset that is missing or unknown."""
 
     tp: TopicPartition
     committed: OffsetAndMetadata | None
     end: int | None
-    start: int | None = None  #: asked for only where the committed offset does not give the lag
+    start: int | None = None  #: fetched only where the committed offset does not give the lag
 
     @property
     def lag(self) -> int | None:
         """Records between the committed offset and the end.
 
-        None where the reset policy of the consumers decides: without a committed offset, or with one beyond the
+        None where the consumers' reset policy decides: without a committed offset, or with one beyond the
         end. An empty partition has no lag under any policy.
         """
         if self.end is None:
@@ -57,14 +57,14 @@ class LagTotal(NamedTuple):
         return f"at least {self.records_count}" if self.records_count else "unknown"
 
 
-#: The partitions of each group by its name, or why they cannot be shown.
+#: The partitions of each group by its name, or the error that prevents showing them.
 GroupLags = Mapping[str, Sequence[PartitionLag] | KafkaError]
 
 
 async def lags_of(cluster: ClusterClient, names: Iterable[str]) -> GroupLags:
     """Return the lag of every partition that each group reads (see `partitions_read`).
 
-    :raises BrokerConnectionError: When no broker answers.
+    :raises BrokerConnectionError: When no broker responds.
     """
     groups, turns = Groups(cluster), asyncio.Semaphore(_CONCURRENT_GROUPS_MAX)
 
@@ -91,8 +91,8 @@ async def lags_of_partitions(
 ) -> Sequence[PartitionLag]:
     """Return the lags of one group in these partitions, whether it reads them or not.
 
-    :raises KafkaError: GROUP_ID_NOT_FOUND and others of the group.
-    :raises BrokerConnectionError: When no broker answers.
+    :raises KafkaError: GROUP_ID_NOT_FOUND and other errors of the group.
+    :raises BrokerConnectionError: When no broker responds.
     """
     groups = Groups(cluster)
     await _described(groups, name)
@@ -102,10 +102,10 @@ async def lags_of_partitions(
 
 
 def topics_read(group: GroupDescription, committed: Committed) -> set[str]:
-    """Return the topics of which the group reads every partition: those its members subscribe to or are assigned.
+    """Return the topics of which the group reads every partition: those that its members subscribe to or are assigned.
 
-    Without members, or while a rebalance hides their subscriptions, these are the topics with committed offsets,
-    unless the group never had members: consumers that assign partitions themselves read only those.
+    Without members, or while a rebalance hides their subscriptions, these are the topics with committed offsets;
+    except for a group that never had members, whose consumers assign single partitions.
     """
     subscribed = {topic for member in group.members for topic in member.subscription}
     subscribed |= {tp.topic for member in group.members for tp in member.assignment}
@@ -174,7 +174,7 @@ async def _partition_lags(
 async def _list(
     cluster: ClusterClient, partitions: Collection[TopicPartition], spec: OffsetSpec
 ) -> dict[TopicPartition, int]:
-    """Return the offsets that brokers gave; partitions with errors are left out."""
+    """Return the listed offsets; partitions with errors are left out."""
     if not partitions:
         return {}
     listed = await list_offsets(cluster, dict.fromkeys(sorted(partitions), spec))

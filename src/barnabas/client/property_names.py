@@ -1,4 +1,4 @@
-"""Names of Kafka's client properties: what the producer, consumer and admin client of Apache Kafka 4.3.1 know."""
+"""Names of Kafka's client properties: those of the producer, consumer and admin client of Apache Kafka 4.3.1."""
 
 CLIENT_PROPERTIES = frozenset(
     {
@@ -154,7 +154,7 @@ def is_client_property(name: str) -> bool:
 
 
 def nearest_property(name: str) -> str | None:
-    """Return the property that is written most like `name`, or None."""
+    """Return the property spelled most like `name`, or None."""
     import difflib
 
     return next(iter(difflib.get_close_matches(name, sorted(CLIENT_PROPERTIES), n=1, cutoff=0.75)), None)

@@ -132,8 +132,8 @@ class ClusterLogs:
         sizes: dict[TopicPartition, int] = {}
         for leader, led in (await self._by_leader(partitions)).items():
             try:
-                answer = await self._cluster.send(log_dirs.describing(led), leader)
-                for directory in log_dirs.described(answer):
+                answer = await self._cluster.send(log_dirs.describe_log_dirs_request(led), leader)
+                for directory in log_dirs.parse_describe_log_dirs_response(answer):
                     replicas = directory.replicas.items()
                     sizes |= {tp: each.size_bytes for tp, each in replicas if not each.is_future}
             except (KafkaError, ConnectionError):  # it may not, or cannot tell

@@ -8,7 +8,11 @@ import pytest
 
 from barnabas.base.ids import TopicPartition
 from barnabas.client.admin.cluster_control import QuorumDescription
-from barnabas.client.admin.group_messages import LeavingMember, leaving, left
+from barnabas.client.admin.group_messages import (
+    LeavingMember,
+    leave_group_request,
+    parse_leave_group_response,
+)
 from barnabas.client.admin.leader_epochs import EpochEnd, list_epoch_ends
 from barnabas.client.admin.topic_partitions import describe_topic_partitions
 from barnabas.client.admin.voters import QuorumVoter, Voters
@@ -123,14 +127,14 @@ def test_a_topic_that_cannot_be_described_has_its_error() -> None:
 
 def test_members_leave_by_either_of_their_ids() -> None:
     members = [LeavingMember("", "worker-3"), LeavingMember("m-1")]
-    request = leaving("g", members)
+    request = leave_group_request("g", members)
     assert [(each.member_id, each.group_instance_id) for each in request.members] == [
         ("", "worker-3"),
         ("m-1", None),
     ]
     answered = [MemberResponse("", "worker-3"), MemberResponse("m-1", None, ErrorCode.UNKNOWN_MEMBER_ID)]
-    outcomes = left(LeaveGroupResponse(members=answered))
+    outcomes = parse_leave_group_response(LeaveGroupResponse(members=answered))
     assert outcomes[members[0]] is None
     assert str(outcomes[members[1]]) == "UNKNOWN_MEMBER_ID: member 'm-1'"
     with pytest.raises(KafkaError):
-        left(LeaveGroupResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED))
+        parse_leave_group_response(LeaveGroupResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED))

@@ -1,1 +1,1 @@
-"""Administrative requests of any Kafka, and models of their answers."""
+"""Administrative requests to any Kafka broker, and their results."""

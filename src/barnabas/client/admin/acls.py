@@ -1,4 +1,4 @@
-"""ACLs, administered: listed, made and removed."""
+"""Requests about ACLs."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -18,7 +18,6 @@ from barnabas.wire.messages.describe_acls import DescribeAclsRequest, DescribeAc
 
 
 def describe_acls_request(wanted: AclFilter) -> DescribeAclsRequest:
-    """The question for the ACLs that a filter means."""
     return DescribeAclsRequest(
         resource_type_filter=wanted.resource_type,
         resource_name_filter=wanted.resource_name,
@@ -31,9 +30,9 @@ def describe_acls_request(wanted: AclFilter) -> DescribeAclsRequest:
 
 
 def parse_describe_acls_response(response: DescribeAclsResponse) -> list[AclBinding]:
-    """The ACLs that there are.
+    """Return the ACLs of a response.
 
-    :raises KafkaError: When the question was refused.
+    :raises KafkaError: If the request was refused.
     """
     check(response.error_code, response.error_message)
     return [
@@ -52,16 +51,16 @@ def parse_describe_acls_response(response: DescribeAclsResponse) -> list[AclBind
 
 
 class AclUse(NamedTuple):
-    """The ACLs that have decided something since then, in ms since the epoch."""
+    """The ACLs that have allowed or denied something since a time, in ms since the epoch."""
 
     since_ms: int
     used: frozenset[AclBinding]
 
 
 def use_described(responses: Iterable[DescribeAclUseResponse]) -> AclUse:
-    """What all brokers say together: from when on none of them can have missed a use, and what was used.
+    """Combine the responses of all brokers: the time since which all have counted, and the used ACLs.
 
-    :raises KafkaError: When one of them refused.
+    :raises KafkaError: If a broker refused the request.
     """
     since_ms, used = 0, set()
     for response in responses:
@@ -82,13 +81,12 @@ def use_described(responses: Iterable[DescribeAclUseResponse]) -> AclUse:
     return AclUse(since_ms, frozenset(used))
 
 
-def creating(bindings: Iterable[AclBinding]) -> CreateAclsRequest:
-    """The order for those ACLs."""
-    return CreateAclsRequest(creations=[creation(binding) for binding in bindings])
+def create_acls_request(bindings: Iterable[AclBinding]) -> CreateAclsRequest:
+    return CreateAclsRequest(creations=[acl_creation(binding) for binding in bindings])
 
 
-def creation(binding: AclBinding) -> AclCreation:
-    """One ACL as CreateAcls carries it."""
+def acl_creation(binding: AclBinding) -> AclCreation:
+    """Return one ACL of a CreateAcls request."""
     return AclCreation(
         resource_type=binding.resource_type,
         resource_name=binding.resource_name,
@@ -100,13 +98,12 @@ def creation(binding: AclBinding) -> AclCreation:
     )
 
 
-def created(response: CreateAclsResponse) -> list[KafkaError | None]:
-    """What became of each ACL, in the order of the request; None stands for success."""
+def parse_create_acls_response(response: CreateAclsResponse) -> list[KafkaError | None]:
+    """Return the error of each ACL, in the order of the request; None for success."""
     return [error_for(each.error_code, each.error_message) for each in response.results]
 
 
-def deleting(filters: Iterable[AclFilter]) -> DeleteAclsRequest:
-    """The order to remove what the filters mean."""
+def delete_acls_request(filters: Iterable[AclFilter]) -> DeleteAclsRequest:
     return DeleteAclsRequest(
         filters=[
             DeleteAclsFilter(
@@ -123,8 +120,10 @@ def deleting(filters: Iterable[AclFilter]) -> DeleteAclsRequest:
     )
 
 
-def deleted(response: DeleteAclsResponse) -> list[dict[AclBinding, KafkaError | None] | KafkaError]:
-    """What became of the ACLs that each filter means, in the order of the request; None stands for removed."""
+def parse_delete_acls_response(
+    response: DeleteAclsResponse,
+) -> list[dict[AclBinding, KafkaError | None] | KafkaError]:
+    """Return the ACLs that each filter matched, in the order of the request, with their errors; None for success."""
     return [
         error_for(result.error_code, result.error_message) or dict(map(_deletion_error, result.matching_acls))
         for result in response.filter_results

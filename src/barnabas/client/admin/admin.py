@@ -1,7 +1,7 @@
-"""Administration: topics, partitions, configs, offsets, records, the cluster itself.
+"""Administration of topics, partitions, configs, offsets, records and the cluster.
 
-Calls that act on several things give one outcome for each: the result, or the KafkaError that the broker
-answered for it alone. `raise_errors` turns the first error among them into an exception.
+Calls about several resources return one outcome for each: the result, or the KafkaError for it alone. `raise_errors`
+raises the first error among them.
 """
 
 from collections import defaultdict
@@ -17,18 +17,18 @@ from barnabas.client.admin.model import (
     ConfigEntry,
     CreatedTopic,
     NewTopic,
-    altered,
+    alter_configs_resource,
+    cluster_from_metadata,
     config_entries,
-    creatable,
-    created,
-    deletion,
-    described,
-    description,
-    description_from,
-    growing,
-    listed_resources,
-    low_watermarks,
-    replaced,
+    creatable_topic,
+    create_partitions_topic,
+    delete_records_request,
+    describe_configs_resource,
+    parse_created_topic,
+    parse_delete_records_response,
+    parse_describe_cluster_response,
+    parse_list_config_resources_response,
+    replace_configs_resource,
     responsible_node,
 )
 from barnabas.client.admin.offsets import Isolation, ListedOffset, OffsetSpec, list_offsets
@@ -68,35 +68,32 @@ _CONTROLLER_ATTEMPTS_MAX = 5
 
 
 def raise_errors(outcomes: Iterable[object]) -> None:
-    """Raise the first KafkaError among `outcomes`.
-
-    :raises KafkaError: When there is one.
-    """
+    """Raise the first KafkaError among `outcomes`, if there is one."""
     for outcome in outcomes:
         if isinstance(outcome, KafkaError):
             raise outcome
 
 
 class Admin:
-    """Administers the cluster that it is given; has no state of its own."""
+    """Administers a cluster; has no state of its own."""
 
     def __init__(self, cluster: ClusterClient, *, timeout_ms: int = TIMEOUT_MS) -> None:
         self.cluster = cluster
         self.timeout_ms = timeout_ms  #: how long brokers may work on one call
 
     async def send(self, request: Message, node: int | None = None) -> Any:
-        """Any request to `node`, or to whichever broker is reached, tried again when a connection is lost.
+        """Send any request to `node`, or to any broker, and retry it after a lost connection.
 
-        Gives the response declared beside the request; reading its error codes is the caller's part.
+        Return the response; the caller reads its error codes.
 
-        :raises BrokerConnectionError: When no broker answers.
+        :raises BrokerConnectionError: If no broker answers.
         """
         return await self.cluster.retrying(lambda: self.cluster.send(request, node))
 
     async def describe_topics(
         self, names: Collection[str] | None = None
     ) -> dict[str, TopicInfo | KafkaError]:
-        """The topics of those names, or all; an unknown one has UNKNOWN_TOPIC_OR_PARTITION."""
+        """Describe the named topics, or all; an unknown one has UNKNOWN_TOPIC_OR_PARTITION."""
         metadata = await self.cluster.retrying(lambda: self.cluster.refresh(names))
         found = metadata.topics if names is None else {name: metadata.topics[name] for name in names}
         return {name: topic.error or topic for name, topic in sorted(found.items())}
@@ -104,17 +101,17 @@ class Admin:
     async def create_topics(
         self, topics: Iterable[NewTopic], *, validate_only: bool = False
     ) -> dict[str, CreatedTopic | KafkaError]:
-        """Create each topic, or with `validate_only` find out whether it could be."""
+        """Create each topic, or with `validate_only` check whether it could be created."""
         request = CreateTopicsRequest(
-            topics=[creatable(topic) for topic in topics],
+            topics=[creatable_topic(topic) for topic in topics],
             timeout_ms=self.timeout_ms,
             validate_only=validate_only,
         )
         response: CreateTopicsResponse = await self._send_to_controller(request, "topics")
-        return {result.name: created(result) for result in response.topics}
+        return {result.name: parse_created_topic(result) for result in response.topics}
 
     async def delete_topics(self, names: Collection[str]) -> dict[str, KafkaError | None]:
-        """Delete each topic; None stands for success."""
+        """Delete each topic; None for success."""
         request = DeleteTopicsRequest(
             topics=[DeleteTopicState(name=name) for name in names],
             topic_names=list(names),
@@ -132,10 +129,12 @@ class Admin:
         assignments: Mapping[str, Sequence[Sequence[int]]] | None = None,
         validate_only: bool = False,
     ) -> dict[str, KafkaError | None]:
-        """Grow each topic to its count of partitions; `assignments` are node ids of the new ones in order."""
+        """Extend each topic to its number of partitions; `assignments` are node ids of the new ones, in order."""
         partitions = assignments or {}
         request = CreatePartitionsRequest(
-            topics=[growing(name, count, partitions.get(name)) for name, count in counts.items()],
+            topics=[
+                create_partitions_topic(name, count, partitions.get(name)) for name, count in counts.items()
+            ],
             timeout_ms=self.timeout_ms,
             validate_only=validate_only,
         )
@@ -150,13 +149,13 @@ class Admin:
         synonyms: bool = True,
         documentation: bool = False,
     ) -> dict[Resource, list[ConfigEntry] | KafkaError]:
-        """The configs of each resource, all or those named in `keys`; a broker is asked for its own."""
+        """Describe the configs of each resource, all or those in `keys`; each broker describes its own."""
         by_node: defaultdict[int | None, list[Resource]] = defaultdict(list)
         for resource in resources:
             by_node[responsible_node(resource)].append(resource)
         outcomes: dict[Resource, list[ConfigEntry] | KafkaError] = {}
         for node, asked in by_node.items():
-            wanted = [described(resource, keys) for resource in asked]
+            wanted = [describe_configs_resource(resource, keys) for resource in asked]
             response: DescribeConfigsResponse = await self.send(
                 DescribeConfigsRequest(
                     resources=wanted, include_synonyms=synonyms, include_documentation=documentation
@@ -171,10 +170,9 @@ class Admin:
     async def alter_configs(
         self, edits: Mapping[Resource, Sequence[AlterConfigOp]], *, validate_only: bool = False
     ) -> dict[Resource, KafkaError | None]:
-        """Edit the configs of each resource, or with `validate_only` find out whether it could be done.
+        """Alter the configs of each resource, or with `validate_only` check whether that is possible.
 
-        None stands for success. A broker is asked to alter its own. Not tried again when a connection is lost:
-        the broker may have acted.
+        None for success. Each broker alters its own. Not retried after a lost connection: the broker may have acted.
         """
         by_node: defaultdict[int | None, list[Resource]] = defaultdict(list)
         for resource in edits:
@@ -182,7 +180,7 @@ class Admin:
         outcomes: dict[Resource, KafkaError | None] = {}
         for node, resources in by_node.items():
             request = IncrementalAlterConfigsRequest(
-                resources=[altered(resource, edits[resource]) for resource in resources],
+                resources=[alter_configs_resource(resource, edits[resource]) for resource in resources],
                 validate_only=validate_only,
             )
             response: IncrementalAlterConfigsResponse = await self.cluster.send(request, node)
@@ -194,38 +192,38 @@ class Admin:
     async def replace_configs(
         self, resource: Resource, values: Mapping[str, str], *, validate_only: bool = False
     ) -> None:
-        """Give a resource these configs and no others, whatever was set before; not tried again.
+        """Replace all configs of a resource; not retried.
 
-        :raises KafkaError: What the broker answered.
+        :raises KafkaError: From the broker.
         """
-        request = AlterConfigsRequest([replaced(resource, values)], validate_only)
+        request = AlterConfigsRequest([replace_configs_resource(resource, values)], validate_only)
         response: AlterConfigsResponse = await self.cluster.send(request, responsible_node(resource))
         [result] = response.responses
         check(result.error_code, result.error_message)
 
     async def list_config_resources(self, kinds: Iterable[ResourceKind] = ()) -> list[Resource]:
-        """The resources of those kinds that have configs, or of all kinds.
+        """List the resources of those kinds that have configs, or of all kinds.
 
-        :raises KafkaError: What the broker answered.
+        :raises KafkaError: From the broker.
         """
         response: ListConfigResourcesResponse = await self.send(
             ListConfigResourcesRequest(resource_types=list(kinds))
         )
         check(response.error_code)
-        return listed_resources(response)
+        return parse_list_config_resources_response(response)
 
     async def list_offsets(
         self,
         specs: Mapping[TopicPartition, OffsetSpec],
         isolation: Isolation = Isolation.READ_UNCOMMITTED,
     ) -> dict[TopicPartition, ListedOffset | KafkaError]:
-        """The offset that each spec stands for in its partition."""
+        """Return the offset of each spec in its partition."""
         return await list_offsets(self.cluster, specs, isolation)
 
     async def delete_records(
         self, offsets: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, int | KafkaError]:
-        """Delete what lies before each offset (HIGH_WATERMARK: everything); gives the new first offsets."""
+        """Delete records before each offset (HIGH_WATERMARK: all); return the new log start offsets."""
         outcomes: dict[TopicPartition, int | KafkaError] = {}
         by_leader: defaultdict[int, list[TopicPartition]] = defaultdict(list)
         for tp in offsets:
@@ -234,14 +232,14 @@ class Admin:
             except KafkaError as error:
                 outcomes[tp] = error
         for leader, partitions in by_leader.items():
-            request = deletion({tp: offsets[tp] for tp in partitions}, self.timeout_ms)
-            outcomes.update(low_watermarks(await self.cluster.send(request, leader)))
+            request = delete_records_request({tp: offsets[tp] for tp in partitions}, self.timeout_ms)
+            outcomes.update(parse_delete_records_response(await self.cluster.send(request, leader)))
         return outcomes
 
     async def describe_cluster(self, *, fenced: bool = False) -> ClusterDescription:
-        """Brokers, controller and id of the cluster; with `fenced` brokers that do not serve, too (since 4.0).
+        """Describe brokers, controller and id of the cluster; with `fenced` also brokers that do not serve (since 4.0).
 
-        :raises KafkaError: What the broker answered.
+        :raises KafkaError: From the broker.
         """
         try:
             response: DescribeClusterResponse = await self.send(
@@ -250,49 +248,53 @@ class Admin:
         except KafkaError as error:
             if error.code is not ErrorCode.UNSUPPORTED_VERSION:
                 raise
-            return description_from(await self.cluster.refresh([]))
+            return cluster_from_metadata(await self.cluster.refresh([]))
         check(response.error_code, response.error_message)
-        return description(response)
+        return parse_describe_cluster_response(response)
 
     async def describe_user_scram_credentials(
         self, users: Collection[str] | None = None
     ) -> dict[str, dict[ScramMechanism, int] | KafkaError]:
-        """By which mechanisms users can log in, and with how many iterations: those users, or all.
+        """Describe the SCRAM mechanisms and iterations of those users, or of all.
 
         :raises KafkaError: CLUSTER_AUTHORIZATION_FAILED.
         """
-        return scram.described(await self.send(scram.describing(users)))
+        return scram.parse_describe_scram_response(await self.send(scram.describe_scram_request(users)))
 
     async def alter_user_scram_credentials(
         self, alterations: Iterable[scram.Upsertion | scram.UserScramCredentialDeletion]
     ) -> dict[str, KafkaError | None]:
-        """Set or delete credentials, one of each user at a time; None stands for success."""
-        return scram.altered(await self._send_to_controller(scram.altering(alterations), "results"))
+        """Set or delete credentials, one of each user at a time; None for success."""
+        return scram.parse_alter_scram_response(
+            await self._send_to_controller(scram.alter_scram_request(alterations), "results")
+        )
 
     async def describe_client_quotas(
         self, parts: quotas.Entity = (), *, strict: bool = False
     ) -> dict[quotas.Entity, dict[str, float]]:
-        """The quotas of entities that have these parts, else of all; `strict`: and that have no others.
+        """Describe the quotas of entities that have these parts, or of all; with `strict`, no other parts.
 
         :raises KafkaError: INVALID_REQUEST, CLUSTER_AUTHORIZATION_FAILED.
         """
-        return quotas.described(await self.send(quotas.describing(parts, strict=strict)))
+        return quotas.parse_describe_quotas_response(
+            await self.send(quotas.describe_quotas_request(parts, strict=strict))
+        )
 
     async def alter_client_quotas(
         self, alterations: Iterable[quotas.ClientQuotaAlteration], *, validate_only: bool = False
     ) -> dict[quotas.Entity, KafkaError | None]:
-        """Set quotas and take them away; None stands for success."""
-        request = quotas.altering(alterations, validate_only=validate_only)
-        return quotas.altered(await self._send_to_controller(request, "entries"))
+        """Set and remove quotas; None for success."""
+        request = quotas.alter_quotas_request(alterations, validate_only=validate_only)
+        return quotas.parse_alter_quotas_response(await self._send_to_controller(request, "entries"))
 
     async def elect_leaders(
         self,
         partitions: Collection[TopicPartition] | None = None,
         election: cluster_control.ElectionType = cluster_control.ElectionType.PREFERRED,
     ) -> dict[TopicPartition, KafkaError | None]:
-        """Elect leaders for those partitions, or for all that need it; None stands for a new leader.
+        """Elect leaders of those partitions, or of all that need one; None for a new leader.
 
-        :raises KafkaError: What the broker says of the whole, REQUEST_TIMED_OUT for one.
+        :raises KafkaError: For the whole request, such as REQUEST_TIMED_OUT.
         """
         return cluster_control.parse_elect_leaders_response(
             await self._order(cluster_control.elect_leaders_request(election, partitions, self.timeout_ms))
@@ -304,29 +306,31 @@ class Admin:
         *,
         allow_replication_factor_change: bool = True,
     ) -> dict[TopicPartition, KafkaError | None]:
-        """Move partitions to other node ids, or (None) call that off; None in the outcome stands for success.
+        """Move partitions to other node ids, or (None) cancel that; None in the outcome for success.
 
-        :raises KafkaError: What the broker says of the whole, REQUEST_TIMED_OUT for one.
+        :raises KafkaError: For the whole request, such as REQUEST_TIMED_OUT.
         """
-        request = cluster_control.reassigning(targets, allow_replication_factor_change, self.timeout_ms)
-        return cluster_control.reassigned(await self._order(request))
+        request = cluster_control.alter_reassignments_request(
+            targets, allow_replication_factor_change, self.timeout_ms
+        )
+        return cluster_control.parse_alter_reassignments_response(await self._order(request))
 
     async def list_partition_reassignments(self) -> dict[TopicPartition, cluster_control.Reassignment]:
-        """The partitions that are moving.
+        """List reassignments in progress.
 
-        :raises KafkaError: What the broker answered.
+        :raises KafkaError: From the broker.
         """
         return cluster_control.parse_list_reassignments_response(
             await self.send(ListPartitionReassignmentsRequest(self.timeout_ms))
         )
 
     async def describe_features(self) -> list[cluster_control.FeatureDescription]:
-        """The features of the cluster: what the broker reached supports, and the levels in use.
+        """Describe the features of the cluster: levels that the broker supports, and finalized levels.
 
-        :raises KafkaError: What the broker answered.
+        :raises KafkaError: From the broker.
         """
         request = ApiVersionsRequest(client_software_name="barnabas", client_software_version=__version__)
-        return cluster_control.features_in(await self.send(request))
+        return cluster_control.parse_features(await self.send(request))
 
     async def update_features(
         self,
@@ -335,102 +339,116 @@ class Admin:
         *,
         validate_only: bool = False,
     ) -> None:
-        """Move features to other levels, all or none.
+        """Set the levels of features, all or none.
 
-        :raises KafkaError: INVALID_UPDATE_VERSION and whatever else the broker answered.
+        :raises KafkaError: INVALID_UPDATE_VERSION, or another error of the broker.
         """
-        request = cluster_control.updating(levels, upgrade_type, validate_only, self.timeout_ms)
+        request = cluster_control.update_features_request(
+            levels, upgrade_type, validate_only, self.timeout_ms
+        )
         response = await self._order(request)
         check(response.error_code, response.error_message)
 
     async def describe_metadata_quorum(self) -> cluster_control.QuorumDescription:
-        """Who keeps cluster state.
+        """Describe the quorum of the metadata.
 
-        :raises KafkaError: What the broker answered.
+        :raises KafkaError: From the broker.
         """
-        return cluster_control.quorum_in(await self.send(cluster_control.describing_quorum()))
+        return cluster_control.parse_describe_quorum_response(
+            await self.send(cluster_control.describe_quorum_request())
+        )
 
     async def describe_log_dirs(
         self, node_id: int, partitions: Collection[TopicPartition] | None = None
     ) -> list[log_dirs.LogDirDescription]:
-        """The log directories of a broker, and in them its replicas of those partitions, or of all.
+        """Describe the log directories of a broker, with its replicas of those partitions, or of all.
 
         :raises KafkaError: CLUSTER_AUTHORIZATION_FAILED.
         """
-        return log_dirs.described(await self.send(log_dirs.describing(partitions), node_id))
+        return log_dirs.parse_describe_log_dirs_response(
+            await self.send(log_dirs.describe_log_dirs_request(partitions), node_id)
+        )
 
     async def alter_replica_log_dirs(
         self, node_id: int, targets: Mapping[TopicPartition, str]
     ) -> dict[TopicPartition, KafkaError | None]:
-        """Begin to bring replicas of a broker to other directories of it; None stands for success."""
-        return log_dirs.moved(await self.send(log_dirs.moving(targets), node_id))
+        """Start to move replicas of a broker to other log directories of it; None for success."""
+        return log_dirs.parse_alter_log_dirs_response(
+            await self.send(log_dirs.alter_log_dirs_request(targets), node_id)
+        )
 
     async def unregister_broker(self, node_id: int) -> None:
-        """Forget a broker that is gone for good.
+        """Unregister a broker that will not return.
 
-        :raises KafkaError: BROKER_ID_NOT_REGISTERED and whatever else the broker answered.
+        :raises KafkaError: BROKER_ID_NOT_REGISTERED, or another error of the broker.
         """
         response = await self._order(UnregisterBrokerRequest(node_id))
         check(response.error_code, response.error_message)
 
     async def _order(self, request: Message) -> Any:
-        """Any broker takes it. Not tried again when a connection is lost: the broker may have acted."""
+        """Send a request that changes something to any broker. Not retried after a lost connection: the broker may
+        have acted.
+        """
         return await self.cluster.send(request, timeout_ms=self._answer_timeout_ms)
 
     async def describe_acls(self, wanted: AclFilter | None = None) -> list[AclBinding]:
-        """The ACLs that a filter means, or all.
+        """Return the ACLs that a filter matches, or all.
 
-        :raises KafkaError: CLUSTER_AUTHORIZATION_FAILED; SECURITY_DISABLED where no authorizer is configured.
+        :raises KafkaError: CLUSTER_AUTHORIZATION_FAILED; SECURITY_DISABLED without an authorizer.
         """
         return acls.parse_describe_acls_response(
             await self.send(acls.describe_acls_request(wanted or AclFilter()))
         )
 
     async def describe_acl_use(self) -> acls.AclUse:
-        """Which ACLs have decided something at any broker; only Barnabas tells.
+        """Return the ACLs that have allowed or denied something on any broker; only Barnabas supports this.
 
-        :raises KafkaError: CLUSTER_AUTHORIZATION_FAILED, SECURITY_DISABLED; UNSUPPORTED_VERSION of any other broker.
+        :raises KafkaError: CLUSTER_AUTHORIZATION_FAILED, SECURITY_DISABLED; UNSUPPORTED_VERSION from other brokers.
         """
         nodes = sorted(self.cluster.metadata.nodes)
         return acls.use_described([await self.send(DescribeAclUseRequest(), node) for node in nodes])
 
     async def create_acls(self, bindings: Iterable[AclBinding]) -> list[KafkaError | None]:
-        """Make each ACL; one that is there already is as good as made. None stands for success."""
-        return acls.created(await self._send_to_controller(acls.creating(bindings), "results"))
+        """Create each ACL; an existing one is a success. None for success."""
+        return acls.parse_create_acls_response(
+            await self._send_to_controller(acls.create_acls_request(bindings), "results")
+        )
 
     async def delete_acls(
         self, filters: Iterable[AclFilter]
     ) -> list[dict[AclBinding, KafkaError | None] | KafkaError]:
-        """Remove what each filter means; gives what that was, with why an ACL stays."""
-        return acls.deleted(await self._send_to_controller(acls.deleting(filters), "filter_results"))
+        """Delete the ACLs that each filter matches; return them, with an error if an ACL could not be deleted."""
+        return acls.parse_delete_acls_response(
+            await self._send_to_controller(acls.delete_acls_request(filters), "filter_results")
+        )
 
     async def roll_back(
         self, resource: str, revision: int, *, validate_only: bool = False
     ) -> rollback.Rollback:
-        """Let a resource, named as in the audit, be as it was at a revision; only Barnabas can.
+        """Restore a resource, named as in the audit, to a revision; only Barnabas supports this.
 
-        :raises KafkaError: Why not; UNSUPPORTED_VERSION of any other broker.
+        :raises KafkaError: From the broker; UNSUPPORTED_VERSION from other brokers.
         """
-        request = rollback.rolling_back(resource, revision, validate_only=validate_only)
+        request = rollback.rollback_request(resource, revision, validate_only=validate_only)
         kind, _, name = resource.partition("/")
         node = int(name) if kind == "broker" and name.isdecimal() else None
         response = await self.cluster.send(request, node, timeout_ms=self._answer_timeout_ms)
-        return rollback.rolled_back(response)
+        return rollback.parse_rollback_response(response)
 
     async def describe_trash(self) -> list[trash.TrashedTopicDescription]:
-        """Deleted topics that can be brought back, the latest first; only Barnabas has any.
+        """Return the topics in the trash, the latest deleted first; only Barnabas supports this.
 
-        :raises KafkaError: UNSUPPORTED_VERSION of any other broker.
+        :raises KafkaError: UNSUPPORTED_VERSION from other brokers.
         """
-        return trash.described(await self.send(DescribeTrashRequest()))
+        return trash.parse_describe_trash_response(await self.send(DescribeTrashRequest()))
 
     async def undelete_topic(self, topic: trash.Trashed, new_name: str | None = None) -> trash.UndeletedTopic:
-        """Bring a deleted topic back, under another name if one is given.
+        """Restore a topic from the trash, under another name if one is given.
 
-        :raises KafkaError: Why not.
+        :raises KafkaError: From the broker.
         """
         request = UndeleteTopicRequest(*topic, new_name=new_name, timeout_ms=self.timeout_ms)
-        return trash.undeleted(await self._order(request))
+        return trash.parse_undelete_response(await self._order(request))
 
     async def import_segments(
         self, node_id: int, partitions: Iterable[TopicPartition]
@@ -444,14 +462,14 @@ class Admin:
         return segments.import_results(response)
 
     async def purge_topics(self, topics: Iterable[trash.Trashed]) -> dict[trash.Trashed, KafkaError | None]:
-        """Let go of deleted topics for good; None stands for success."""
-        return trash.purged(await self._order(trash.purging(topics)))
+        """Delete topics in the trash for good; None for success."""
+        return trash.parse_purge_topics_response(await self._order(trash.purge_topics_request(topics)))
 
     async def _send_to_controller(self, request: Message, results: str) -> Any:
-        """To the broker that stands for the controller, again when that is no longer it.
+        """Send a request to the controller, and again to the next one if it has changed.
 
-        `results` names the response's field with an outcome per item.
-        Not tried again when a connection is lost: the broker may have acted.
+        `results` names the response's field with an outcome per item. Not retried after a lost connection: the broker
+        may have acted.
         """
         for attempt in range(1, _CONTROLLER_ATTEMPTS_MAX + 1):
             controller = self.cluster.metadata.controller_id

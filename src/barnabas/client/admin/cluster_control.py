@@ -1,4 +1,4 @@
-"""What a controller is asked for: elections, reassignments, features, the quorum."""
+"""Requests to the controller: elections, reassignments, features, the quorum."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -32,14 +32,16 @@ _METADATA_TOPIC = "__cluster_metadata"
 
 
 class ElectionType(IntEnum):
-    """Who may lead: the first replica if it is in sync, or (for partitions without a leader) any that is up."""
+    """Which replica may lead: the preferred one if it is in sync, or (for partitions without a leader) any active
+    one.
+    """
 
     PREFERRED = 0
     UNCLEAN = 1
 
 
 class Reassignment(NamedTuple):
-    """A partition that moves: node ids."""
+    """A reassignment in progress, with node ids."""
 
     replicas: tuple[int, ...]
     adding: tuple[int, ...]
@@ -47,7 +49,7 @@ class Reassignment(NamedTuple):
 
 
 class FeatureDescription(NamedTuple):
-    """A feature of the cluster: the levels that the broker supports (None: not at all), and the one in use, or 0."""
+    """A feature of the cluster: the levels that the broker supports (None: not at all), and the finalized one, or 0."""
 
     name: str
     supported: tuple[int, int] | None
@@ -55,16 +57,16 @@ class FeatureDescription(NamedTuple):
 
 
 class QuorumReplica(NamedTuple):
-    """A node that keeps cluster state."""
+    """A node of the metadata quorum."""
 
     node_id: int
     directory_id: bytes
     log_end_offset: int
-    addresses: tuple[tuple[str, BrokerAddress], ...]  #: by the listener's name
+    addresses: tuple[tuple[str, BrokerAddress], ...]  #: by listener name
 
 
 class QuorumDescription(NamedTuple):
-    """Who keeps cluster state, and how far it is."""
+    """The metadata quorum and its offsets."""
 
     leader_id: int
     leader_epoch: int
@@ -76,7 +78,6 @@ class QuorumDescription(NamedTuple):
 def elect_leaders_request(
     election: ElectionType, partitions: Collection[TopicPartition] | None, timeout_ms: int
 ) -> ElectLeadersRequest:
-    """The order to elect leaders for those partitions, or for all that need one."""
     topics = None
     if partitions is not None:
         topics = [TopicPartitions(name, indexes) for name, indexes in _by_topic(partitions).items()]
@@ -84,9 +85,9 @@ def elect_leaders_request(
 
 
 def parse_elect_leaders_response(response: ElectLeadersResponse) -> dict[TopicPartition, KafkaError | None]:
-    """What became of each partition; None stands for a new leader.
+    """Return the error of each partition; None for a new leader.
 
-    :raises KafkaError: When the whole order was refused.
+    :raises KafkaError: If the whole request was refused.
     """
     check(response.error_code)
     return {
@@ -96,10 +97,10 @@ def parse_elect_leaders_response(response: ElectLeadersResponse) -> dict[TopicPa
     }
 
 
-def reassigning(
+def alter_reassignments_request(
     targets: Mapping[TopicPartition, Sequence[int] | None], allows_factor_change: bool, timeout_ms: int
 ) -> AlterPartitionReassignmentsRequest:
-    """The order to move partitions; None as a target calls it off."""
+    """Return the request to move partitions; None as a target cancels a reassignment."""
     topics = [
         ReassignableTopic(name, [_target(index, targets[TopicPartition(name, index)]) for index in indexes])
         for name, indexes in _by_topic(targets).items()
@@ -111,10 +112,12 @@ def _target(index: int, replicas: Sequence[int] | None) -> ReassignablePartition
     return ReassignablePartition(index, None if replicas is None else list(replicas))
 
 
-def reassigned(response: AlterPartitionReassignmentsResponse) -> dict[TopicPartition, KafkaError | None]:
-    """What became of each partition; None stands for success.
+def parse_alter_reassignments_response(
+    response: AlterPartitionReassignmentsResponse,
+) -> dict[TopicPartition, KafkaError | None]:
+    """Return the error of each partition; None for success.
 
-    :raises KafkaError: When the whole order was refused.
+    :raises KafkaError: If the whole request was refused.
     """
     check(response.error_code, response.error_message)
     return {
@@ -127,9 +130,9 @@ def reassigned(response: AlterPartitionReassignmentsResponse) -> dict[TopicParti
 def parse_list_reassignments_response(
     response: ListPartitionReassignmentsResponse,
 ) -> dict[TopicPartition, Reassignment]:
-    """The partitions that move.
+    """Return the reassignments in progress.
 
-    :raises KafkaError: When the question was refused.
+    :raises KafkaError: If the request was refused.
     """
     check(response.error_code, response.error_message)
     return {
@@ -141,10 +144,10 @@ def parse_list_reassignments_response(
     }
 
 
-def features_in(response: ApiVersionsResponse) -> list[FeatureDescription]:
-    """All features that the broker supports or the cluster uses, by name.
+def parse_features(response: ApiVersionsResponse) -> list[FeatureDescription]:
+    """Return all features that the broker supports or the cluster uses, by name.
 
-    :raises KafkaError: When the question was refused.
+    :raises KafkaError: If the request was refused.
     """
     check(response.error_code)
     supported = {each.name: (each.min_version, each.max_version) for each in response.supported_features}
@@ -155,10 +158,9 @@ def features_in(response: ApiVersionsResponse) -> list[FeatureDescription]:
     ]
 
 
-def updating(
+def update_features_request(
     levels: Mapping[str, int], upgrade_type: UpgradeType, validate_only: bool, timeout_ms: int
 ) -> UpdateFeaturesRequest:
-    """The order to move features to other levels."""
     updates = [
         FeatureUpdateKey(name, level, upgrade_type=upgrade_type, allow_downgrade=False)
         for name, level in levels.items()
@@ -166,15 +168,14 @@ def updating(
     return UpdateFeaturesRequest(timeout_ms, updates, validate_only)
 
 
-def describing_quorum() -> DescribeQuorumRequest:
-    """The question who keeps cluster state."""
+def describe_quorum_request() -> DescribeQuorumRequest:
     return DescribeQuorumRequest([TopicData(_METADATA_TOPIC, [PartitionData(0)])])
 
 
-def quorum_in(response: DescribeQuorumResponse) -> QuorumDescription:
-    """Who keeps cluster state.
+def parse_describe_quorum_response(response: DescribeQuorumResponse) -> QuorumDescription:
+    """Return the quorum.
 
-    :raises KafkaError: When the question was refused.
+    :raises KafkaError: If the request was refused.
     """
     check(response.error_code, response.error_message)
     partition = response.topics[0].partitions[0]

@@ -1,4 +1,4 @@
-"""Groups and their offsets, to and from the messages of the protocol. No IO."""
+"""Groups and their offsets in messages of the protocol. No IO."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -33,14 +33,14 @@ from barnabas.wire.messages.offset_fetch import (
     OffsetFetchResponse,
 )
 
-#: What clients that use Kafka's own consumer call their protocol.
+#: Protocol type of Kafka's consumers.
 _CONSUMER = "consumer"
 _DEAD = "Dead"
 _NO_OFFSET = -1
 
 
 class GroupListing(NamedTuple):
-    """A group in short; type and state are empty where the broker is too old to tell."""
+    """A group in a list; type and state are empty if the broker is too old to return them."""
 
     group_id: str
     type: str
@@ -49,7 +49,7 @@ class GroupListing(NamedTuple):
 
 
 class MemberDescription(NamedTuple):
-    """A member of a group; topics and partitions are those that Kafka's consumers speak of."""
+    """A member of a group; topics and partitions are known for Kafka's consumers."""
 
     member_id: str
     instance_id: str | None
@@ -68,12 +68,12 @@ class GroupDescription(NamedTuple):
     state: str
     assignor: str
     coordinator: int
-    epoch: int | None  #: of the group; None for a classic one, which does not tell
+    epoch: int | None  #: of a consumer group; None for a classic one
     members: Sequence[MemberDescription]
 
 
 class LeavingMember(NamedTuple):
-    """Who is to leave a group: by the group instance id of a static member, or by the id that the group gave."""
+    """A member to remove: the group instance id of a static member, or a member id."""
 
     member_id: str
     instance_id: str | None = None
@@ -83,25 +83,25 @@ class LeavingMember(NamedTuple):
 
 
 class OffsetAndMetadata(NamedTuple):
-    """Where a group goes on."""
+    """A committed offset."""
 
     offset: int
-    leader_epoch: int  #: -1 for unknown
+    leader_epoch: int  #: -1 if unknown
     metadata: str
 
 
-def listed(response: ListGroupsResponse) -> list[GroupListing]:
-    """The groups of one broker."""
+def parse_list_groups_response(response: ListGroupsResponse) -> list[GroupListing]:
+    """Return the groups of one broker."""
     return [
         GroupListing(each.group_id, each.group_type, each.protocol_type, each.group_state)
         for each in response.groups
     ]
 
 
-def described_classic(group: classic.DescribedGroup, coordinator: int) -> GroupDescription:
-    """A group of the classic protocol.
+def classic_group_description(group: classic.DescribedGroup, coordinator: int) -> GroupDescription:
+    """Return a classic group.
 
-    :raises KafkaError: GROUP_ID_NOT_FOUND, which older brokers call a dead group, or why it may not be seen.
+    :raises KafkaError: GROUP_ID_NOT_FOUND, which older brokers return as a dead group, or another error of the broker.
     """
     check(group.error_code, group.error_message or f"group '{group.group_id}'")
     if group.group_state == _DEAD:
@@ -123,7 +123,7 @@ def _classic_member(member: classic.DescribedGroupMember, is_consumers: bool) ->
     topics: Sequence[str] = ()
     partitions: Sequence[TopicPartition] = ()
     if is_consumers:
-        try:  # what members tell each other is theirs; it is empty while they rebalance
+        try:  # the metadata of members is opaque, and empty during a rebalance
             topics = sorted(read_subscription(member.member_metadata).topics)
             partitions = _partitions(
                 (each.topic, each.partitions)
@@ -136,10 +136,10 @@ def _classic_member(member: classic.DescribedGroupMember, is_consumers: bool) ->
     )
 
 
-def described_consumer(group: consumer.DescribedGroup, coordinator: int) -> GroupDescription:
-    """A group of the consumer protocol (KIP-848).
+def consumer_group_description(group: consumer.DescribedGroup, coordinator: int) -> GroupDescription:
+    """Return a consumer group (KIP-848).
 
-    :raises KafkaError: GROUP_ID_NOT_FOUND, also for a group of another protocol, or why it may not be seen.
+    :raises KafkaError: GROUP_ID_NOT_FOUND, also for a group of another protocol, or another error of the broker.
     """
     check(group.error_code, group.error_message or f"group '{group.group_id}'")
     members = [
@@ -169,10 +169,10 @@ def _partitions(topics: Iterable[tuple[str, Sequence[int]]]) -> list[TopicPartit
     return sorted(TopicPartition(name, index) for name, indexes in topics for index in indexes)
 
 
-def fetching(
+def offset_fetch_request(
     name: str, partitions: Iterable[TopicPartition] | None, *, stable: bool = False
 ) -> OffsetFetchRequest:
-    """The question what a group has committed: of these partitions, or of all; in the form of every version."""
+    """Return the request for committed offsets of these partitions, or of all, in the form of every version."""
     if partitions is None:
         return OffsetFetchRequest(
             name, None, [OffsetFetchRequestGroup(name, topics=None)], require_stable=stable
@@ -194,10 +194,12 @@ def fetching(
     )
 
 
-def fetched(response: OffsetFetchResponse) -> dict[TopicPartition, OffsetAndMetadata | KafkaError]:
-    """What was committed, where anything was.
+def parse_offset_fetch_response(
+    response: OffsetFetchResponse,
+) -> dict[TopicPartition, OffsetAndMetadata | KafkaError]:
+    """Return the committed offsets that exist.
 
-    :raises KafkaError: What is wrong with the group.
+    :raises KafkaError: The error of the group.
     """
     answer = response.groups[0] if response.groups else response
     check(answer.error_code, "offsets cannot be fetched")
@@ -215,8 +217,10 @@ def fetched(response: OffsetFetchResponse) -> dict[TopicPartition, OffsetAndMeta
     return found
 
 
-def committing(name: str, offsets: Mapping[TopicPartition, int | OffsetAndMetadata]) -> OffsetCommitRequest:
-    """The order to commit from outside a group."""
+def offset_commit_request(
+    name: str, offsets: Mapping[TopicPartition, int | OffsetAndMetadata]
+) -> OffsetCommitRequest:
+    """Return the request to commit offsets without being a member."""
     topics: defaultdict[str, list[OffsetCommitRequestPartition]] = defaultdict(list)
     for tp, given in offsets.items():
         offset, epoch, metadata = (
@@ -231,18 +235,18 @@ def committing(name: str, offsets: Mapping[TopicPartition, int | OffsetAndMetada
     )
 
 
-def leaving(name: str, members: Iterable[LeavingMember]) -> LeaveGroupRequest:
-    """The order that members leave (KIP-345)."""
+def leave_group_request(name: str, members: Iterable[LeavingMember]) -> LeaveGroupRequest:
+    """Return the request to remove members (KIP-345)."""
     reason = "removed by an administrator"
     return LeaveGroupRequest(
         name, "", [MemberIdentity(each.member_id, each.instance_id, reason) for each in members]
     )
 
 
-def left(response: LeaveGroupResponse) -> dict[LeavingMember, KafkaError | None]:
-    """What became of each member; None stands for success.
+def parse_leave_group_response(response: LeaveGroupResponse) -> dict[LeavingMember, KafkaError | None]:
+    """Return the error of each member; None for success.
 
-    :raises KafkaError: What is wrong with the group.
+    :raises KafkaError: The error of the group.
     """
     check(response.error_code, "members are not removed")
     outcomes: dict[LeavingMember, KafkaError | None] = {}
@@ -252,8 +256,7 @@ def left(response: LeaveGroupResponse) -> dict[LeavingMember, KafkaError | None]
     return outcomes
 
 
-def deleting(name: str, partitions: Iterable[TopicPartition]) -> OffsetDeleteRequest:
-    """The order to forget commits."""
+def offset_delete_request(name: str, partitions: Iterable[TopicPartition]) -> OffsetDeleteRequest:
     return OffsetDeleteRequest(
         name,
         [
@@ -263,12 +266,12 @@ def deleting(name: str, partitions: Iterable[TopicPartition]) -> OffsetDeleteReq
     )
 
 
-def outcomes(
+def partition_outcomes(
     response: OffsetCommitResponse | OffsetDeleteResponse,
 ) -> dict[TopicPartition, KafkaError | None]:
-    """What became of each partition; None stands for success.
+    """Return the error of each partition; None for success.
 
-    :raises KafkaError: The first error that a coordinator gives for all of them alike until it is ready.
+    :raises KafkaError: The first error that a coordinator returns for all of them until it is ready.
     """
     found: dict[TopicPartition, KafkaError | None] = {}
     for topic in response.topics:

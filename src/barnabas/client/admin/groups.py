@@ -1,4 +1,4 @@
-"""Groups as an administrator sees them: who is in them, and the offsets that they have committed."""
+"""Administration of groups and their committed offsets."""
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from typing import Any, TypeVar
@@ -9,16 +9,16 @@ from barnabas.client.admin.group_messages import (
     GroupListing,
     LeavingMember,
     OffsetAndMetadata,
-    committing,
-    deleting,
-    described_classic,
-    described_consumer,
-    fetched,
-    fetching,
-    leaving,
-    left,
-    listed,
-    outcomes,
+    classic_group_description,
+    consumer_group_description,
+    leave_group_request,
+    offset_commit_request,
+    offset_delete_request,
+    offset_fetch_request,
+    parse_leave_group_response,
+    parse_list_groups_response,
+    parse_offset_fetch_response,
+    partition_outcomes,
 )
 from barnabas.client.core.cluster import ClusterClient
 from barnabas.client.core.coordinators import KeyType, ask_coordinator
@@ -35,23 +35,23 @@ from barnabas.wire.messages.offset_delete import OffsetDeleteResponse
 
 ResultT = TypeVar("ResultT")
 
-#: The last version of OffsetCommit and OffsetFetch that names topics.
+#: The last version of OffsetCommit and OffsetFetch with topic names.
 _VERSION_BY_NAME_MAX = 9
 
-#: A group of another protocol, or a broker that knows the classic one alone.
+#: Errors for a group of another protocol, or from a broker that has only the classic one.
 _NOT_OF_CONSUMER_PROTOCOL = frozenset({ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION})
 
 
 class Groups:
-    """Administers the groups of the cluster that it is given; has no state of its own."""
+    """Administers the groups of a cluster; has no state of its own."""
 
     def __init__(self, cluster: ClusterClient) -> None:
         self.cluster = cluster
 
     async def list(self, states: Collection[str] = (), types: Collection[str] = ()) -> list[GroupListing]:
-        """All groups by name, or those in one of `states` and of one of `types`; brokers before 3.8 know no types.
+        """List all groups by name, or those in one of `states` and of one of `types`; brokers before 3.8 have no types.
 
-        :raises KafkaError: When a broker refuses, or is still loading for as long as the cluster retries.
+        :raises KafkaError: If a broker refuses the request, or is loading for as long as the cluster retries.
         """
         await self.cluster.refresh([])
         found: list[GroupListing] = []
@@ -63,12 +63,12 @@ class Groups:
         async def attempt() -> Iterable[GroupListing]:
             response: ListGroupsResponse = await self.cluster.send(request, node)
             check(response.error_code, f"broker {node} refused ListGroups")
-            return listed(response)
+            return parse_list_groups_response(response)
 
         return await self.cluster.retrying(attempt)
 
     async def describe(self, names: Iterable[str]) -> dict[str, GroupDescription | KafkaError]:
-        """Each group with its members; GROUP_ID_NOT_FOUND for one that is not there."""
+        """Describe each group with its members; GROUP_ID_NOT_FOUND for an unknown one."""
         return await _each(names, self._describe)
 
     async def _describe(self, name: str) -> GroupDescription:
@@ -77,17 +77,18 @@ class Groups:
                 newer: ConsumerGroupDescribeResponse = await self.cluster.send(
                     ConsumerGroupDescribeRequest([name]), node
                 )
-                return described_consumer(newer.groups[0], node)
+                return consumer_group_description(newer.groups[0], node)
             except KafkaError as error:
                 if error.code not in _NOT_OF_CONSUMER_PROTOCOL:
                     raise
             classic: DescribeGroupsResponse = await self.cluster.send(DescribeGroupsRequest([name]), node)
-            return described_classic(classic.groups[0], node)
+            return classic_group_description(classic.groups[0], node)
 
         return await self._ask(name, ask)
 
     async def authorized_operations(self, name: str) -> int:
-        """What whoever asks may do to the group: a bit for each AclOperation, -2^31 where the broker cannot tell.
+        """Return the operations that the principal has on the group: a bit for each AclOperation, -2^31 if the broker
+        does not return them.
 
         :raises KafkaError: GROUP_ID_NOT_FOUND, GROUP_AUTHORIZATION_FAILED.
         """
@@ -111,7 +112,7 @@ class Groups:
         return await self._ask(name, ask)
 
     async def delete(self, names: Iterable[str]) -> dict[str, KafkaError | None]:
-        """Delete each group, which must have no members; None stands for success."""
+        """Delete each group, which must have no members; None for success."""
         return await _each(names, self._delete)
 
     async def _delete(self, name: str) -> None:
@@ -124,60 +125,64 @@ class Groups:
     async def remove_members(
         self, name: str, members: Iterable[LeavingMember]
     ) -> dict[LeavingMember, KafkaError | None]:
-        """Make members of a classic group leave it; None stands for success.
+        """Remove members of a classic group; None for success.
 
-        :raises KafkaError: GROUP_AUTHORIZATION_FAILED, and whatever else is wrong with the group.
+        :raises KafkaError: GROUP_AUTHORIZATION_FAILED, or another error of the group.
         """
-        request = leaving(name, members)
+        request = leave_group_request(name, members)
 
         async def ask(node: int) -> dict[LeavingMember, KafkaError | None]:
-            return left(await self.cluster.send(request, node))
+            return parse_leave_group_response(await self.cluster.send(request, node))
 
         return await self._ask(name, ask)
 
     async def offsets(
         self, name: str, partitions: Iterable[TopicPartition] | None = None, *, stable: bool = False
     ) -> dict[TopicPartition, OffsetAndMetadata | KafkaError]:
-        """What the group has committed, of all partitions or of `partitions`; those without a commit are left out.
+        """Return the committed offsets of all partitions or of `partitions`; those without one are left out.
 
-        With `stable` a partition has UNSTABLE_OFFSET_COMMIT while a transaction is open that commits for it (KIP-447).
+        With `stable`, partitions with pending commits of transactions have UNSTABLE_OFFSET_COMMIT (KIP-447).
 
-        :raises KafkaError: GROUP_AUTHORIZATION_FAILED, and whatever else is wrong with the group.
+        :raises KafkaError: GROUP_AUTHORIZATION_FAILED, or another error of the group.
         """
-        request = fetching(name, partitions, stable=stable)
+        request = offset_fetch_request(name, partitions, stable=stable)
 
         async def ask(node: int) -> dict[TopicPartition, OffsetAndMetadata | KafkaError]:
-            return fetched(await self.cluster.send(request, node, version_max=_VERSION_BY_NAME_MAX))
+            return parse_offset_fetch_response(
+                await self.cluster.send(request, node, version_max=_VERSION_BY_NAME_MAX)
+            )
 
         return await self._ask(name, ask)
 
     async def commit_offsets(
         self, name: str, offsets: Mapping[TopicPartition, int | OffsetAndMetadata]
     ) -> dict[TopicPartition, KafkaError | None]:
-        """Commit for a group without members; None stands for success.
+        """Commit offsets of a group without members; None for success.
 
-        :raises KafkaError: COORDINATOR_NOT_AVAILABLE and the like, when that has lasted for long.
+        :raises KafkaError: COORDINATOR_NOT_AVAILABLE and the like, for as long as the cluster retries.
         """
-        request = committing(name, offsets)
+        request = offset_commit_request(name, offsets)
 
         async def ask(node: int) -> dict[TopicPartition, KafkaError | None]:
-            return outcomes(await self.cluster.send(request, node, version_max=_VERSION_BY_NAME_MAX))
+            return partition_outcomes(
+                await self.cluster.send(request, node, version_max=_VERSION_BY_NAME_MAX)
+            )
 
         return await self._ask(name, ask)
 
     async def delete_offsets(
         self, name: str, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, KafkaError | None]:
-        """Forget what was committed for partitions of topics that no member subscribes to; None stands for success.
+        """Delete committed offsets of topics to which no member subscribes; None for success.
 
-        :raises KafkaError: GROUP_ID_NOT_FOUND, and whatever else is wrong with the group.
+        :raises KafkaError: GROUP_ID_NOT_FOUND, or another error of the group.
         """
-        request = deleting(name, partitions)
+        request = offset_delete_request(name, partitions)
 
         async def ask(node: int) -> dict[TopicPartition, KafkaError | None]:
             response: OffsetDeleteResponse = await self.cluster.send(request, node)
             check(response.error_code, f"offsets of group '{name}' are not deleted")
-            return outcomes(response)
+            return partition_outcomes(response)
 
         return await self._ask(name, ask)
 
@@ -186,7 +191,7 @@ class Groups:
 
 
 async def _each(names: Iterable[str], act: Callable[[str], Awaitable[Any]]) -> dict[str, Any]:
-    """What `act` gives, or raises, for each name."""
+    """Return the result of `act` for each name, or its error."""
     found: dict[str, Any] = {}
     for name in names:
         try:

@@ -1,4 +1,4 @@
-"""Where the epochs of leaders ended: up to where logs agree (KIP-101)."""
+"""End offsets of leader epochs (KIP-101)."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -16,12 +16,12 @@ from barnabas.wire.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopic,
 )
 
-#: What an asking consumer calls itself.
+#: The replica id of a consumer.
 _CONSUMER_REPLICA_ID = -1
 
 
 class EpochEnd(NamedTuple):
-    """The last epoch up to the one that was asked for, and the offset behind its last record; -1 for none."""
+    """The last epoch up to the requested one, and its end offset; -1 for none."""
 
     leader_epoch: int
     end_offset: int
@@ -30,9 +30,9 @@ class EpochEnd(NamedTuple):
 async def list_epoch_ends(
     cluster: ClusterClient, epochs: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, EpochEnd | KafkaError]:
-    """Where the epoch of each partition ended, as its leader knows it; an error stands for itself alone.
+    """Return the end of each partition's epoch from its leader, or the error for it.
 
-    :raises BrokerConnectionError: When a leader cannot be reached.
+    :raises BrokerConnectionError: If a leader cannot be reached.
     """
     found: dict[TopicPartition, EpochEnd | KafkaError] = {}
     by_leader: defaultdict[int, list[TopicPartition]] = defaultdict(list)

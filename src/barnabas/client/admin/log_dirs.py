@@ -1,4 +1,4 @@
-"""What lies in the log directories of a broker, and moving it: to and from the messages of the protocol."""
+"""Log directories of a broker in messages of the protocol."""
 
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
@@ -21,7 +21,7 @@ from barnabas.wire.messages.describe_log_dirs import (
 
 
 class LogDirReplica(NamedTuple):
-    """A replica in a directory; a future one is on its way there, and lags behind the one in use."""
+    """A replica in a directory; a future replica is being moved there, and lags behind the one in use."""
 
     size_bytes: int
     offset_lag: int  #: -1 when the broker does not know
@@ -29,7 +29,7 @@ class LogDirReplica(NamedTuple):
 
 
 class LogDirDescription(NamedTuple):
-    """One log directory; sizes of its volume are -1 where the broker does not tell."""
+    """A log directory; sizes of its volume are -1 if the broker does not return them."""
 
     path: str
     error: KafkaError | None
@@ -39,18 +39,18 @@ class LogDirDescription(NamedTuple):
     replicas: Mapping[TopicPartition, LogDirReplica]
 
 
-def describing(partitions: Collection[TopicPartition] | None) -> DescribeLogDirsRequest:
-    """The question what lies where: of those partitions, or of all."""
+def describe_log_dirs_request(partitions: Collection[TopicPartition] | None) -> DescribeLogDirsRequest:
+    """Return the request to describe those partitions, or all."""
     if partitions is None:
         return DescribeLogDirsRequest(topics=None)
     topics = [DescribableLogDirTopic(name, indexes) for name, indexes in _by_topic(partitions).items()]
     return DescribeLogDirsRequest(topics=topics)
 
 
-def described(response: DescribeLogDirsResponse) -> list[LogDirDescription]:
-    """A broker's directories.
+def parse_describe_log_dirs_response(response: DescribeLogDirsResponse) -> list[LogDirDescription]:
+    """Return a broker's directories.
 
-    :raises KafkaError: When the question was refused.
+    :raises KafkaError: If the request was refused.
     """
     check(response.error_code)
     return [_described(result) for result in response.results]
@@ -70,8 +70,8 @@ def _described(result: DescribeLogDirsResult) -> LogDirDescription:
     )
 
 
-def moving(targets: Mapping[TopicPartition, str]) -> AlterReplicaLogDirsRequest:
-    """The order to bring replicas of a broker to other directories of it."""
+def alter_log_dirs_request(targets: Mapping[TopicPartition, str]) -> AlterReplicaLogDirsRequest:
+    """Return the request to move replicas."""
     by_path: dict[str, list[TopicPartition]] = {}
     for tp, path in targets.items():
         by_path.setdefault(path, []).append(tp)
@@ -86,8 +86,10 @@ def moving(targets: Mapping[TopicPartition, str]) -> AlterReplicaLogDirsRequest:
     )
 
 
-def moved(response: AlterReplicaLogDirsResponse) -> dict[TopicPartition, KafkaError | None]:
-    """What became of each replica; None stands for a move that has begun, or was not needed."""
+def parse_alter_log_dirs_response(
+    response: AlterReplicaLogDirsResponse,
+) -> dict[TopicPartition, KafkaError | None]:
+    """Return the error of each replica; None if the move has started, or was not necessary."""
     return {
         TopicPartition(topic.topic_name, each.partition_index): error_for(each.error_code)
         for topic in response.results

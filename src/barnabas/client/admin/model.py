@@ -1,4 +1,4 @@
-"""What administration deals in, and its translation to and from the messages of the protocol."""
+"""Types of administration, and their conversion to and from messages of the protocol."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -35,7 +35,7 @@ from barnabas.wire.messages.describe_configs import (
 from barnabas.wire.messages.incremental_alter_configs import AlterableConfig, AlterConfigsResource
 from barnabas.wire.messages.list_config_resources import ListConfigResourcesResponse
 
-#: The partition count or replication factor that the broker is configured with (KIP-464).
+#: The broker's default partition count or replication factor (KIP-464).
 BROKER_DEFAULT = -1
 #: DeleteRecords up to the high watermark.
 HIGH_WATERMARK = -1
@@ -43,7 +43,7 @@ HIGH_WATERMARK = -1
 
 @dataclass(frozen=True)
 class NewTopic:
-    """A topic to create; `assignments` (partition -> node ids) excludes counts."""
+    """A topic to create; `assignments` (partition -> node ids) exclude counts."""
 
     name: str
     partitions: int = BROKER_DEFAULT
@@ -53,7 +53,7 @@ class NewTopic:
 
 
 class CreatedTopic(NamedTuple):
-    """What the broker made; counts are -1 where it may not tell (or is older than 2.4)."""
+    """A created topic; counts are -1 if the broker does not return them (before 2.4, or without permission)."""
 
     name: str
     topic_id: bytes
@@ -63,7 +63,7 @@ class CreatedTopic(NamedTuple):
 
 
 class ConfigSynonym(NamedTuple):
-    """A place from which a config may have its value; a sensitive value is None."""
+    """A source of a config's value; a sensitive value is None."""
 
     name: str
     value: str | None
@@ -71,28 +71,28 @@ class ConfigSynonym(NamedTuple):
 
 
 class ConfigEntry(NamedTuple):
-    """One config as the broker describes it; a sensitive value is None."""
+    """A described config; a sensitive value is None."""
 
     name: str
     value: str | None
     source: ConfigSource
     read_only: bool
     sensitive: bool
-    synonyms: tuple[ConfigSynonym, ...] = ()  #: where values were found, the one that holds first
-    documentation: str = ""  #: where it was asked for
+    synonyms: tuple[ConfigSynonym, ...] = ()  #: the sources that have a value, in order of precedence
+    documentation: str = ""  #: if requested
 
 
 class ClusterDescription(NamedTuple):
-    """The cluster as DescribeCluster tells it."""
+    """The result of DescribeCluster."""
 
     cluster_id: str
     controller_id: int
     nodes: tuple[Node, ...]
-    fenced: frozenset[int] = frozenset()  #: node ids of those that do not serve at present
+    fenced: frozenset[int] = frozenset()  #: node ids of brokers that do not serve at present
 
 
-def creatable(topic: NewTopic) -> CreatableTopic:
-    """The topic as CreateTopics carries it."""
+def creatable_topic(topic: NewTopic) -> CreatableTopic:
+    """Return a topic of a CreateTopics request."""
     assignments = [
         CreatableReplicaAssignment(partition_index=index, broker_ids=list(nodes))
         for index, nodes in topic.assignments.items()
@@ -106,8 +106,8 @@ def creatable(topic: NewTopic) -> CreatableTopic:
     )
 
 
-def created(result: CreatableTopicResult) -> CreatedTopic | KafkaError:
-    """What CreateTopics answered for one topic."""
+def parse_created_topic(result: CreatableTopicResult) -> CreatedTopic | KafkaError:
+    """Return a topic of a CreateTopics response."""
     error = error_for(result.error_code, result.error_message)
     configs = {config.name: config.value for config in result.configs or ()}
     return error or CreatedTopic(
@@ -115,8 +115,10 @@ def created(result: CreatableTopicResult) -> CreatedTopic | KafkaError:
     )
 
 
-def growing(name: str, count: int, assignments: Sequence[Sequence[int]] | None) -> CreatePartitionsTopic:
-    """One topic of CreatePartitions; without assignments the broker places the new partitions."""
+def create_partitions_topic(
+    name: str, count: int, assignments: Sequence[Sequence[int]] | None
+) -> CreatePartitionsTopic:
+    """Return a topic of a CreatePartitions request; without assignments the broker places the new partitions."""
     partitions = None
     if assignments is not None:
         partitions = [CreatePartitionsAssignment(broker_ids=list(nodes)) for nodes in assignments]
@@ -124,13 +126,13 @@ def growing(name: str, count: int, assignments: Sequence[Sequence[int]] | None) 
 
 
 def responsible_node(resource: Resource) -> int | None:
-    """The one broker that knows a resource's configs: a broker its own; None where any does."""
+    """Return the broker that a config resource must be sent to; None for any."""
     own = resource.kind in (ResourceKind.BROKER, ResourceKind.BROKER_LOGGER) and resource.name
     return int(resource.name) if own else None
 
 
-def described(resource: Resource, keys: Collection[str] | None) -> DescribeConfigsResource:
-    """One resource of DescribeConfigs; `keys` of None asks for all."""
+def describe_configs_resource(resource: Resource, keys: Collection[str] | None) -> DescribeConfigsResource:
+    """Return a resource of a DescribeConfigs request; `keys` of None requests all."""
     wanted = None if keys is None else list(keys)
     return DescribeConfigsResource(
         resource_type=resource.kind, resource_name=resource.name, configuration_keys=wanted
@@ -138,13 +140,13 @@ def described(resource: Resource, keys: Collection[str] | None) -> DescribeConfi
 
 
 def config_entries(result: DescribeConfigsResult) -> list[ConfigEntry] | KafkaError:
-    """What DescribeConfigs answered for one resource."""
+    """Return a resource of a DescribeConfigs response."""
     error = error_for(result.error_code, result.error_message)
     return error or [_config_entry(config) for config in result.configs]
 
 
-def listed_resources(response: ListConfigResourcesResponse) -> list[Resource]:
-    """The resources that ListConfigResources names, but for kinds that are newer than this client."""
+def parse_list_config_resources_response(response: ListConfigResourcesResponse) -> list[Resource]:
+    """Return the resources of a ListConfigResources response, without unknown kinds."""
     return [
         Resource(ResourceKind(each.resource_type), each.resource_name)
         for each in response.config_resources
@@ -172,20 +174,22 @@ def _source(number: int) -> ConfigSource:
     return ConfigSource(number) if number in set(ConfigSource) else ConfigSource.UNKNOWN
 
 
-def altered(resource: Resource, edits: Sequence[AlterConfigOp]) -> AlterConfigsResource:
-    """One resource of IncrementalAlterConfigs."""
+def alter_configs_resource(resource: Resource, edits: Sequence[AlterConfigOp]) -> AlterConfigsResource:
+    """Return a resource of an IncrementalAlterConfigs request."""
     configs = [AlterableConfig(edit.key, edit.operation, edit.value) for edit in edits]
     return AlterConfigsResource(resource_type=resource.kind, resource_name=resource.name, configs=configs)
 
 
-def replaced(resource: Resource, values: Mapping[str, str]) -> alter_configs.AlterConfigsResource:
-    """One resource of AlterConfigs."""
+def replace_configs_resource(
+    resource: Resource, values: Mapping[str, str]
+) -> alter_configs.AlterConfigsResource:
+    """Return a resource of an AlterConfigs request."""
     configs = [alter_configs.AlterableConfig(key, value) for key, value in values.items()]
     return alter_configs.AlterConfigsResource(resource.kind, resource.name, configs)
 
 
-def deletion(offsets: Mapping[TopicPartition, int], timeout_ms: int) -> DeleteRecordsRequest:
-    """DeleteRecords for partitions of one leader."""
+def delete_records_request(offsets: Mapping[TopicPartition, int], timeout_ms: int) -> DeleteRecordsRequest:
+    """Return a DeleteRecords request for partitions of one leader."""
     topics: dict[str, DeleteRecordsTopic] = {}
     for tp, offset in offsets.items():
         topic = topics.setdefault(tp.topic, DeleteRecordsTopic(name=tp.topic))
@@ -193,8 +197,8 @@ def deletion(offsets: Mapping[TopicPartition, int], timeout_ms: int) -> DeleteRe
     return DeleteRecordsRequest(topics=list(topics.values()), timeout_ms=timeout_ms)
 
 
-def low_watermarks(response: DeleteRecordsResponse) -> dict[TopicPartition, int | KafkaError]:
-    """The first offset that each partition has now, or why nothing was deleted."""
+def parse_delete_records_response(response: DeleteRecordsResponse) -> dict[TopicPartition, int | KafkaError]:
+    """Return the new log start offset of each partition, or the error."""
     outcomes: dict[TopicPartition, int | KafkaError] = {}
     for topic in response.topics:
         for partition in topic.partitions:
@@ -204,8 +208,8 @@ def low_watermarks(response: DeleteRecordsResponse) -> dict[TopicPartition, int 
     return outcomes
 
 
-def description(response: DescribeClusterResponse) -> ClusterDescription:
-    """The cluster that DescribeCluster answered with."""
+def parse_describe_cluster_response(response: DescribeClusterResponse) -> ClusterDescription:
+    """Return the cluster of a DescribeCluster response."""
     nodes = tuple(
         Node(each.broker_id, BrokerAddress(each.host, each.port), each.rack) for each in response.brokers
     )
@@ -213,8 +217,8 @@ def description(response: DescribeClusterResponse) -> ClusterDescription:
     return ClusterDescription(response.cluster_id, response.controller_id, nodes, fenced)
 
 
-def description_from(metadata: Metadata) -> ClusterDescription:
-    """The same from Metadata, for brokers that have no DescribeCluster (before 2.8)."""
+def cluster_from_metadata(metadata: Metadata) -> ClusterDescription:
+    """Return the cluster of a Metadata response, for brokers without DescribeCluster (before 2.8)."""
     return ClusterDescription(
         metadata.cluster_id or "", metadata.controller_id, tuple(metadata.nodes.values())
     )

@@ -1,4 +1,4 @@
-"""Where a group's offsets are to be: at a place of each log, or so far from where they are."""
+"""Targets of offset resets: a position of each log, or a shift of committed offsets."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,23 +11,23 @@ from barnabas.client.core.cluster import ClusterClient
 
 @dataclass(frozen=True)
 class Shift:
-    """So many records on from what is committed, or back if negative."""
+    """A shift by this many records, backwards if negative."""
 
     by: int
 
 
-#: An offset, its meaning, or a way to go.
+#: An offset, its meaning, or a shift.
 Target = Start | Shift
 
 
 async def reset_offsets(
     cluster: ClusterClient, committed: Mapping[TopicPartition, int | None], target: Target
 ) -> dict[TopicPartition, int]:
-    """The offset that each partition would be given: within its log, and its end where no record is as late as a time.
+    """Return the new offset of each partition: within its log, and the log end if no record is as late as a time.
 
-    :param committed: Where the group is now; a partition without a commit is shifted from its beginning.
-    :raises KafkaError: That of the first partition that has no offsets.
-    :raises BrokerConnectionError: When a leader cannot be reached.
+    :param committed: The group's present offsets; a partition without one is shifted from its start.
+    :raises KafkaError: The error of the first partition without offsets.
+    :raises BrokerConnectionError: If a leader cannot be reached.
     """
     first = await find_offsets(cluster, dict.fromkeys(committed, EARLIEST))
     last = await find_offsets(cluster, dict.fromkeys(committed, LATEST))

@@ -1,4 +1,4 @@
-"""Offsets by their meaning: the earliest, the latest, the first at or after a time."""
+"""Offsets by meaning: earliest, latest, or the first at or after a time."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ _TIMEOUT_MS = 30_000
 
 
 class Isolation(IntEnum):
-    """Whether records of open and aborted transactions are seen."""
+    """Whether records of open and aborted transactions are visible."""
 
     READ_UNCOMMITTED = 0
     READ_COMMITTED = 1
@@ -31,13 +31,13 @@ class Isolation(IntEnum):
 
 @dataclass(frozen=True)
 class OffsetSpec:
-    """A place in a log; `timestamp_ms` is a time, or one of Kafka's negative markers (ListOffsets)."""
+    """A position in a log; `timestamp_ms` is a time, or one of Kafka's negative markers (ListOffsets)."""
 
     timestamp_ms: int
 
     @classmethod
     def at(cls, timestamp_ms: int) -> "OffsetSpec":
-        """The first record whose timestamp is not before `timestamp_ms` since the epoch."""
+        """Return the spec of the first record at or after `timestamp_ms` since the epoch."""
         assert timestamp_ms >= 0, timestamp_ms
         return cls(timestamp_ms)
 
@@ -50,7 +50,7 @@ LATEST_TIERED = OffsetSpec(-5)
 
 
 class ListedOffset(NamedTuple):
-    """An offset, -1 when no record fits; `timestamp_ms` is its record's where one was looked for, else -1."""
+    """An offset, -1 if no record matches; `timestamp_ms` is that of its record after a search, else -1."""
 
     offset: int
     timestamp_ms: int
@@ -62,9 +62,9 @@ async def list_offsets(
     specs: Mapping[TopicPartition, OffsetSpec],
     isolation: Isolation = Isolation.READ_UNCOMMITTED,
 ) -> dict[TopicPartition, ListedOffset | KafkaError]:
-    """Ask each partition's leader, again where the error is retriable; an error stands for itself alone.
+    """Return offsets from each partition's leader, with retries; an error is for its partition alone.
 
-    :raises BrokerConnectionError: When a leader cannot be reached.
+    :raises BrokerConnectionError: If a leader cannot be reached.
     """
     found: dict[TopicPartition, ListedOffset | KafkaError] = {}
 
@@ -89,10 +89,10 @@ async def find_offsets(
     specs: Mapping[TopicPartition, OffsetSpec],
     isolation: Isolation = Isolation.READ_UNCOMMITTED,
 ) -> dict[TopicPartition, int]:
-    """The same, where one error is the error of all.
+    """Do the same, but raise the first error.
 
     :raises KafkaError: That of the first partition that fails.
-    :raises BrokerConnectionError: When a leader cannot be reached.
+    :raises BrokerConnectionError: If a leader cannot be reached.
     """
     if not specs:
         return {}
@@ -105,7 +105,7 @@ async def find_offsets(
 
 
 def _worth_retrying(error: KafkaError) -> bool:
-    # The metadata was fresh enough to name a leader, so a topic that is unknown is not there.
+    # The metadata had a leader, so an unknown topic does not exist.
     return error.code.retriable and error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 

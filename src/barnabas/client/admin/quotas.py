@@ -1,4 +1,4 @@
-"""Quotas of users, client ids and addresses, to and from the messages of the protocol."""
+"""Client quotas in messages of the protocol."""
 
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
@@ -18,21 +18,21 @@ from barnabas.wire.messages.describe_client_quotas import (
     DescribeClientQuotasResponse,
 )
 
-#: (type, name) of each part, by type: `user`, `client-id` or `ip`; None stands for the default.
+#: (type, name) of each part, sorted by type: `user`, `client-id` or `ip`; None is the default.
 Entity = tuple[tuple[str, str | None], ...]
 
 _EXACT, _DEFAULT = 0, 1
 
 
 class ClientQuotaAlteration(NamedTuple):
-    """What is to become of an entity's quotas; None takes one away."""
+    """The alteration of an entity's quotas; None removes one."""
 
     entity: Entity
     values: Mapping[str, float | None]
 
 
-def describing(parts: Entity = (), *, strict: bool = False) -> DescribeClientQuotasRequest:
-    """Asks for the quotas of entities that have these parts; `strict`: and no others."""
+def describe_quotas_request(parts: Entity = (), *, strict: bool = False) -> DescribeClientQuotasRequest:
+    """Return the request for quotas of entities that have these parts; with `strict`, no others."""
     components = [
         ComponentData(entity_type=kind, match_type=_DEFAULT if name is None else _EXACT, match=name)
         for kind, name in parts
@@ -40,10 +40,10 @@ def describing(parts: Entity = (), *, strict: bool = False) -> DescribeClientQuo
     return DescribeClientQuotasRequest(components=components, strict=strict)
 
 
-def described(response: DescribeClientQuotasResponse) -> dict[Entity, dict[str, float]]:
-    """The quotas of each entity.
+def parse_describe_quotas_response(response: DescribeClientQuotasResponse) -> dict[Entity, dict[str, float]]:
+    """Return the quotas of each entity.
 
-    :raises KafkaError: What the broker answered.
+    :raises KafkaError: From the broker.
     """
     check(response.error_code, response.error_message)
     return {
@@ -54,10 +54,9 @@ def described(response: DescribeClientQuotasResponse) -> dict[Entity, dict[str, 
     }
 
 
-def altering(
+def alter_quotas_request(
     alterations: Iterable[ClientQuotaAlteration], *, validate_only: bool
 ) -> AlterClientQuotasRequest:
-    """Sets and takes away quotas."""
     entries = [
         EntryData(
             entity=[EntityData(entity_type=kind, entity_name=name) for kind, name in entity],
@@ -68,8 +67,8 @@ def altering(
     return AlterClientQuotasRequest(entries=entries, validate_only=validate_only)
 
 
-def altered(response: AlterClientQuotasResponse) -> dict[Entity, KafkaError | None]:
-    """What became of each entity; None stands for success."""
+def parse_alter_quotas_response(response: AlterClientQuotasResponse) -> dict[Entity, KafkaError | None]:
+    """Return the error of each entity; None for success."""
     return {
         _entity((part.entity_type, part.entity_name) for part in entry.entity): error_for(
             entry.error_code, entry.error_message

@@ -1,4 +1,4 @@
-"""SCRAM users, administered: who can log in, by which mechanisms, with which password (KIP-554)."""
+"""Administration of SCRAM users (KIP-554)."""
 
 import secrets
 from collections.abc import Collection, Iterable
@@ -25,7 +25,7 @@ _SALT_BYTES = 16
 
 @dataclass(frozen=True, slots=True)
 class Upsertion:
-    """A password for one user and mechanism; brokers never see it. It is not printed."""
+    """A password for one user and mechanism, which brokers never see. Its representation does not show it."""
 
     user: str
     mechanism: ScramMechanism
@@ -35,27 +35,27 @@ class Upsertion:
 
 @dataclass(frozen=True, slots=True)
 class UserScramCredentialDeletion:
-    """A credential that goes."""
+    """A credential to delete."""
 
     user: str
     mechanism: ScramMechanism
 
 
-def describing(users: Collection[str] | None) -> DescribeUserScramCredentialsRequest:
-    """The question for those users, or for all.
+def describe_scram_request(users: Collection[str] | None) -> DescribeUserScramCredentialsRequest:
+    """Return the request for those users, or for all.
 
-    An empty list stands for all, as null does: Apache Kafka 4.3 fails at null where the question is to be refused
-    (NullPointerException in DescribeUserScramCredentialsRequest.getErrorResponse), and never answers.
+    All is an empty list, as null: Apache Kafka 4.3 fails on null if the request is refused (NullPointerException in
+    DescribeUserScramCredentialsRequest.getErrorResponse), and never answers.
     """
     return DescribeUserScramCredentialsRequest(users=[UserName(name=user) for user in users or ()])
 
 
-def described(
+def parse_describe_scram_response(
     response: DescribeUserScramCredentialsResponse,
 ) -> dict[str, dict[ScramMechanism, int] | KafkaError]:
-    """The iterations of each user's credentials.
+    """Return the iterations of each user's credentials.
 
-    :raises KafkaError: When the whole question was refused.
+    :raises KafkaError: If the whole request was refused.
     """
     check(response.error_code, response.error_message)
     return {
@@ -65,10 +65,10 @@ def described(
     }
 
 
-def altering(
+def alter_scram_request(
     alterations: Iterable[Upsertion | UserScramCredentialDeletion],
 ) -> AlterUserScramCredentialsRequest:
-    """The order for those alterations. The salting of passwords takes its time."""
+    """Return the request for those alterations. Salting passwords takes time."""
     request = AlterUserScramCredentialsRequest()
     for each in alterations:
         if isinstance(each, UserScramCredentialDeletion):
@@ -88,6 +88,6 @@ def altering(
     return request
 
 
-def altered(response: AlterUserScramCredentialsResponse) -> dict[str, KafkaError | None]:
-    """What became of each user; None stands for success."""
+def parse_alter_scram_response(response: AlterUserScramCredentialsResponse) -> dict[str, KafkaError | None]:
+    """Return the error of each user; None for success."""
     return {each.user: error_for(each.error_code, each.error_message) for each in response.results}

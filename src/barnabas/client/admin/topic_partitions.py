@@ -1,4 +1,4 @@
-"""Partitions page by page, with the replicas that may lead although they are not in sync (KIP-966)."""
+"""Partitions in pages, with eligible leader replicas (KIP-966)."""
 
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
@@ -18,14 +18,14 @@ PAGE_PARTITIONS_COUNT = 2_000
 
 
 class PartitionDescription(NamedTuple):
-    """A partition's place in the cluster: node ids; `leader` is -1 while there is none."""
+    """The node ids of a partition; `leader` is -1 if there is none."""
 
     partition: int
     leader: int
     leader_epoch: int
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
-    eligible: tuple[int, ...]  #: to lead, though not in sync
+    eligible: tuple[int, ...]  #: eligible leader replicas, not in sync
     last_known_eligible: tuple[int, ...]
     offline: tuple[int, ...]
 
@@ -33,9 +33,9 @@ class PartitionDescription(NamedTuple):
 async def describe_topic_partitions(
     cluster: ClusterClient, names: Collection[str] = (), page_partitions_count: int = PAGE_PARTITIONS_COUNT
 ) -> Mapping[str, list[PartitionDescription] | KafkaError]:
-    """The partitions of those topics, or of all, by name; so many at a time.
+    """Yield the partitions of those topics, or of all, by name, in pages of limited size.
 
-    :raises KafkaError: UNSUPPORTED_VERSION by brokers before 3.8.
+    :raises KafkaError: UNSUPPORTED_VERSION from brokers before 3.8.
     """
     found: dict[str, list[PartitionDescription] | KafkaError] = {}
     topics = [TopicRequest(name) for name in sorted(names)]

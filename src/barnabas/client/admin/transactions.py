@@ -28,7 +28,7 @@ from barnabas.wire.messages.write_txn_markers import (
 
 
 class TransactionListing(NamedTuple):
-    """A transactional id in short."""
+    """A transactional id in a list."""
 
     transactional_id: str
     producer_id: int
@@ -36,7 +36,7 @@ class TransactionListing(NamedTuple):
 
 
 class TransactionDescription(NamedTuple):
-    """A transactional id; times are in milliseconds, -1 for a start when no transaction is open."""
+    """A transactional id; times in milliseconds, -1 for the start if there is no transaction."""
 
     transactional_id: str
     coordinator: int
@@ -49,18 +49,18 @@ class TransactionDescription(NamedTuple):
 
 
 class ProducerDescription(NamedTuple):
-    """A producer as the leader of a partition knows it."""
+    """The state of a producer at a partition's leader."""
 
     producer_id: int
     producer_epoch: int
     last_sequence: int
     last_timestamp_ms: int
-    coordinator_epoch: int  #: of the last end marker, -1 for none
-    transaction_start_offset: int | None  #: None outside any transaction
+    coordinator_epoch: int  #: of the last transaction marker, -1 for none
+    transaction_start_offset: int | None  #: None without a transaction
 
 
 class Transactions:
-    """Administers the transactions of the cluster that it is given; has no state of its own."""
+    """Administers the transactions of a cluster; has no state of its own."""
 
     def __init__(self, cluster: ClusterClient) -> None:
         self.cluster = cluster
@@ -73,9 +73,9 @@ class Transactions:
         longer_than_ms: int = -1,
         pattern: str | None = None,
     ) -> "Sequence[TransactionListing]":
-        """All transactional ids by name, or those that pass every filter that is given.
+        """List all transactional ids by name, or those that match every given filter.
 
-        :raises KafkaError: When a broker refuses, or knows no filter of that kind.
+        :raises KafkaError: If a broker refuses the request, or does not have a filter.
         """
         request = ListTransactionsRequest([*states], [*producer_ids], longer_than_ms, pattern)
         await self.cluster.refresh([])
@@ -96,7 +96,7 @@ class Transactions:
         return await self.cluster.retrying(attempt)
 
     async def describe(self, transactional_id: str) -> TransactionDescription:
-        """What the coordinator knows of an id.
+        """Describe a transactional id.
 
         :raises KafkaError: TRANSACTIONAL_ID_NOT_FOUND, TRANSACTIONAL_ID_AUTHORIZATION_FAILED.
         """
@@ -122,7 +122,7 @@ class Transactions:
         return await ask_coordinator(self.cluster, KeyType.TRANSACTION, transactional_id, ask)
 
     async def terminate(self, transactional_id: str) -> TransactionDescription:
-        """Fence the producer of an id, which aborts the transaction that is open; gives what there was before.
+        """Fence the producer of a transactional id, which aborts its transaction; return the previous state.
 
         :raises KafkaError: TRANSACTIONAL_ID_NOT_FOUND, TRANSACTIONAL_ID_AUTHORIZATION_FAILED.
         """
@@ -137,7 +137,7 @@ class Transactions:
         return before
 
     async def producers(self, tp: TopicPartition) -> Sequence[ProducerDescription]:
-        """The producers that the leader of a partition remembers.
+        """Return the producer state of a partition.
 
         :raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION, TOPIC_AUTHORIZATION_FAILED.
         """
@@ -161,15 +161,15 @@ class Transactions:
             ]
 
         await self.cluster.topic(tp.topic)
-        self.cluster.metadata.partition(tp)  # what is not there now is not waited for
+        self.cluster.metadata.partition(tp)  # an unknown partition is not waited for
         return await self.cluster.retrying(attempt)
 
     async def abort(self, tp: TopicPartition, start_offset: int) -> ProducerDescription:
-        """End the transaction that began at an offset of a partition, in that partition alone; gives its producer.
+        """Abort the transaction that began at an offset, in that partition alone; return its producer.
 
-        For what its coordinator has forgotten: an open transaction is its producer's to end.
+        Use it for transactions that their coordinator does not know any more; others are ended by their producers.
 
-        :raises KafkaError: INVALID_TXN_STATE when no transaction began there; CLUSTER_AUTHORIZATION_FAILED.
+        :raises KafkaError: INVALID_TXN_STATE if no transaction began there; CLUSTER_AUTHORIZATION_FAILED.
         """
         for producer in await self.producers(tp):
             if producer.transaction_start_offset == start_offset:

@@ -1,4 +1,4 @@
-"""Who votes on cluster state: voters added, removed, given other endpoints (KIP-853)."""
+"""Voters of the metadata quorum: add, remove, update endpoints (KIP-853)."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -16,7 +16,7 @@ _TIMEOUT_MS = 30_000
 
 
 class QuorumVoter(NamedTuple):
-    """A node of the quorum, known by its id and the id of the directory with its metadata."""
+    """A voter, identified by its id and the id of its metadata directory."""
 
     node_id: int
     directory_id: bytes
@@ -26,15 +26,15 @@ class QuorumVoter(NamedTuple):
 
 
 class Voters:
-    """Changes the voters of the cluster that it is given; never tried again: the quorum may have acted."""
+    """Changes the voters of a cluster; not retried, because the quorum may have acted."""
 
     def __init__(self, cluster: ClusterClient) -> None:
         self.cluster = cluster
 
     async def add(self, voter: QuorumVoter, endpoints: Mapping[str, BrokerAddress]) -> None:
-        """Let a node that runs vote; `endpoints` by the names of its controller's listeners.
+        """Add a running node as voter; `endpoints` by the names of its controller listeners.
 
-        :raises KafkaError: DUPLICATE_VOTER, UNSUPPORTED_VERSION where voters are fixed, CLUSTER_AUTHORIZATION_FAILED.
+        :raises KafkaError: DUPLICATE_VOTER, UNSUPPORTED_VERSION if voters are static, CLUSTER_AUTHORIZATION_FAILED.
         """
         listeners = [add_raft_voter.Listener(name, *address) for name, address in endpoints.items()]
         request = add_raft_voter.AddRaftVoterRequest(
@@ -44,9 +44,9 @@ class Voters:
         check(response.error_code, response.error_message)
 
     async def remove(self, voter: QuorumVoter) -> None:
-        """Let a node vote no longer.
+        """Remove a voter.
 
-        :raises KafkaError: VOTER_NOT_FOUND, UNSUPPORTED_VERSION where voters are fixed, CLUSTER_AUTHORIZATION_FAILED.
+        :raises KafkaError: VOTER_NOT_FOUND, UNSUPPORTED_VERSION if voters are static, CLUSTER_AUTHORIZATION_FAILED.
         """
         request = RemoveRaftVoterRequest(self.cluster.metadata.cluster_id, voter.node_id, voter.directory_id)
         response: RemoveRaftVoterResponse = await self._send(request)
@@ -55,9 +55,9 @@ class Voters:
     async def update(
         self, voter: QuorumVoter, endpoints: Mapping[str, BrokerAddress], quorum: QuorumDescription
     ) -> None:
-        """Tell under which endpoints a voter is reached, in the epoch that `quorum` has.
+        """Set the endpoints of a voter, in the epoch of `quorum`.
 
-        Apache Kafka takes it on the listeners of its controllers alone.
+        Apache Kafka serves this only on controller listeners.
 
         :raises KafkaError: VOTER_NOT_FOUND, FENCED_LEADER_EPOCH, UNSUPPORTED_VERSION, CLUSTER_AUTHORIZATION_FAILED.
         """

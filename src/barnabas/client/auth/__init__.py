@@ -1,1 +1,1 @@
-"""How clients log in."""
+"""Authentication of clients."""

@@ -1,4 +1,4 @@
-"""The login of a connection: SaslHandshake, then SaslAuthenticate until both sides are content (KIP-152)."""
+"""The login of a connection: SaslHandshake, then SaslAuthenticate until it is complete (KIP-152)."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -13,9 +13,9 @@ from barnabas.wire.schema import Message
 
 
 async def log_in(send: Callable[[Message], Awaitable[Any]], address: BrokerAddress, login: SaslLogin) -> int:
-    """Log in over a connection; gives for how many ms that is good, 0 for ever (KIP-368).
+    """Log in over a connection; return the lifetime of the session in ms, 0 for no limit (KIP-368).
 
-    :raises KafkaError: UNSUPPORTED_SASL_MECHANISM, SASL_AUTHENTICATION_FAILED, or that there is nothing to log in to.
+    :raises KafkaError: UNSUPPORTED_SASL_MECHANISM, SASL_AUTHENTICATION_FAILED, or if the broker requires no login.
     """
     handshake: SaslHandshakeResponse = await send(SaslHandshakeRequest(mechanism=login.mechanism))
     _check_handshake(handshake, address, login)

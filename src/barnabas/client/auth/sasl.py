@@ -1,4 +1,4 @@
-"""Logging in to a broker: mechanisms from the client's side, as machines without IO."""
+"""The client side of SASL mechanisms, without IO."""
 
 import hmac
 import secrets
@@ -10,20 +10,20 @@ from barnabas.wire.scram import MECHANISMS_BY_TITLE, ScramMechanism
 PLAIN = "PLAIN"
 MECHANISMS = (PLAIN, *MECHANISMS_BY_TITLE)
 
-#: With fewer a stranger who poses as the broker could guess the password from the proof (RFC 7677, section 4).
+#: With fewer, an impostor of the broker could guess the password from the proof (RFC 7677, section 4).
 ITERATIONS_MIN = 4096
-#: A broker that asks for more wants to keep this client busy.
+#: With more, a malicious broker could keep this client busy.
 ITERATIONS_MAX = 1_000_000
 _NONCE_BYTES = 20
 
 
 class NotTheBroker(Exception):
-    """Who answers does not know the password either, or does not speak the mechanism."""
+    """The server does not know the password either, or does not follow the mechanism."""
 
 
 @dataclass(frozen=True, slots=True)
 class SaslLogin:
-    """By which mechanism, and as whom. The password is not printed."""
+    """Mechanism, user and password of a login. Its representation does not show the password."""
 
     mechanism: str
     user: str
@@ -36,7 +36,7 @@ class SaslLogin:
 
 
 class Exchange:
-    """One login: `first` is sent, `answer` says what to send next until it says None."""
+    """One login: send `first`, then what `answer` returns until it returns None."""
 
     def __init__(self, login: SaslLogin, nonce: str | None = None) -> None:
         mechanism = MECHANISMS_BY_TITLE.get(login.mechanism)
@@ -45,9 +45,9 @@ class Exchange:
         self.first = self._scram.first if self._scram else f"\0{login.user}\0{login.password}".encode()
 
     def answer(self, token: bytes) -> bytes | None:
-        """What to send after the broker's token; None when the login is complete.
+        """Return the token to send after the broker's; None when the login is complete.
 
-        :raises NotTheBroker: When the token cannot come from a broker that knows the user.
+        :raises NotTheBroker: If the token cannot be from a broker that knows the user.
         """
         if self._scram is None:
             return None

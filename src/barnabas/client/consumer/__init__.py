@@ -1,1 +1,1 @@
-"""Fetching records."""
+"""The consumer."""

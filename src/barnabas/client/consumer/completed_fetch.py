@@ -1,4 +1,4 @@
-"""From the bytes of a fetched partition to the records that a consumer may see. No IO."""
+"""Decoding of fetched data into visible records. No IO."""
 
 from typing import NamedTuple
 
@@ -13,7 +13,7 @@ from barnabas.wire.records.record import RecordHeaders, decode_batch
 
 
 class ConsumedRecord(NamedTuple):
-    """One record and where it stands; `timestamp_ms` is -1 when it has none."""
+    """A record and its position; `timestamp_ms` is -1 if it has none."""
 
     topic: str
     partition: int
@@ -25,7 +25,7 @@ class ConsumedRecord(NamedTuple):
 
 
 class Fetched(NamedTuple):
-    """Visible records of a partition, and the offset to go on from."""
+    """Visible records of a partition, and the next offset to fetch."""
 
     records: list[ConsumedRecord]
     next_offset: int
@@ -37,9 +37,9 @@ def read_fetched(
     position: int,
     isolation: Isolation = Isolation.READ_UNCOMMITTED,
 ) -> Fetched:
-    """The records from `position` on, without control records and, read committed, without aborted ones.
+    """Return the records from `position` on, without control records and, with read_committed, without aborted ones.
 
-    :raises KafkaError: CORRUPT_MESSAGE, naming partition and offset.
+    :raises KafkaError: CORRUPT_MESSAGE, with partition and offset.
     """
     buffer = data.records or b""
     aborted = _Aborted(data.aborted_transactions or [] if isolation is Isolation.READ_COMMITTED else [])
@@ -68,14 +68,14 @@ def _records(
 
 
 class _Aborted:
-    """Follows which producers are within an aborted transaction while batches go by (KIP-98)."""
+    """Tracks the aborted transactions of producers over batches (KIP-98)."""
 
     def __init__(self, transactions: list[AbortedTransaction]) -> None:
         self._coming = sorted(transactions, key=lambda each: each.first_offset, reverse=True)
         self._producer_ids: set[int] = set()
 
     def admits(self, buffer: Buffer, start: int, header: BatchHeader) -> bool:
-        """Whether the batch holds records to be seen; batches are shown to this in order."""
+        """Return whether the batch has visible records; batches are passed in order."""
         while self._coming and self._coming[-1].first_offset <= header.last_offset:
             self._producer_ids.add(self._coming.pop().producer_id)
         if header.is_control:

@@ -1,4 +1,4 @@
-"""Reads assigned partitions from a place on, as an async iterator of records."""
+"""A consumer of assigned partitions, as an async iterator of records."""
 
 import asyncio
 from collections import defaultdict
@@ -18,34 +18,34 @@ from barnabas.wire.messages.fetch import FetchResponse, PartitionData
 
 _LANE = "fetch"
 
-#: Where to begin: an offset, or its meaning.
+#: Where to start: an offset, or its meaning.
 Start = int | OffsetSpec
 
 
 @dataclass
 class FetchPosition:
-    """How far a partition was read; `end` is the offset to stop before, if any."""
+    """The position in a partition; `end` is the offset before which to stop, if any."""
 
     tp: TopicPartition
     offset: int
     end: int | None = None
-    high_watermark: int = -1  #: as last told by the leader
+    high_watermark: int = -1  #: from the leader's last response
 
     @property
     def finished(self) -> bool:
-        """Whether everything up to `end` was read."""
+        """Whether everything up to `end` has been read."""
         return self.end is not None and self.offset >= self.end
 
 
 class _Answer(NamedTuple):
-    """A leader's answer with the offsets that it was asked for."""
+    """A leader's response, with the offsets of the request."""
 
     asked: Mapping[TopicPartition, int]
     data: Mapping[TopicPartition, PartitionData]
 
 
 class _OutOfRange(KafkaError):
-    """A position lies outside its log."""
+    """A position is outside its log."""
 
     def __init__(self, position: FetchPosition) -> None:
         super().__init__(ErrorCode.OFFSET_OUT_OF_RANGE, f"offset {position.offset} of {position.tp}")
@@ -53,10 +53,10 @@ class _OutOfRange(KafkaError):
 
 
 class Consumer:
-    """Consumes from the cluster that it is given; an async context manager and iterator.
+    """Consumes from a cluster; an async context manager and iterator.
 
-    `assign` first. A partition whose offset is outside its log raises OFFSET_OUT_OF_RANGE, or goes on from
-    `out_of_range` where that is given.
+    Call `assign` first. A partition whose offset is outside its log raises OFFSET_OUT_OF_RANGE, or continues from
+    `out_of_range` if that is given.
     """
 
     def __init__(
@@ -85,18 +85,18 @@ class Consumer:
         await self.close()
 
     async def __aiter__(self) -> AsyncIterator[ConsumedRecord]:
-        """Every record as it comes; ends only when all partitions were read to their `end`."""
+        """Iterate over records; ends when all partitions have been read to their `end`."""
         while not self.finished:
             for record in await self.poll():
                 yield record
 
     @property
     def finished(self) -> bool:
-        """Whether every assigned partition was read to its end."""
+        """Whether every assigned partition has been read to its end."""
         return all(position.finished for position in self.positions.values())
 
     async def assign(self, starts: Mapping[TopicPartition, Start], *, stop_at_end: bool = False) -> None:
-        """Read these partitions and no others; with `stop_at_end` up to where they end now.
+        """Assign these partitions; with `stop_at_end`, read up to their present ends.
 
         A time after the last record means the end.
 
@@ -115,10 +115,10 @@ class Consumer:
         }
 
     async def poll(self, timeout_ms: int | None = None) -> list[ConsumedRecord]:
-        """The next records, at least one unless all is read or `timeout_ms` has passed.
+        """Return the next records, at least one unless everything is read or `timeout_ms` has passed.
 
-        :raises KafkaError: OFFSET_OUT_OF_RANGE, CORRUPT_MESSAGE, or what a broker answered for good.
-        :raises BrokerConnectionError: When a leader was not reached for as long as the cluster retries.
+        :raises KafkaError: OFFSET_OUT_OF_RANGE, CORRUPT_MESSAGE, or a permanent error of a broker.
+        :raises BrokerConnectionError: If a leader was not reached for as long as the cluster retries.
         """
         timeout_s = None if timeout_ms is None else timeout_ms / 1000
         try:
@@ -132,11 +132,10 @@ class Consumer:
         return []
 
     async def close(self) -> None:
-        """Stop reading."""
         await self._stop_fetches()
 
     async def _round(self) -> list[ConsumedRecord]:
-        """Wait for one leader's answer, or for a pause after a failure."""
+        """Wait for one leader's response, or for a pause after a failure."""
         try:
             await self._start_fetches()
             records, failures = self._take(await self._answers())
@@ -149,7 +148,7 @@ class Consumer:
         return records
 
     async def _start_fetches(self) -> None:
-        """Let every leader that is not busy fetch what it leads."""
+        """Send a fetch to every leader that has none in flight."""
         by_leader: defaultdict[int, dict[TopicPartition, int]] = defaultdict(dict)
         failure: KafkaError | None = None
         for position in self.positions.values():
@@ -185,7 +184,9 @@ class Consumer:
         return _Answer(positions, data_by_partition(response, metadata))
 
     def _take(self, answers: Iterable[asyncio.Task[_Answer]]) -> tuple[list[ConsumedRecord], list[Exception]]:
-        """Records, and what failed; moves on behind the records, so nothing may be lost after this."""
+        """Return the records and failures of finished fetches, and move the positions behind the records, which must
+        not be lost after that.
+        """
         records: list[ConsumedRecord] = []
         failures: list[Exception] = []
         for task in answers:
@@ -197,7 +198,7 @@ class Consumer:
             for tp, answered in data.items():
                 position = self.positions.get(tp)
                 if position is None or position.offset != asked.get(tp):
-                    continue  # no longer wanted
+                    continue  # unassigned since the fetch was sent
                 try:
                     records += self._advance(position, answered)
                 except KafkaError as error:
@@ -214,7 +215,7 @@ class Consumer:
         return records if position.end is None else [each for each in records if each.offset < position.end]
 
     async def _raise(self, failure: Exception) -> None:
-        """Raise the failure, unless it is an offset out of range that the consumer can mend."""
+        """Raise the failure, unless it is an offset out of range from which the consumer can recover."""
         if not isinstance(failure, _OutOfRange):
             raise failure
         position, tp = failure.position, failure.position.tp
@@ -229,7 +230,7 @@ class Consumer:
         return await find_offsets(self.cluster, specs, self._isolation)
 
     async def _recover(self, error: Exception) -> None:
-        """Wait before the next round, with fresh metadata; give up when it has failed for too long."""
+        """Wait before the next round and refresh metadata; raise the failure when it has lasted too long."""
         retry = self.cluster.retry
         now_ms = retry.clock.monotonic_ms()
         self._failing_since_ms = self._failing_since_ms if self._failures else now_ms
@@ -248,6 +249,6 @@ class Consumer:
 
 
 def _may_pass(error: Exception) -> bool:
-    # Damaged batches stay damaged, although a producer may send one again.
+    # A damaged batch stays damaged for a consumer, although CORRUPT_MESSAGE is retriable for producers.
     corrupt = isinstance(error, KafkaError) and error.code is ErrorCode.CORRUPT_MESSAGE
     return is_retriable(error) and not corrupt

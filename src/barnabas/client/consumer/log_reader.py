@@ -1,4 +1,4 @@
-"""Reads a partition as its log has it, batch by batch, with aborted records and control batches."""
+"""Reads a partition batch by batch as its log stores it, with aborted records and control batches."""
 
 from collections.abc import AsyncIterator
 
@@ -16,9 +16,9 @@ _LIMITS = FetchLimits()
 
 
 async def read_log(cluster: ClusterClient, tp: TopicPartition) -> AsyncIterator[Buffer]:
-    """All batches from the first offset to where the partition ends when this begins.
+    """All batches from the first offset to the partition's end at the time of the call.
 
-    :raises KafkaError: What a broker answered for good.
+    :raises KafkaError: An error of the broker that is not retriable.
     :raises BrokerConnectionError: When a leader was not reached for as long as the cluster retries.
     """
     position, end = [(await find_offsets(cluster, {tp: spec}))[tp] for spec in (EARLIEST, LATEST)]

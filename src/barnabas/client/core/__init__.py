@@ -1,1 +1,1 @@
-"""Connections to brokers, and which broker to ask."""
+"""Connections to brokers, and the choice of the broker to ask."""

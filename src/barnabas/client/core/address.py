@@ -1,4 +1,4 @@
-"""Where a broker listens, and lists of such places as people write them."""
+"""Addresses of brokers, and lists of them as people write them."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -18,9 +18,9 @@ class BrokerAddress(NamedTuple):
 
 
 def parse_bootstrap(bootstrap: str | Sequence[str]) -> tuple[BrokerAddress, ...]:
-    """The addresses in `host:port,host:port` (or a sequence of such parts); a missing port is 9092.
+    """The addresses in `host:port,host:port` (or a sequence of such parts); the default port is 9092.
 
-    :raises ValueError: When a part cannot be an address, or there is none.
+    :raises ValueError: When a part is not an address, or the list is empty.
     """
     parts = bootstrap.split(",") if isinstance(bootstrap, str) else list(bootstrap)
     addresses = tuple(_parse(part.strip()) for part in parts if part.strip())

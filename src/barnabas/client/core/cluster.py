@@ -1,4 +1,4 @@
-"""A cluster as one thing to talk to: bootstrap, a connection per broker, metadata, leaders, retries."""
+"""Talks to a cluster: bootstrap, one connection per broker and lane, metadata, leaders, retries."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Sequence
@@ -21,7 +21,7 @@ ResultT = TypeVar("ResultT")
 
 METADATA_MAX_AGE_MS = 300_000
 
-#: Requests in different lanes go over different connections, so that a long poll delays nobody.
+#: Requests in different lanes use different connections, so that a long poll delays no other request.
 MAIN_LANE = "main"
 
 
@@ -40,9 +40,8 @@ class ClusterClient:
         login: SaslLogin | None = None,
         memory: FrameMemory | None = None,
     ) -> None:
-        """`login` says as whom to log in on every connection; None where the brokers do not ask.
-
-        :param memory: For large answers on all connections, where it is to outlast them.
+        """:param login: The login for every connection; None where the brokers require none.
+        :param memory: Memory for large responses on all connections, if it is to outlive them.
         """
         self.bootstrap = parse_bootstrap(bootstrap)
         self.client_id = client_id
@@ -71,15 +70,15 @@ class ClusterClient:
         await self.close()
 
     async def connect(self) -> None:
-        """Reach one of the bootstrap brokers and learn who the others are.
+        """Connect to one of the bootstrap brokers and fetch metadata.
 
-        :raises BrokerConnectionError: When none of them answers.
+        :raises BrokerConnectionError: When no bootstrap broker can be reached.
         :raises KafkaError: When the login fails.
         """
         await self.refresh([])
 
     async def close(self) -> None:
-        """Close every connection; requests without an answer fail."""
+        """Close every connection; requests without a response fail."""
         tasks = list(self._connections.values())
         self._connections.clear()
         for task in tasks:
@@ -97,12 +96,12 @@ class ClusterClient:
         version_max: int | None = None,
         timeout_ms: int | None = None,
     ) -> Any:
-        """Ask one broker once (`node`, or any): gives the response that is declared beside the request.
+        """Send a request to one broker (`node`, or any), once, and return its response.
 
-        Error codes within the response are the caller's to read.
+        The caller reads the error codes in the response.
 
         :raises KafkaError: BROKER_NOT_AVAILABLE for an unknown node; UNSUPPORTED_VERSION.
-        :raises BrokerConnectionError: When no answer came.
+        :raises BrokerConnectionError: When no response came.
         """
         connection = await self.connection(node, lane)
         return await connection.send(request, version_max=version_max, timeout_ms=timeout_ms)
@@ -125,10 +124,10 @@ class ClusterClient:
             raise BrokerUnreachable(address, hint) from error
 
     async def refresh(self, topics: Collection[str] | None = None, *, auto_create: bool = False) -> Metadata:
-        """Ask for the brokers and for `topics` (None: all topics); gives all that is known then.
+        """Fetch metadata of the brokers and of `topics` (None: all topics); return all that is known then.
 
-        :raises KafkaError: UNSUPPORTED_VERSION. Errors of topics are kept with them.
-        :raises BrokerConnectionError: When no broker answers.
+        :raises KafkaError: UNSUPPORTED_VERSION. Errors of topics are kept with the topics.
+        :raises BrokerConnectionError: When no broker responds.
         """
         wanted = None if topics is None else [MetadataRequestTopic(name=name) for name in sorted(topics)]
         request = MetadataRequest(topics=wanted, allow_auto_topic_creation=auto_create)
@@ -141,25 +140,25 @@ class ClusterClient:
         return self.metadata
 
     def invalidate(self) -> None:
-        """Let the next `topic` ask a broker again: leaders have moved."""
+        """Make the next `topic` fetch metadata again, because leaders have moved."""
         self._stale = True
 
     async def topic(self, name: str, *, auto_create: bool = False) -> TopicInfo:
-        """The topic as it is known, asked for when it is not.
+        """The topic's cached metadata, fetched if it is not cached.
 
-        :raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION and whatever else the broker says of it.
+        :raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION, or another error of the topic.
         """
         known = self.cached_topic(name)
         if known is not None:
             return known
         if auto_create:
-            await self.refresh([name], auto_create=True)  # this one alone: others may have been deleted
+            await self.refresh([name], auto_create=True)  # only this topic: others may have been deleted
         if not auto_create or self._is_old:
             await self.refresh({*self.metadata.topics, name})
         return self.metadata.topic(name)
 
     def cached_topic(self, name: str) -> TopicInfo | None:
-        """The topic as it is known, unless that is old, or nothing good."""
+        """The topic's cached metadata, unless it is too old or an error."""
         if self._is_old:
             return None
         known = self.metadata.topics.get(name)
@@ -167,12 +166,12 @@ class ClusterClient:
 
     @property
     def _is_old(self) -> bool:
-        """Whether leaders may have moved since all known topics were last asked for."""
+        """Whether the metadata is older than its maximum age."""
         age_ms = self.retry.clock.monotonic_ms() - self._refreshed_ms
         return self._stale or age_ms > self._metadata_max_age_ms
 
     async def leader(self, tp: TopicPartition) -> int:
-        """Node id of a partition's leader, asked for when it is not known.
+        """Node id of a partition's leader, fetched if it is not known.
 
         :raises KafkaError: LEADER_NOT_AVAILABLE, UNKNOWN_TOPIC_OR_PARTITION.
         """
@@ -186,7 +185,8 @@ class ClusterClient:
     async def retrying(
         self, attempt: Callable[[], Awaitable[ResultT]], timeout_ms: int | None = None
     ) -> ResultT:
-        """Call `attempt` until it succeeds or fails for good, with fresh metadata after each failure.
+        """Call `attempt` until it succeeds or raises an error that is not retriable; refresh metadata after each
+        failure.
 
         :raises Exception: The last failure of `attempt`.
         """
@@ -213,7 +213,7 @@ class ClusterClient:
         raise BrokerUnreachable(self.bootstrap[0], message)
 
     def _candidates(self, lane: str) -> list[BrokerAddress]:
-        """Where any broker may be found: open connections first, then known brokers, then the bootstrap."""
+        """Addresses to try for any broker: open connections first, then known brokers, then the bootstrap addresses."""
         known = [node.address for node in self.metadata.nodes.values()]
         everyone = list(dict.fromkeys([*known, *self.bootstrap]))
         self.retry.random.shuffle(everyone)

@@ -1,4 +1,4 @@
-"""One connection to one broker: requests pipelined, each at the highest version that both sides speak."""
+"""One connection to one broker: requests are pipelined, each at the highest version that both sides support."""
 
 import asyncio
 import itertools
@@ -30,18 +30,18 @@ from barnabas.wire.schema import Message, Versions
 CONNECT_TIMEOUT_MS = 10_000
 REQUEST_TIMEOUT_MS = 30_000
 _CORRELATION_ID_LIMIT = 1 << 31
-#: How long a broker has to take what is still to be written when a connection is closed.
+#: How long a broker may take to read what is still to be written when a connection is closed.
 _LAST_WRITES_MS = 1_000
 _INT32 = struct.Struct(">i")
-#: A login is renewed when this share of its time is over.
+#: The client authenticates again after this share of a session's lifetime.
 _RENEWAL_SHARE = 0.85
 
-#: A request that waits for its answer: its type, its version, and who waits.
+#: A request without a response yet: its type, its version, and the future of its response.
 _Pending = tuple[type[Message], int, asyncio.Future[Any]]
 
 
 class BrokerConnection:
-    """An open connection; made by `BrokerConnection.open`. Not usable after any of its requests timed out."""
+    """An open connection, made by `BrokerConnection.open`. Unusable after one of its requests has timed out."""
 
     def __init__(
         self,
@@ -53,17 +53,17 @@ class BrokerConnection:
         memory: FrameMemory | None = None,
     ) -> None:
         self.address = address
-        self.versions: Mapping[int, Versions] = {}  #: api key -> versions of the broker
+        self.versions: Mapping[int, Versions] = {}  #: API key -> versions of the broker
         self._frames = Frames(self._answer, self._refuse_frame, self._ended, memory)
         self._client_id = client_id
         self._request_timeout_ms = request_timeout_ms
         self._login = login
         self._renewing = asyncio.Lock()
-        self._renew_s: float | None = None  #: when to log in anew, by the loop's clock
+        self._renew_s: float | None = None  #: time of the next authentication, by the loop's clock
         self._correlation_ids = itertools.count()
         self._pending: dict[int, _Pending] = {}
         self._failure: BrokerConnectionError | None = None
-        self._over = asyncio.Event()  #: the transport is gone
+        self._over = asyncio.Event()  #: set when the transport is closed
 
     @classmethod
     async def open(
@@ -76,10 +76,11 @@ class BrokerConnection:
         login: SaslLogin | None = None,
         memory: FrameMemory | None = None,
     ) -> Self:
-        """Connect, learn which APIs the broker speaks, and log in where `login` says as whom.
+        """Connect, ask for the broker's API versions, and log in if `login` is given.
 
-        :param memory: For large answers, where it is to outlast the connection.
-        :raises BrokerConnectionError: When nobody listens, or the other side does not speak Kafka.
+        :param memory: Memory for large responses, if it is to outlive the connection.
+        :raises BrokerConnectionError: When the connection is refused, or the other side does not speak Kafka's
+            protocol.
         :raises KafkaError: When the login fails.
         """
         connection = cls(
@@ -112,10 +113,10 @@ class BrokerConnection:
     async def send(
         self, request: Message, *, version_max: int | None = None, timeout_ms: int | None = None
     ) -> Any:
-        """Send a request, wait for its answer: an instance of the response declared beside it.
+        """Send a request and return its response.
 
-        :raises KafkaError: UNSUPPORTED_VERSION when there is no version that both sides speak.
-        :raises BrokerConnectionError: When no answer can come any more.
+        :raises KafkaError: UNSUPPORTED_VERSION when no version is supported by both sides.
+        :raises BrokerConnectionError: When no response can come any more.
         """
         if self._renew_s is not None:
             await self._renew()
@@ -137,9 +138,9 @@ class BrokerConnection:
             raise timed_out from error
 
     async def send_unanswered(self, request: Message, *, version_max: int | None = None) -> None:
-        """Send a request to which no answer comes: Produce with acks=0.
+        """Send a request that has no response: Produce with acks=0.
 
-        :raises BrokerConnectionError: When the connection is known to be lost.
+        :raises BrokerConnectionError: When the connection is lost.
         """
         if self._renew_s is not None:
             await self._renew()
@@ -149,7 +150,7 @@ class BrokerConnection:
             raise self._failure
 
     def version_of(self, request: type[Message], version_max: int | None = None) -> int:
-        """The highest version of `request` that both sides speak, at most `version_max`.
+        """The highest version of `request` that both sides support, at most `version_max`.
 
         :raises KafkaError: UNSUPPORTED_VERSION when there is none.
         """
@@ -167,7 +168,9 @@ class BrokerConnection:
         return last
 
     async def close(self) -> None:
-        """Close; requests without an answer fail with ConnectionLost, those without any are still written."""
+        """Close; requests that wait for a response fail with ConnectionLost, those that expect none are still
+        written.
+        """
         self._fail(self._lost("this client closed it"))
         try:
             async with asyncio.timeout(_LAST_WRITES_MS / 1000):
@@ -176,7 +179,7 @@ class BrokerConnection:
             self._frames.transport.abort()
 
     async def _negotiate(self) -> None:
-        """ApiVersions at our newest version, again at the broker's when that is older (KIP-511)."""
+        """Send ApiVersions at our newest version, and again at the broker's newest if that is older (KIP-511)."""
         newest = ApiVersionsRequest.VERSIONS.last
         response = await self._ask_versions(newest)
         if response.error_code == ErrorCode.UNSUPPORTED_VERSION:
@@ -193,7 +196,9 @@ class BrokerConnection:
         self._renew_s = now_s + session_ms / 1000 * _RENEWAL_SHARE if session_ms else None
 
     async def _renew(self) -> None:
-        """Log in anew when it is time; other requests wait, for the broker takes none in between (KIP-368)."""
+        """Authenticate again when it is time; other requests wait, because the broker accepts none in between
+        (KIP-368).
+        """
         async with self._renewing:
             if self._renew_s is not None and asyncio.get_running_loop().time() >= self._renew_s:
                 await self._log_in()
@@ -222,7 +227,7 @@ class BrokerConnection:
         return correlation_id
 
     def _answer(self, frame: Buffer) -> None:
-        """Hand an answer to who waits for it."""
+        """Hand a response to the request that waits for it."""
         (correlation_id,) = _INT32.unpack_from(frame)
         pending = self._pending.pop(correlation_id, None)
         if pending is None:
@@ -230,7 +235,7 @@ class BrokerConnection:
             self._fail(self._not_kafka(what))
             return
         request, version, answer = pending
-        if answer.done():  # who waited was cancelled
+        if answer.done():  # the caller was cancelled
             return
         try:
             answer.set_result(decode_response(request, version, memoryview(frame)))
@@ -251,7 +256,7 @@ class BrokerConnection:
         return ConnectionLost(self.address, f"the connection to {self.address} was lost: {why}")
 
     def _fail(self, failure: BrokerConnectionError) -> BrokerConnectionError:
-        """End the connection for `failure`; the first failure stays, later ones change nothing."""
+        """End the connection because of `failure`; later failures are ignored."""
         if self._failure is None:
             self._failure = failure
             self._frames.transport.close()
@@ -263,7 +268,7 @@ class BrokerConnection:
 
 
 def _reason(error: OSError) -> str:
-    """What the operating system says, in its own words rather than asyncio's."""
+    """The operating system's error message instead of asyncio's."""
     return os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror or str(error)
 
 

@@ -1,4 +1,4 @@
-"""Finds the coordinator of a group or a transactional id, and asks it."""
+"""Finds the coordinator of a group or a transactional id, and sends requests to it."""
 
 from collections.abc import Awaitable, Callable
 from enum import IntEnum
@@ -12,7 +12,7 @@ ResultT = TypeVar("ResultT")
 
 
 class KeyType(IntEnum):
-    """What a coordinator is for."""
+    """What a coordinator is responsible for."""
 
     GROUP = 0
     TRANSACTION = 1
@@ -21,7 +21,7 @@ class KeyType(IntEnum):
 async def find_coordinator(cluster: ClusterClient, key_type: KeyType, key: str) -> int:
     """The node id of a key's coordinator.
 
-    :raises KafkaError: COORDINATOR_NOT_AVAILABLE while there is none, and when the key may not be asked for.
+    :raises KafkaError: COORDINATOR_NOT_AVAILABLE while there is none; an authorization error of the key.
     """
     request = FindCoordinatorRequest(key=key, key_type=key_type, coordinator_keys=[key])
     response: FindCoordinatorResponse = await cluster.send(request)
@@ -33,11 +33,11 @@ async def find_coordinator(cluster: ClusterClient, key_type: KeyType, key: str) 
 async def ask_coordinator(
     cluster: ClusterClient, key_type: KeyType, key: str, ask: Callable[[int], Awaitable[ResultT]]
 ) -> ResultT:
-    """Call `ask` with the coordinator's node id, again when it is another one by now, or not ready yet.
+    """Call `ask` with the coordinator's node id, and again when the coordinator has moved or is loading.
 
-    `ask` raises the retriable errors of the answer.
+    `ask` raises the retriable errors of the response.
 
-    :raises KafkaError: What `ask` raises for good.
+    :raises KafkaError: An error of `ask` that is not retriable.
     :raises BrokerConnectionError: When no coordinator was reached for as long as the cluster retries.
     """
 

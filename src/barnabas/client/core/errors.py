@@ -1,16 +1,16 @@
-"""What can go wrong between this client and a broker, said so that a person knows what to try next."""
+"""Errors between this client and a broker, with messages that say what to try next."""
 
 import re
 
 from barnabas.client.core.address import BrokerAddress
 from barnabas.wire.errors import ErrorCode, KafkaError
 
-#: How Apache Kafka's brokers refuse what concerns the cluster: with their request as Java prints it.
+#: Apache Kafka's message when it refuses an operation on the cluster: it contains the request as Java prints it.
 _REQUEST_PRINTED = re.compile(r"Request Request\(.*\) needs (\w+) permission\.", re.DOTALL)
 
 
 class BrokerConnectionError(ConnectionError):
-    """No answer can come over this connection; the request may be tried again on a new one."""
+    """No response can come over this connection; the request may be tried again on a new one."""
 
     def __init__(self, address: BrokerAddress, message: str) -> None:
         super().__init__(message)
@@ -22,7 +22,7 @@ class BrokerUnreachable(BrokerConnectionError):
 
 
 class ConnectionLost(BrokerConnectionError):
-    """The connection ended while answers were awaited."""
+    """The connection ended while requests waited for responses."""
 
 
 class NotKafka(BrokerConnectionError):
@@ -30,11 +30,11 @@ class NotKafka(BrokerConnectionError):
 
 
 class RequestTimedOut(BrokerConnectionError):
-    """No answer came in time; whether the broker acted is unknown."""
+    """No response came in time; whether the broker executed the request is unknown."""
 
 
 def error_for(code: int, message: str | None = None) -> KafkaError | None:
-    """The error that a response's `error_code` and `error_message` stand for; None for code 0."""
+    """The error of a response's `error_code` and `error_message`; None for code 0."""
     if code == 0:
         return None
     try:
@@ -47,7 +47,7 @@ def error_for(code: int, message: str | None = None) -> KafkaError | None:
 
 
 def check(code: int, message: str | None = None) -> None:
-    """Raise what `error_for` gives.
+    """Raise the error of a response.
 
     :raises KafkaError: When `code` is not 0.
     """
@@ -57,7 +57,7 @@ def check(code: int, message: str | None = None) -> None:
 
 
 def is_retriable(error: Exception) -> bool:
-    """Whether the same call may succeed later: a lost connection, or an error code that says so."""
+    """Whether the same call may succeed later: after a lost connection or a retriable error code."""
     if isinstance(error, KafkaError):
         return error.code.retriable
     return isinstance(error, ConnectionError) and not isinstance(error, NotKafka)

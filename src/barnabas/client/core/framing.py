@@ -1,4 +1,4 @@
-"""Requests and responses as bytes: headers in front of messages, without any IO."""
+"""Encodes requests and decodes responses, with their headers. No IO."""
 
 import struct
 import sys
@@ -18,31 +18,31 @@ _INT16 = struct.Struct(">h")
 
 
 def api_name(message: type[Message]) -> str:
-    """The API of a request or response as Kafka spells it: "Produce" of ProduceRequest."""
+    """The API's name as Kafka spells it: "Produce" of ProduceRequest."""
     return message.__name__.removesuffix("Request").removesuffix("Response")
 
 
 @cache
 def response_type(request: type[Message]) -> type[Message]:
-    """The response that is declared beside a request."""
+    """The message type of a request's response."""
     module = sys.modules[request.__module__]
     return cast("type[Message]", getattr(module, f"{api_name(request)}Response"))
 
 
 def encode_request(request: Message, version: int, correlation_id: int, client_id: str) -> list[Buffer]:
-    """A whole frame, length first; record data stands in it uncopied."""
+    """A whole frame with its length; record data is not copied."""
     header = bytearray(_HEADER.pack(0, request.API_KEY, version, correlation_id))
     write_nullable_string(header, client_id)
     if version in request.FLEXIBLE:
         header.append(0)  # no tagged fields
     parts = encode_parts(request, version, header)
-    # `header` is the owner of the first part's bytes, so the length can still be filled in.
+    # The first part is a view of `header`, so the length can be filled in now.
     struct.pack_into(">i", header, 0, sum(len(part) for part in parts) - _SIZE_BYTES)
     return parts
 
 
 def decode_response(request: type[Message], version: int, frame: Buffer) -> Message:
-    """The message in a response frame (length cut off, correlation id still there).
+    """The message in a response frame (without length, with correlation id).
 
     :raises barnabas.wire.codec.Malformed: When the bytes are not that response.
     """
@@ -55,9 +55,9 @@ def decode_response(request: type[Message], version: int, frame: Buffer) -> Mess
 
 
 def _body(request: type[Message], version: int, frame: Buffer) -> tuple[int, int]:
-    """Where the response begins after its header, and in which version it is."""
+    """Offset of the response behind its header, and its version."""
     if request is ApiVersionsRequest:
-        # Its header never has tagged fields, and a refused version is answered in version 0 (KIP-511).
+        # The header of ApiVersions has no tagged fields, and a refused version is answered in version 0 (KIP-511).
         (error_code,) = _INT16.unpack_from(frame, _SIZE_BYTES)
         return _SIZE_BYTES, 0 if error_code == ErrorCode.UNSUPPORTED_VERSION else version
     if version in response_type(request).FLEXIBLE:

@@ -1,4 +1,4 @@
-"""An event loop in a thread of its own, which leaves nothing behind when it stops."""
+"""Runs an event loop in a thread of its own, and cleans up when it stops."""
 
 import asyncio
 import concurrent.futures
@@ -18,7 +18,7 @@ class LoopThread:
         self._thread.start()
 
     def run(self, work: Coroutine[Any, Any, ResultT]) -> ResultT:
-        """Wait for `work` to be done on the loop; when the wait is interrupted, `work` is cancelled."""
+        """Run `work` on the loop and wait for its result; if the wait is interrupted, `work` is cancelled."""
         future = self.start(work)
         try:
             return future.result()

@@ -84,7 +84,7 @@ class Metadata:
     def topic(self, name: str) -> TopicInfo:
         """The topic of that name.
 
-        :raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION when it was never asked for, or what the broker said.
+        :raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION when it was never fetched, or the topic's error.
         """
         topic = self.topics.get(name)
         if topic is None:
@@ -94,7 +94,7 @@ class Metadata:
         return topic
 
     def partition(self, tp: TopicPartition) -> PartitionInfo:
-        """That partition, whether it has a leader or not.
+        """That partition, with or without a leader.
 
         :raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION, or the topic's own error.
         """
@@ -111,11 +111,11 @@ class Metadata:
         return leader
 
     def topic_name(self, topic_id: bytes) -> str | None:
-        """Name of the topic with that id, when it is known."""
+        """Name of the topic with that id, if it is known."""
         return next((topic.name for topic in self.topics.values() if topic.topic_id == topic_id), None)
 
     def updated(self, response: MetadataResponse, *, complete: bool) -> "Metadata":
-        """With what a broker answered; `complete` when it was asked for all topics, so others are gone.
+        """This metadata with a response added; with `complete` (all topics were requested) other topics are removed.
 
         :raises KafkaError: The error of the response as a whole (version 13 on).
         """

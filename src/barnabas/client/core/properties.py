@@ -1,4 +1,4 @@
-"""Kafka's own client properties, as `--command-config` files hold them: the login, and what is suspect in the file."""
+"""Kafka's own client properties, as in files for `--command-config`: the login, and warnings about the file."""
 
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -11,11 +11,12 @@ _PROTOCOLS = ("PLAINTEXT", "SASL_PLAINTEXT")
 
 
 def login_from_properties(properties: Mapping[str, str]) -> SaslLogin | None:
-    """The login that `security.protocol`, `sasl.mechanism` and `sasl.jaas.config` ask for; None for none.
+    """The login that `security.protocol`, `sasl.mechanism` and `sasl.jaas.config` describe; None without
+    authentication.
 
-    Other properties are for other clients and do nothing here.
+    Other properties belong to other clients and are ignored.
 
-    :raises ValueError: When one of them cannot be. No password is quoted.
+    :raises ValueError: When a value is invalid. Its message never quotes a password.
     """
     protocol = properties.get("security.protocol", "PLAINTEXT").strip().upper()
     if protocol not in _PROTOCOLS:
@@ -36,7 +37,7 @@ def suspect_properties(properties: Iterable[Property]) -> Iterator[str]:
     for each in properties:
         near = None if is_client_property(each.key) else nearest_property(each.key)
         hint = f"; did you mean {near}?" if near else ""
-        if each.is_key_alone:  # not quoted: it may be a part of a password
+        if each.is_key_alone:  # not quoted: it may be part of a password
             yield f"line {each.line}: expected key=value{hint}"
         elif not is_client_property(each.key):
             yield f"line {each.line}: unknown client property '{each.key}'{hint}"

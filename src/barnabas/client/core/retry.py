@@ -1,4 +1,4 @@
-"""When to try again: exponential pauses with jitter, until a deadline (KIP-580)."""
+"""Retries with exponential backoff and jitter until a deadline (KIP-580)."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -12,14 +12,14 @@ from barnabas.client.core.errors import is_retriable
 ResultT = TypeVar("ResultT")
 
 _JITTER = 0.2
-#: How often a cluster is looked at until it shows what was done to it: on Apache Kafka brokers learn of a change some
-#: milliseconds after the controller has answered. With the pauses between, 1.5 s.
+#: How often a change is looked up in the cluster until it is visible: brokers of Apache Kafka apply it some
+#: milliseconds after the controller's response. With the pauses between, 1.5 s.
 SETTLING_LOOKS_MAX = 6
 
 
 @dataclass
 class Retry:
-    """Pauses of `first_ms`, doubling to `pause_ms_max`, each 20% more or less, for `timeout_ms` in all."""
+    """Pauses of `first_ms`, doubling up to `pause_ms_max`, each with 20% jitter, for `timeout_ms` in all."""
 
     first_ms: int = 50
     pause_ms_max: int = 1_000
@@ -29,12 +29,11 @@ class Retry:
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
 
     def pause_ms(self, attempts: int) -> float:
-        """How long to wait after `attempts` failed attempts, the first being 1."""
+        """The pause after `attempts` failed attempts (at least 1)."""
         pause_ms = min(self.first_ms * 2.0 ** (attempts - 1), float(self.pause_ms_max))
         return pause_ms * self.random.uniform(1 - _JITTER, 1 + _JITTER)
 
     async def pause(self, attempts: int) -> None:
-        """Wait as long as `pause_ms` says."""
         await self.sleep(self.pause_ms(attempts) / 1000)
 
     async def until(
@@ -43,7 +42,7 @@ class Retry:
         holds: Callable[[ResultT], bool],
         looks_max: int = SETTLING_LOOKS_MAX,
     ) -> ResultT:
-        """Look until something holds of what is seen, but not for ever; gives what was seen last.
+        """Call `look` until its result satisfies the condition or the looks are used up; return the last result.
 
         :raises Exception: What `look` raises, at once.
         """
@@ -55,7 +54,7 @@ class Retry:
         return await look()
 
     async def run(self, attempt: Callable[[], Awaitable[ResultT]], timeout_ms: int | None = None) -> ResultT:
-        """Call `attempt` until it succeeds, fails for good, or has failed for `timeout_ms`.
+        """Call `attempt` until it succeeds, raises an error that is not retriable, or has failed for `timeout_ms`.
 
         :raises Exception: The last failure of `attempt`.
         """

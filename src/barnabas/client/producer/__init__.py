@@ -1,1 +1,1 @@
-"""Producing records, in transactions too."""
+"""Produces records, in transactions too."""

@@ -1,4 +1,4 @@
-"""Records on their way to a broker, in batches and in order, one per partition at a time. No IO."""
+"""Queues records on their way to a broker, as batches, in order per partition, one in flight at a time. No IO."""
 
 from asyncio import Future
 from collections import deque
@@ -11,13 +11,13 @@ from barnabas.wire.records.batch import BATCH_HEADER_BYTES
 from barnabas.wire.records.compression import Compression
 from barnabas.wire.records.record import Record, encode_batch
 
-#: More than the lengths and deltas of one record take.
+#: Upper bound of what a record's lengths and deltas take.
 _RECORD_OVERHEAD_BYTES = 21
 _RECORD_HEADER_OVERHEAD_BYTES = 10
 
 
 class RecordMetadata(NamedTuple):
-    """Where a record was stored; `offset` is -1 when the broker was not asked (acks=0) or cannot tell."""
+    """Where a record was stored; `offset` is -1 with acks=0, or if the broker does not know it."""
 
     tp: TopicPartition
     offset: int
@@ -25,7 +25,7 @@ class RecordMetadata(NamedTuple):
 
 
 class Identity(NamedTuple):
-    """What makes a producer idempotent (KIP-98)."""
+    """Producer id, epoch and sequence of an idempotent producer (KIP-98)."""
 
     producer_id: int
     producer_epoch: int
@@ -36,32 +36,33 @@ Waiter = Future[RecordMetadata]
 
 @dataclass(eq=False)
 class Batch:
-    """Records for one partition. Its sequence, once given, stays through every attempt to send it."""
+    """Records for one partition. A sequence, once assigned, stays for every attempt to send the batch."""
 
     tp: TopicPartition
     created_ms: int
     records: list[Record] = field(default_factory=list)
     waiters: list[Waiter] = field(default_factory=list)
     size_bytes: int = BATCH_HEADER_BYTES
-    attempts: int = 0  #: how often it was sent
+    attempts: int = 0  #: how often the batch was sent
     failures: int = 0  #: how often it could not be sent or was refused
     retry_at_ms: int = 0
     in_flight: bool = False
-    closed: bool = False  #: takes no more records, waits for none
+    closed: bool = False  #: takes no more records and does not linger
     identity: Identity | None = None
     base_sequence: int = -1
     encoded: bytearray = field(default_factory=bytearray)
-    #: Records that the broker refused, and why; they fail when the batch is finished, so that a flush covers it.
+    #: Records that the broker refused, with their errors; they fail when the batch is finished, so that a flush covers
+    #: them.
     refused: list[tuple[Waiter, Exception]] = field(default_factory=list)
 
     def add(self, record: Record, waiter: Waiter) -> None:
-        """Append a record and who waits for it."""
+        """Append a record and the future of its delivery."""
         self.records.append(record)
         self.waiters.append(waiter)
         self.size_bytes += record_size_bytes(record)
 
     def encode(self, compression: Compression) -> None:
-        """Make the bytes to send; done once, so that every attempt sends the same."""
+        """Make the bytes to send, once, so that every attempt sends the same."""
         if self.encoded:
             return
         identity = self.identity or Identity(-1, -1)
@@ -80,11 +81,11 @@ class Batch:
         first, second = Batch(self.tp, self.created_ms), Batch(self.tp, self.created_ms)
         for index, (record, waiter) in enumerate(zip(self.records, self.waiters, strict=True)):
             (first if index < middle else second).add(record, waiter)
-        second.refused = self.refused  # so they fail last
+        second.refused = self.refused  # the refused records fail last
         return first, second
 
     def without(self, errors: Mapping[int, Exception]) -> "Batch":
-        """Return a batch of the same records, but for those that were refused (by index), as yet without sequence."""
+        """Return a batch of the same records without the refused ones (by index), with no sequence yet."""
         rest = Batch(self.tp, self.created_ms, refused=self.refused[:])
         for index, (record, waiter) in enumerate(zip(self.records, self.waiters, strict=True)):
             if index in errors:
@@ -95,7 +96,7 @@ class Batch:
 
 
 def record_size_bytes(record: Record) -> int:
-    """At least what the record takes in a batch before compression."""
+    """Lower bound of the record's size in a batch before compression."""
     size_bytes = _RECORD_OVERHEAD_BYTES + len(record.key or b"") + len(record.value or b"")
     for name, value in record.headers:
         size_bytes += _RECORD_HEADER_OVERHEAD_BYTES + 4 * len(name) + len(value or b"")
@@ -103,16 +104,16 @@ def record_size_bytes(record: Record) -> int:
 
 
 class Accumulator:
-    """A queue of batches per partition; a batch stays at the head of its queue until it is settled."""
+    """A queue of batches per partition; a batch stays at the head of its queue until it is delivered or has failed."""
 
     def __init__(self, batch_size_bytes: int, linger_ms: int) -> None:
         self._batch_size_bytes = batch_size_bytes
         self._linger_ms = linger_ms
         self._queues: dict[TopicPartition, deque[Batch]] = {}
-        self.size_bytes = 0  #: of all batches that are not settled
+        self.size_bytes = 0  #: of all batches in the queues
 
     def append(self, tp: TopicPartition, record: Record, waiter: Waiter, now_ms: int) -> bool:
-        """Add a record behind all others of its partition; True when the sender should look at it."""
+        """Add a record behind all others of its partition; return True when the sender should be woken."""
         queue = self._queues.setdefault(tp, deque())
         size_bytes = record_size_bytes(record)
         fresh = not queue or not self._fits(queue[-1], size_bytes)
@@ -124,18 +125,18 @@ class Accumulator:
         return fresh or queue[-1].size_bytes >= self._batch_size_bytes
 
     def ready(self, now_ms: int, *, flushing: bool) -> list[Batch]:
-        """The head of each queue that should be sent now; all are in flight from here on."""
+        """The head of each queue that should be sent now; they are in flight from here on."""
         batches = [batch for batch in self._heads() if self._due_ms(batch, flushing) <= now_ms]
         for batch in batches:
             batch.in_flight = batch.closed = True
         return batches
 
     def next_due_ms(self, *, flushing: bool) -> int | None:
-        """When the next batch should be sent; None when nothing waits."""
+        """When the next batch should be sent; None when no batch waits."""
         return min((self._due_ms(batch, flushing) for batch in self._heads()), default=None)
 
     def release(self, batch: Batch) -> None:
-        """Forget a batch that was delivered, or given up."""
+        """Remove a batch that was delivered or has failed."""
         queue = self._queues[batch.tp]
         assert queue[0] is batch
         queue.popleft()
@@ -144,13 +145,13 @@ class Accumulator:
             del self._queues[batch.tp]
 
     def retry(self, batch: Batch, at_ms: int) -> None:
-        """Let a batch, which stays the first of its partition, be sent again at `at_ms`."""
+        """Send a batch, which stays the first of its partition, again at `at_ms`."""
         assert self._queues[batch.tp][0] is batch
         batch.in_flight = False
         batch.retry_at_ms = at_ms
 
     def replace(self, batch: Batch, parts: Sequence[Batch]) -> None:
-        """Put smaller batches at the head of the queue, in place of one that the broker refused."""
+        """Put smaller batches at the head of the queue in place of one that the broker refused."""
         self.release(batch)
         queue = self._queues.setdefault(batch.tp, deque())
         for part in reversed(parts):
@@ -159,7 +160,7 @@ class Accumulator:
         self.size_bytes += sum(part.size_bytes for part in parts)
 
     def abandon(self) -> None:
-        """Cancel every waiter and forget all batches."""
+        """Cancel every future and drop all batches."""
         for queue in self._queues.values():
             for batch in queue:
                 for waiter in (*batch.waiters, *(waiter for waiter, _ in batch.refused)):
@@ -168,7 +169,7 @@ class Accumulator:
         self.size_bytes = 0
 
     def last_waiters(self) -> list[Waiter]:
-        """Who waits for the last record of each partition: all others are settled before."""
+        """The future of the last record of each partition; all earlier ones complete before it."""
         return [queue[-1].waiters[-1] for queue in self._queues.values()]
 
     def _heads(self) -> Iterator[Batch]:

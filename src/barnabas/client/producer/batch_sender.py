@@ -1,6 +1,6 @@
-"""Sends record batches that are encoded already: in order per partition, one of each partition in flight at a time.
+"""Sends record batches that are already encoded: in order per partition, one of each partition in flight at a time.
 
-For bulk writers, which encode whole columns; whoever sends single records uses `barnabas.client.producer.producer`.
+For bulk writers, which encode whole columns. To send single records, use `barnabas.client.producer.producer`.
 """
 
 import asyncio
@@ -24,36 +24,36 @@ from barnabas.wire.messages.produce import (
 from barnabas.wire.records.batch import SEQUENCE_LIMIT, BatchHeader, iterate_headers
 from barnabas.wire.records.record import Record, decode_records, encode_batch
 
-#: A batch as it goes on the wire.
+#: A batch as it is sent.
 Encoded: TypeAlias = bytes | bytearray | memoryview
 
 BUFFER_SIZE_BYTES = 32 * 1024 * 1024
 REQUEST_SIZE_BYTES_MAX = 1024 * 1024
 DELIVERY_TIMEOUT_MS = 120_000
-#: The last version that names topics, and in which the broker takes no partition into a transaction by itself.
+#: The last version that names topics, and in which the broker does not add partitions to a transaction itself.
 _VERSION_MAX = 11
 _LANE = "produce"
 
-#: Refusals of a batch as too large: as two it may pass.
+#: Errors that a batch is too large; its halves may be accepted.
 _TOO_LARGE = frozenset({ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE})
 
 
 @dataclass(eq=False)
 class _InFlightBatch:
-    """A batch on its way."""
+    """A batch in flight."""
 
     tp: TopicPartition
     data: Encoded
-    due_ms: int  #: it is not sent before
+    due_ms: int  #: not sent before
     give_up_ms: int
     failures: int = 0
 
 
 class BatchSender:
-    """Sends to the cluster that it is given. Use as an async context manager, which waits for nothing at its end.
+    """Sends to the given cluster. Use as an async context manager; leaving it does not wait for batches.
 
-    Batches that carry a producer's identity and sequence are stored once each however often they are sent. The first
-    failure for good is the end: `put` and `flush` raise it from then on.
+    A batch that carries a producer id and sequence is stored once, however often it is sent. After the first
+    error that is not retriable, `put` and `flush` raise it.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class BatchSender:
         self._delivery_timeout_ms = delivery_timeout_ms
         self._queues: dict[TopicPartition, deque[_InFlightBatch]] = {}
         self._in_flight: set[TopicPartition] = set()
-        self._size_bytes = 0  #: of all that is not stored yet
+        self._size_bytes = 0  #: of all batches that are not stored yet
         self._failure: Exception | None = None
         self._work = asyncio.Event()
         self._progress = asyncio.Event()
@@ -93,7 +93,7 @@ class BatchSender:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def put(self, batches: Iterable[tuple[TopicPartition, Encoded]]) -> None:
-        """Put batches behind those of their partitions, waiting for room if need be.
+        """Put batches behind those of their partitions; wait while the buffer is full.
 
         :raises KafkaError: Why an earlier batch was not stored.
         :raises BrokerConnectionError: When no broker was reached for as long as the delivery timeout.
@@ -107,7 +107,7 @@ class BatchSender:
             self._work.set()
 
     async def flush(self) -> None:
-        """Wait until all that was put in is stored; raises as `put` does."""
+        """Wait until all batches are stored; raises as `put` does."""
         await self._wait_until(lambda: not self._queues)
 
     async def _wait_until(self, reached: Callable[[], bool]) -> None:
@@ -157,7 +157,7 @@ class BatchSender:
                 self._spawn(self._deliver(leader, request))
 
     def _requests(self, sendings: list[_InFlightBatch]) -> Iterable[list[_InFlightBatch]]:
-        """The batches in groups, each no larger than a request may be, but for a single batch."""
+        """The batches in groups of at most the maximum request size; a larger batch is a group of its own."""
         request: list[_InFlightBatch] = []
         size_bytes = 0
         for sending in sendings:
@@ -235,7 +235,7 @@ class BatchSender:
         self._progress.set()
 
     def _split(self, sending: _InFlightBatch) -> None:
-        """Two batches in place of one that was not stored; their records keep their sequences."""
+        """Two batches in place of one that was refused; the records keep their sequences."""
         queue = self._queues[sending.tp]
         queue.popleft()
         halves = split_batch(sending.data)
@@ -245,7 +245,7 @@ class BatchSender:
         self._size_bytes += sum(map(len, halves)) - len(sending.data)
 
     def _failed(self, sending: _InFlightBatch, error: Exception) -> None:
-        """Let the batch be tried again where that may help and there is time."""
+        """Send the batch again if the error is retriable and there is time."""
         now_ms = self._now_ms()
         if is_retriable(error) and now_ms < sending.give_up_ms:
             self.cluster.invalidate()
@@ -257,7 +257,7 @@ class BatchSender:
 
 
 def split_batch(data: Encoded) -> tuple[bytearray, bytearray]:
-    """The records of one batch as two, each with its part of the sequence."""
+    """The records of a batch in two batches, each with its part of the sequence."""
     header = _header(data)
     records = decode_records(data)
     middle = len(records) // 2

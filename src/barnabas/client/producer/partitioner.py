@@ -1,4 +1,4 @@
-"""Which partition a record goes to: by its key as Java's clients do, or sticky without one (KIP-794)."""
+"""Chooses partitions: by key as Java's clients do, or sticky for records without one (KIP-794)."""
 
 import struct
 from collections.abc import Sequence
@@ -26,17 +26,17 @@ def murmur2(data: bytes) -> int:
 
 
 def partition_for_key(key: bytes, partitions_count: int) -> int:
-    """`toPositive(murmur2(key)) % n`: the same partition that Java's default partitioner picks."""
+    """`toPositive(murmur2(key)) % n`: the partition that Java's default partitioner picks."""
     return (murmur2(key) & _POSITIVE) % partitions_count
 
 
 class Sticky:
-    """Keeps records without a key on one partition until a batch's worth has gone there."""
+    """Keeps records without a key on one partition until they fill a batch."""
 
     def __init__(self, batch_size_bytes: int, random: Random) -> None:
         self._batch_size_bytes = batch_size_bytes
         self._random = random
-        self._current: dict[str, tuple[int, int]] = {}  # topic -> (partition, bytes left for it)
+        self._current: dict[str, tuple[int, int]] = {}  # topic -> (partition, bytes left in its batch)
 
     def partition(self, topic: str, available: Sequence[int], size_bytes: int) -> int:
         """The partition among `available` for a record of `size_bytes`."""

@@ -1,4 +1,4 @@
-"""Batches to a Produce request, and its response back to an outcome per partition."""
+"""Builds Produce requests from batches, and reads responses as outcomes per partition."""
 
 from collections.abc import Iterable
 
@@ -20,7 +20,7 @@ _VERSION_BY_NAME_MAX = 12
 def produce_request(
     batches: Iterable[Batch], metadata: Metadata, acks: int, timeout_ms: int
 ) -> ProduceRequest:
-    """One request with one batch per partition, topics by name and by id."""
+    """A request with one batch per partition, with topics by name and id."""
     topics: dict[str, TopicProduceData] = {}
     for batch in batches:
         name, index = batch.tp
@@ -31,7 +31,7 @@ def produce_request(
 
 
 def version_max(request: ProduceRequest) -> int | None:
-    """The newest version that may carry the request: without every topic's id, one that has names."""
+    """The newest version that can carry the request; without the ids of all topics, the last one that names topics."""
     unknown = any(topic.topic_id == ZERO_UUID for topic in request.topic_data)
     return _VERSION_BY_NAME_MAX if unknown else None
 
@@ -39,7 +39,7 @@ def version_max(request: ProduceRequest) -> int | None:
 def outcomes_by_partition(
     response: ProduceResponse, metadata: Metadata
 ) -> dict[TopicPartition, PartitionProduceResponse | Exception]:
-    """What was answered for each partition."""
+    """The outcome of each partition in the response."""
     return {
         TopicPartition(topic.name or metadata.topic_name(topic.topic_id) or "", partition.index): partition
         for topic in response.responses

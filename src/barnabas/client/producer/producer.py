@@ -27,7 +27,7 @@ from barnabas.wire.records.batch import SEQUENCE_LIMIT
 from barnabas.wire.records.compression import Compression
 from barnabas.wire.records.record import Record, RecordHeaders
 
-#: While a batch is in flight the next one fills, so waiting on top of that gains little.
+#: The next batch fills while one is in flight, so waiting longer gains little.
 LINGER_MS = 0
 BATCH_SIZE_BYTES = 64 * 1024
 BUFFER_SIZE_BYTES = 32 * 1024 * 1024
@@ -36,21 +36,22 @@ TOPIC_TIMEOUT_MS = 5_000
 ACKS_ALL = -1
 _LANE = "produce"
 
-#: Refusals of a batch as too large: as two it may pass.
+#: Errors that a batch is too large; its halves may be accepted.
 _TOO_LARGE = frozenset({ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE})
 
-#: Refusals of single records, with which the broker refuses their whole batch (KIP-467).
+#: Errors of single records, for which the broker refuses the whole batch (KIP-467).
 _RECORDS_REFUSED = frozenset({ErrorCode.INVALID_RECORD, ErrorCode.INVALID_TIMESTAMP})
 
 _Outcomes = Mapping[TopicPartition, PartitionProduceResponse | Exception]
 
 
 class Producer:
-    """Produces to the cluster that it is given. Use as an async context manager, which flushes at the end.
+    """Produces to the given cluster. Use as an async context manager, which flushes at the end.
 
     With `acks=-1` it is idempotent: retries neither duplicate nor reorder. One batch per partition is in
-    flight at a time, so order holds without idempotence, too. If the broker refuses single records of a batch, only
-    these fail; the others are sent again without them, in order.
+    flight at a time, so records stay in order without idempotence, too. If the broker refuses single records of a
+    batch,
+    only these fail; the others are sent again without them, in order.
     """
 
     def __init__(
@@ -80,9 +81,9 @@ class Producer:
         self._accumulator = Accumulator(batch_size_bytes, linger_ms)
         self._identity: Identity | None = None
         self._sequences: defaultdict[TopicPartition, int] = defaultdict(int)
-        self._flushing = 0  #: how many calls of `flush` wait
-        self._work = asyncio.Event()  #: the sender should look again
-        self._room = asyncio.Event()  #: something was settled
+        self._flushing = 0  #: calls of `flush` that wait
+        self._work = asyncio.Event()  #: set when the sender should look at the queues
+        self._room = asyncio.Event()  #: set when a batch was delivered or has failed
         self._sender: asyncio.Task[None] | None = None
         self._deliveries: set[asyncio.Task[None]] = set()
 
@@ -104,10 +105,10 @@ class Producer:
         headers: RecordHeaders = (),
         timestamp_ms: int | None = None,
     ) -> "asyncio.Future[RecordMetadata]":
-        """Put a record into its batch, waiting for room if need be; gives a future of its delivery.
+        """Put a record into its batch, waiting while the buffer is full; return the future of its delivery.
 
-        :raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION and whatever else the broker says of the topic.
-        :raises BrokerConnectionError: When no broker can be asked.
+        :raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION, or another error of the topic.
+        :raises BrokerConnectionError: When no broker can be reached.
         """
         described = await self._topic(topic)
         created_ms = self._clock.wall_ms() if timestamp_ms is None else timestamp_ms
@@ -119,7 +120,7 @@ class Producer:
         delivery: asyncio.Future[RecordMetadata] = asyncio.get_running_loop().create_future()
         if self._accumulator.append(tp, record, delivery, self._clock.monotonic_ms()):
             self._wake()
-            await asyncio.sleep(0)  # once per batch, so that sending begins while more is put in
+            await asyncio.sleep(0)  # once per batch, so that sending starts while more records are put in
         return delivery
 
     async def send_and_wait(
@@ -134,8 +135,8 @@ class Producer:
     ) -> RecordMetadata:
         """Send one record and wait until it is stored.
 
-        :raises KafkaError: Why it was not.
-        :raises BrokerConnectionError: When the broker was lost for longer than the delivery timeout.
+        :raises KafkaError: Why it was not stored.
+        :raises BrokerConnectionError: When no broker was reached for as long as the delivery timeout.
         """
         delivery = await self.send(
             topic, value, key, partition=partition, headers=headers, timestamp_ms=timestamp_ms
@@ -143,7 +144,7 @@ class Producer:
         return await delivery
 
     async def flush(self) -> None:
-        """Send all that was put in so far and wait until each record is delivered or has failed."""
+        """Send all records put in so far and wait until each is delivered or has failed."""
         waiters = self._accumulator.last_waiters()
         if not waiters:
             return
@@ -155,7 +156,7 @@ class Producer:
             self._flushing -= 1
 
     async def close(self, *, flush: bool = True) -> None:
-        """Stop; without `flush` what was not delivered yet is given up and its futures are cancelled."""
+        """Stop. Call `flush` first: undelivered records are dropped and their futures cancelled."""
         if flush:
             await self.flush()
         tasks = [task for task in (self._sender, *self._deliveries) if task is not None]
@@ -176,7 +177,7 @@ class Producer:
                 return refusal
 
         async def attempt() -> TopicInfo:
-            # brokers that are away are waited for longer than a topic
+            # brokers are retried for longer than an unknown topic
             result = await self.cluster.retrying(ask)
             if isinstance(result, KafkaError):
                 raise result
@@ -235,7 +236,7 @@ class Producer:
             task.add_done_callback(self._deliveries.discard)
 
     async def _identify(self) -> None:
-        """Get a producer id when there is none; sequences begin anew with it."""
+        """Fetch a producer id if there is none; its sequences start at 0."""
         if self._identity is not None or self._acks != ACKS_ALL:
             return
         self._identity = await idempotent_identity(self.cluster, _LANE)
@@ -278,7 +279,9 @@ class Producer:
         error = error_for(outcome.error_code, outcome.error_message or f"records for partition {batch.tp}")
         if error is None:
             return self._delivered(batch, outcome.base_offset, outcome.log_append_time_ms)
-        if error.code is ErrorCode.DUPLICATE_SEQUENCE_NUMBER:  # stored by an earlier attempt, long ago
+        if (
+            error.code is ErrorCode.DUPLICATE_SEQUENCE_NUMBER
+        ):  # stored long ago: the broker no longer knows the offset
             return self._delivered(batch, -1, -1)
         if error.code in _TOO_LARGE and len(batch.records) > 1:
             return self._replace(batch, batch.halves())
@@ -287,7 +290,9 @@ class Producer:
         return self._failed(batch, error)
 
     def _refused(self, batch: Batch, error: KafkaError, errors: Mapping[int, KafkaError]) -> None:
-        """Fail the refused records and send the others again; without record errors, search for them by halves."""
+        """Fail the refused records and send the others again; without record errors in the response, find them by
+        halving.
+        """
         if not errors and len(batch.records) > 1:
             return self._replace(batch, batch.halves())
         rest = batch.without(errors)
@@ -306,7 +311,7 @@ class Producer:
     def _failed(
         self, batch: Batch, error: Exception, record_errors: Mapping[int, Exception] | None = None
     ) -> None:
-        """Let the batch be tried again where that may help and there is time; else tell who waits."""
+        """Send the batch again if the error is retriable and there is time; else fail its records."""
         now_ms = self._clock.monotonic_ms()
         if is_retriable(error) and now_ms < batch.created_ms + self._delivery_timeout_ms:
             self.cluster.invalidate()
@@ -328,7 +333,7 @@ class Producer:
         self._work.set()
 
     def _reset_sequence(self, batch: Batch) -> None:
-        """After a batch that was not stored: its sequence is free again, if surely no attempt arrived."""
+        """Make the sequence of a batch that was not stored free again, if certainly no attempt has arrived."""
         if batch.identity is None or batch.identity != self._identity:
             return
         if batch.attempts == 1:
@@ -341,7 +346,7 @@ class Producer:
     ) -> None:
         self._accumulator.release(batch)
         for index, waiter in enumerate(batch.waiters):
-            if not waiter.done():  # else whoever waited was cancelled
+            if not waiter.done():  # else the caller was cancelled
                 complete(index, waiter)
         for waiter, error in batch.refused:
             if not waiter.done():

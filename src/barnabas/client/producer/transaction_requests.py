@@ -1,7 +1,7 @@
-"""What a producer asks of the coordinator of its transactional id (KIP-98), one call each.
+"""Requests of a producer to the coordinator of its transactional id (KIP-98), one call each.
 
-Nothing is kept between the calls: who begins a transaction need not be who ends it. All calls speak the versions in
-which partitions are added one by one, which brokers of every transaction.version serve.
+The calls share no state: one process may begin a transaction and another end it. They use the versions in which
+partitions are added one by one, which brokers support under every transaction.version.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -30,7 +30,7 @@ from barnabas.wire.messages.txn_offset_commit import (
 
 ResultT = TypeVar("ResultT")
 
-#: The last versions before partitions are added by the broker itself, and before every end gives a new epoch.
+#: The last versions before the broker adds partitions itself, and before every end returns a new epoch.
 _ADD_PARTITIONS_VERSION_MAX = 3
 _COMMIT_OFFSETS_VERSION_MAX = 4
 _END_VERSION_MAX = 4
@@ -38,16 +38,16 @@ _NO_TRANSACTION_TIMEOUT_MS = 2**31 - 1
 
 
 class TransactionalId:
-    """A transactional id of the cluster that it is given; has no state of its own."""
+    """A transactional id of the given cluster; keeps no state."""
 
     def __init__(self, cluster: ClusterClient, name: str) -> None:
         self.cluster = cluster
         self.name = name
 
     async def initialize(self, timeout_ms: int) -> Identity:
-        """A new identity: every earlier one is fenced off, and what one of them left open is aborted first.
+        """Return a new producer id and epoch; all earlier ones are fenced, and an open transaction is aborted first.
 
-        :param timeout_ms: After which a transaction that nobody ends is aborted.
+        :param timeout_ms: The broker aborts a transaction that is open for longer.
         :raises KafkaError: INVALID_TRANSACTION_TIMEOUT, TRANSACTIONAL_ID_AUTHORIZATION_FAILED.
         """
         request = InitProducerIdRequest(transactional_id=self.name, transaction_timeout_ms=timeout_ms)
@@ -60,7 +60,7 @@ class TransactionalId:
         return await self._ask(ask)
 
     async def add_partitions(self, identity: Identity, partitions: Iterable[TopicPartition]) -> None:
-        """Take partitions into the transaction, which begins with the first; before anything is produced there.
+        """Add partitions to the transaction before producing to them; the first call begins it.
 
         :raises KafkaError: PRODUCER_FENCED, INVALID_TXN_STATE, TOPIC_AUTHORIZATION_FAILED and others.
         """
@@ -88,7 +88,7 @@ class TransactionalId:
     async def commit_offsets(
         self, identity: Identity, group: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]
     ) -> None:
-        """Let offsets of a group that has no members be committed with the transaction.
+        """Commit offsets of a group without members as part of the transaction.
 
         :raises KafkaError: PRODUCER_FENCED, INVALID_TXN_STATE, GROUP_AUTHORIZATION_FAILED and others.
         """
@@ -116,10 +116,10 @@ class TransactionalId:
         await ask_coordinator(self.cluster, KeyType.GROUP, group, commit)
 
     async def end(self, identity: Identity, *, commit: bool) -> None:
-        """End the transaction of that identity; to say the same again does no harm.
+        """End the transaction; ending it the same way again has no effect.
 
-        :raises KafkaError: PRODUCER_FENCED when the id has a newer identity, as it has after a timeout;
-            INVALID_TXN_STATE when there is nothing to end, or it ended the other way.
+        :raises KafkaError: PRODUCER_FENCED when the id has a newer epoch, as after a timeout;
+            INVALID_TXN_STATE when no transaction is open, or it ended the other way.
         """
         request = EndTxnRequest(self.name, *identity, commit)
 
@@ -152,9 +152,9 @@ def _committing(
 
 
 async def idempotent_identity(cluster: ClusterClient, lane: str = MAIN_LANE) -> Identity:
-    """An identity for a producer without a transactional id: its batches are stored once, however often sent.
+    """A producer id without a transactional id, with which each batch is stored once however often it is sent.
 
-    :raises KafkaError: When the cluster gives none.
+    :raises KafkaError: When the cluster refuses.
     """
     request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=_NO_TRANSACTION_TIMEOUT_MS)
 

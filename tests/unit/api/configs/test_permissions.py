@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.client.admin.acls import creation
+from barnabas.client.admin.acls import acl_creation
 from barnabas.metadata.acls import AclBinding
 from barnabas.wire.acls import AclOperation, ResourceType
 from barnabas.wire.errors import ErrorCode
@@ -50,7 +50,7 @@ async def codes(node: RunningNode, request: Message) -> list[ErrorCode]:
 
 async def permit(node: RunningNode, *bindings: AclBinding) -> None:
     node.connection.principal = ROOT
-    await node.ask(CreateAclsRequest([creation(binding) for binding in bindings]))
+    await node.ask(CreateAclsRequest([acl_creation(binding) for binding in bindings]))
 
 
 @on_loop

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.client.admin.acls import creation
+from barnabas.client.admin.acls import acl_creation
 from barnabas.metadata.acls import acl_key
 from barnabas.policy.policies import Policies, PolicySettings
 from barnabas.wire.acls import AclBinding, AclOperation, AclPermission, PatternType, ResourceType
@@ -24,7 +24,7 @@ EVERYTHING = {**ANY, "resource_name_filter": None, "principal_filter": None, "ho
 
 
 async def create(running: RunningNode, *bindings: AclBinding, version: int = 3) -> list[int]:
-    request = CreateAclsRequest(creations=[creation(binding) for binding in bindings])
+    request = CreateAclsRequest(creations=[acl_creation(binding) for binding in bindings])
     response: CreateAclsResponse = await running.ask(request, version)
     return [result.error_code for result in response.results]
 
@@ -127,7 +127,7 @@ async def test_without_an_authorizer_acls_are_security_disabled(tmp_path: Path) 
     [
         DescribeAclsRequest(**{**EVERYTHING, "operation": 0}),
         DescribeAclsRequest(**{**EVERYTHING, "resource_type_filter": 0}),
-        CreateAclsRequest(creations=[creation(allow(READ)), AclCreation(permission_type=0)]),
+        CreateAclsRequest(creations=[acl_creation(allow(READ)), AclCreation(permission_type=0)]),
         DeleteAclsRequest(filters=[DeleteAclsFilter(**{**EVERYTHING, "pattern_type_filter": 0})]),
     ],
 )
@@ -154,7 +154,7 @@ def test_numbers_that_nobody_knows_match_nothing_and_make_no_acl(
         async with running_node(tmp_path, **AUTHORIZED) as running:
             running.connection.principal = ROOT
             assert await create(running, allow(READ)) == [0]
-            odd = creation(allow(WRITE))
+            odd = acl_creation(allow(WRITE))
             setattr(odd, {"pattern_type": "resource_pattern_type"}.get(field, field), number)
             made: CreateAclsResponse = await running.ask(CreateAclsRequest(creations=[odd]))
             assert [result.error_code for result in made.results] == [ErrorCode.INVALID_REQUEST]

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from barnabas.client.admin.acls import creation
+from barnabas.client.admin.acls import acl_creation
 from barnabas.wire.acls import AclOperation
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.alter_user_scram_credentials import (
@@ -74,7 +74,7 @@ async def test_describing_and_altering_need_each_its_permission_on_the_cluster(t
         assert await altered(running) == {"nobody": refused, "bob": refused}
         for operation in (AclOperation.DESCRIBE, AclOperation.ALTER):
             running.connection.principal = ROOT
-            await running.ask(CreateAclsRequest(creations=[creation(allow_cluster(operation))]))
+            await running.ask(CreateAclsRequest(creations=[acl_creation(allow_cluster(operation))]))
             running.connection.principal = ALICE
             assert (await described(running)).error_code == ErrorCode.NONE
             may_alter = operation is AclOperation.ALTER

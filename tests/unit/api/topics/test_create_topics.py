@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.client.admin.acls import creation
+from barnabas.client.admin.acls import acl_creation
 from barnabas.wire.acls import AclOperation
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.create_acls import CreateAclsRequest
@@ -103,7 +103,7 @@ async def test_validate_only_shows_what_would_be_and_makes_nothing(tmp_path: Pat
 async def test_who_may_create_but_not_see_configs_is_told_so_in_their_place(tmp_path: Path) -> None:
     async with running_node(tmp_path, **AUTHORIZED) as node:
         node.connection.principal = ROOT
-        acl = creation(allow(AclOperation.CREATE))
+        acl = acl_creation(allow(AclOperation.CREATE))
         await node.ask(CreateAclsRequest(creations=[acl]))
         node.connection.principal = ALICE
         [answer] = (await node.ask(CreateTopicsRequest(topics=[wanted("t")]))).topics

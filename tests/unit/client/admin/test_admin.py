@@ -12,7 +12,7 @@ from barnabas.client.admin.model import (
     CreatedTopic,
     NewTopic,
     config_entries,
-    creatable,
+    creatable_topic,
 )
 from barnabas.client.admin.offsets import EARLIEST, LATEST, ListedOffset, OffsetSpec
 from barnabas.client.core.cluster import ClusterClient
@@ -86,7 +86,7 @@ def test_validating_creates_nothing() -> None:
 
 
 def test_assignments_and_configs_are_carried() -> None:
-    topic = creatable(NewTopic("t", configs={"retention.ms": "5"}, assignments={0: [1, 2], 1: [2, 1]}))
+    topic = creatable_topic(NewTopic("t", configs={"retention.ms": "5"}, assignments={0: [1, 2], 1: [2, 1]}))
     assert [(each.partition_index, each.broker_ids) for each in topic.assignments] == [
         (0, [1, 2]),
         (1, [2, 1]),

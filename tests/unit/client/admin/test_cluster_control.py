@@ -61,7 +61,7 @@ def test_each_elected_partition_has_its_outcome() -> None:
 
 def test_null_calls_a_move_off() -> None:
     targets = {TopicPartition("a", 0): (2, 3), TopicPartition("a", 1): None}
-    request = cluster_control.reassigning(targets, False, 5)
+    request = cluster_control.alter_reassignments_request(targets, False, 5)
     [topic] = request.topics
     assert [(each.partition_index, each.replicas) for each in topic.partitions] == [(0, [2, 3]), (1, None)]
     assert request.allow_replication_factor_change is False
@@ -70,7 +70,7 @@ def test_null_calls_a_move_off() -> None:
 def test_each_moved_partition_has_its_outcome() -> None:
     partitions = [ReassignablePartitionResponse(3, ErrorCode.INVALID_REPLICA_ASSIGNMENT, "why")]
     response = AlterPartitionReassignmentsResponse(responses=[ReassignableTopicResponse("a", partitions)])
-    error = cluster_control.reassigned(response)[TopicPartition("a", 3)]
+    error = cluster_control.parse_alter_reassignments_response(response)[TopicPartition("a", 3)]
     assert error is not None
     assert error.code is ErrorCode.INVALID_REPLICA_ASSIGNMENT
 
@@ -88,7 +88,7 @@ def test_features_are_told_by_name_whether_supported_or_in_use() -> None:
         supported_features=[SupportedFeatureKey("b", 0, 2), SupportedFeatureKey("a", 1, 1)],
         finalized_features=[FinalizedFeatureKey("b", 2, 2), FinalizedFeatureKey("c", 1, 1)],
     )
-    assert cluster_control.features_in(response) == [
+    assert cluster_control.parse_features(response) == [
         FeatureDescription("a", (1, 1), 0),
         FeatureDescription("b", (0, 2), 2),
         FeatureDescription("c", None, 1),
@@ -96,7 +96,7 @@ def test_features_are_told_by_name_whether_supported_or_in_use() -> None:
 
 
 def test_levels_are_asked_for_with_the_way_they_may_go() -> None:
-    request = cluster_control.updating({"a": 1}, UpgradeType.SAFE_DOWNGRADE, True, 5)
+    request = cluster_control.update_features_request({"a": 1}, UpgradeType.SAFE_DOWNGRADE, True, 5)
     [update] = request.feature_updates
     assert (update.feature, update.max_version_level, update.upgrade_type) == ("a", 1, 2)
     assert request.validate_only
@@ -109,7 +109,7 @@ def test_the_quorum_is_told_with_addresses_where_they_are_known() -> None:
         topics=[ResponseTopicData("__cluster_metadata", [partition])],
         nodes=[Node(1, [Listener("A", "host", 9)])],
     )
-    quorum = cluster_control.quorum_in(response)
+    quorum = cluster_control.parse_describe_quorum_response(response)
     assert (quorum.leader_id, quorum.leader_epoch, quorum.high_watermark) == (1, 3, 7)
     assert quorum.voters == (QuorumReplica(1, b"d" * 16, 7, (("A", BrokerAddress("host", 9)),)),)
     assert quorum.observers == (QuorumReplica(2, b"e" * 16, 6, ()),)
@@ -119,12 +119,14 @@ def test_the_quorum_is_told_with_addresses_where_they_are_known() -> None:
     "read",
     [
         lambda: cluster_control.parse_elect_leaders_response(ElectLeadersResponse(error_code=REFUSED)),
-        lambda: cluster_control.reassigned(AlterPartitionReassignmentsResponse(error_code=REFUSED)),
+        lambda: cluster_control.parse_alter_reassignments_response(
+            AlterPartitionReassignmentsResponse(error_code=REFUSED)
+        ),
         lambda: cluster_control.parse_list_reassignments_response(
             ListPartitionReassignmentsResponse(error_code=REFUSED)
         ),
-        lambda: cluster_control.features_in(ApiVersionsResponse(error_code=REFUSED)),
-        lambda: cluster_control.quorum_in(DescribeQuorumResponse(error_code=REFUSED)),
+        lambda: cluster_control.parse_features(ApiVersionsResponse(error_code=REFUSED)),
+        lambda: cluster_control.parse_describe_quorum_response(DescribeQuorumResponse(error_code=REFUSED)),
     ],
 )
 def test_a_refusal_of_the_whole_is_raised(read: object) -> None:

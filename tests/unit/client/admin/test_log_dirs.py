@@ -22,8 +22,8 @@ A0, A1, B2 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b",
 
 
 def test_partitions_are_asked_for_by_topic_and_null_asks_for_all() -> None:
-    assert log_dirs.describing(None).topics is None
-    topics = log_dirs.describing([A0, B2, A1]).topics
+    assert log_dirs.describe_log_dirs_request(None).topics is None
+    topics = log_dirs.describe_log_dirs_request([A0, B2, A1]).topics
     assert [(each.topic, each.partitions) for each in topics or []] == [("a", [0, 1]), ("b", [2])]
 
 
@@ -33,7 +33,7 @@ def test_a_directory_has_its_replicas_or_its_error() -> None:
         DescribeLogDirsResult(0, "/x", [DescribeLogDirsTopic("a", partitions)], 100, 50, True),
         DescribeLogDirsResult(ErrorCode.KAFKA_STORAGE_ERROR, "/y"),
     ]
-    sound, offline = log_dirs.described(DescribeLogDirsResponse(results=results))
+    sound, offline = log_dirs.parse_describe_log_dirs_response(DescribeLogDirsResponse(results=results))
     assert (sound.path, sound.error, sound.total_bytes, sound.usable_bytes) == ("/x", None, 100, 50)
     assert sound.is_cordoned
     assert sound.replicas == {A0: LogDirReplica(10, 0, False), A1: LogDirReplica(5, 3, True)}
@@ -44,12 +44,14 @@ def test_a_directory_has_its_replicas_or_its_error() -> None:
 
 def test_a_refusal_is_raised() -> None:
     with pytest.raises(KafkaError) as error:
-        log_dirs.described(DescribeLogDirsResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
+        log_dirs.parse_describe_log_dirs_response(
+            DescribeLogDirsResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+        )
     assert error.value.code is ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 
 
 def test_replicas_are_moved_by_directory_and_topic() -> None:
-    request = log_dirs.moving({A0: "/x", B2: "/y", A1: "/x"})
+    request = log_dirs.alter_log_dirs_request({A0: "/x", B2: "/y", A1: "/x"})
     assert [
         (wanted.path, [(topic.name, topic.partitions) for topic in wanted.topics]) for wanted in request.dirs
     ] == [("/x", [("a", [0, 1])]), ("/y", [("b", [2])])]
@@ -60,7 +62,7 @@ def test_each_replica_has_its_outcome() -> None:
         AlterReplicaLogDirPartitionResult(0),
         AlterReplicaLogDirPartitionResult(1, ErrorCode.LOG_DIR_NOT_FOUND),
     ]
-    outcomes = log_dirs.moved(
+    outcomes = log_dirs.parse_alter_log_dirs_response(
         AlterReplicaLogDirsResponse(results=[AlterReplicaLogDirTopicResult("a", partitions)])
     )
     assert outcomes[A0] is None

@@ -21,7 +21,7 @@ BOTH = (("client-id", None), ("user", "alice"))
 
 
 def test_named_parts_are_matched_exactly_and_nameless_ones_are_the_default() -> None:
-    request = quotas.describing(BOTH, strict=True)
+    request = quotas.describe_quotas_request(BOTH, strict=True)
     assert [(each.entity_type, each.match_type, each.match) for each in request.components] == [
         ("client-id", 1, None),
         ("user", 0, "alice"),
@@ -34,16 +34,20 @@ def test_the_quotas_of_each_entity_are_told_whatever_the_order_of_its_parts() ->
     response = DescribeClientQuotasResponse(
         entries=[EntryData(parts, [ValueData("producer_byte_rate", 5.0)])]
     )
-    assert quotas.described(response) == {BOTH: {"producer_byte_rate": 5.0}}
+    assert quotas.parse_describe_quotas_response(response) == {BOTH: {"producer_byte_rate": 5.0}}
 
 
 def test_a_filter_that_is_refused_raises() -> None:
     with pytest.raises(KafkaError, match="why"):
-        quotas.described(DescribeClientQuotasResponse(0, ErrorCode.INVALID_REQUEST, "why", None))
+        quotas.parse_describe_quotas_response(
+            DescribeClientQuotasResponse(0, ErrorCode.INVALID_REQUEST, "why", None)
+        )
 
 
 def test_none_takes_a_quota_away() -> None:
-    request = quotas.altering([ClientQuotaAlteration(BOTH, {"a": 1.0, "b": None})], validate_only=True)
+    request = quotas.alter_quotas_request(
+        [ClientQuotaAlteration(BOTH, {"a": 1.0, "b": None})], validate_only=True
+    )
     [entry] = request.entries
     assert [(each.key, each.value, each.remove) for each in entry.ops] == [
         ("a", 1.0, False),
@@ -55,6 +59,6 @@ def test_none_takes_a_quota_away() -> None:
 def test_each_altered_entity_has_its_outcome() -> None:
     parts = [ResponseEntityData("user", "alice"), ResponseEntityData("client-id", None)]
     entries = [ResponseEntryData(ErrorCode.INVALID_REQUEST, "why", parts)]
-    error = quotas.altered(AlterClientQuotasResponse(entries=entries))[BOTH]
+    error = quotas.parse_alter_quotas_response(AlterClientQuotasResponse(entries=entries))[BOTH]
     assert error is not None
     assert (error.code, error.message) == (ErrorCode.INVALID_REQUEST, "why")

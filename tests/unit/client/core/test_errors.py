@@ -1,6 +1,6 @@
 """Errors of brokers as people read them."""
 
-from barnabas.client.admin.scram import describing
+from barnabas.client.admin.scram import describe_scram_request
 from barnabas.client.core.errors import error_for
 from barnabas.wire.errors import ErrorCode
 
@@ -30,5 +30,5 @@ def test_what_kafka_prints_of_a_refused_request_is_left_out() -> None:
 
 
 def test_all_users_are_asked_for_so_that_kafka_can_refuse_it() -> None:
-    assert describing(None).users == []
-    assert [each.name for each in describing(["carol"]).users or ()] == ["carol"]
+    assert describe_scram_request(None).users == []
+    assert [each.name for each in describe_scram_request(["carol"]).users or ()] == ["carol"]

@@ -12,7 +12,7 @@ from barnabas.wire.barnabas_messages.rollback_resource import (
 
 
 class RollbackChange(NamedTuple):
-    """One key that a rollback changes; None where there is none. Secrets are left out."""
+    """A key that a rollback changes; None where there is no value. Secrets are left out."""
 
     key: str
     before: Any
@@ -21,21 +21,20 @@ class RollbackChange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Rollback:
-    """What a rollback changes, or would, and what people should know besides."""
+    """The changes of a rollback, made or only validated, and notes."""
 
     keys: list[RollbackChange]
     notes: list[str]
 
 
-def rolling_back(resource: str, revision: int, *, validate_only: bool) -> RollbackResourceRequest:
-    """The order for a resource, named as in the audit."""
+def rollback_request(resource: str, revision: int, *, validate_only: bool) -> RollbackResourceRequest:
     return RollbackResourceRequest(resource=resource, revision=revision, validate_only=validate_only)
 
 
-def rolled_back(response: RollbackResourceResponse) -> Rollback:
-    """What became of it.
+def parse_rollback_response(response: RollbackResourceResponse) -> Rollback:
+    """Return the changes.
 
-    :raises KafkaError: Why nothing was changed.
+    :raises KafkaError: If nothing was changed.
     """
     check(response.error_code, response.error_message)
     keys = [RollbackChange(each.key, _value(each.before), _value(each.after)) for each in response.keys]

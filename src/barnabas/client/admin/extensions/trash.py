@@ -16,7 +16,7 @@ from barnabas.wire.errors import KafkaError
 
 
 class TrashedTopicDescription(NamedTuple):
-    """A deleted topic that can be brought back; times in ms since the epoch."""
+    """A topic in the trash; times in ms since the epoch."""
 
     name: str
     topic_id: bytes
@@ -28,25 +28,25 @@ class TrashedTopicDescription(NamedTuple):
 
 
 class UndeletedTopic(NamedTuple):
-    """A topic that is back."""
+    """A restored topic."""
 
     name: str
     topic_id: bytes
     partitions: int
-    offsets: int  #: that groups had committed and have again
+    offsets: int  #: number of restored committed offsets
 
 
 class Trashed(NamedTuple):
-    """Which topic of the trash is meant: by its name, where that means one only, or by its id as well."""
+    """A topic in the trash: its name, and its id if several topics had that name."""
 
     name: str
     topic_id: bytes = ZERO_UUID
 
 
-def described(response: DescribeTrashResponse) -> list[TrashedTopicDescription]:
-    """The topics in the trash, the latest deleted first.
+def parse_describe_trash_response(response: DescribeTrashResponse) -> list[TrashedTopicDescription]:
+    """Return the topics in the trash, the latest deleted first.
 
-    :raises KafkaError: What the broker answered.
+    :raises KafkaError: From the broker.
     """
     check(response.error_code, response.error_message)
     return [
@@ -63,22 +63,21 @@ def described(response: DescribeTrashResponse) -> list[TrashedTopicDescription]:
     ]
 
 
-def undeleted(response: UndeleteTopicResponse) -> UndeletedTopic:
-    """The topic that is back.
+def parse_undelete_response(response: UndeleteTopicResponse) -> UndeletedTopic:
+    """Return the restored topic.
 
-    :raises KafkaError: Why it is not.
+    :raises KafkaError: From the broker.
     """
     check(response.error_code, response.error_message)
     return UndeletedTopic(response.name, response.topic_id, response.partition_count, response.offset_count)
 
 
-def purging(topics: Iterable[Trashed]) -> PurgeTopicsRequest:
-    """The order to let go of topics."""
+def purge_topics_request(topics: Iterable[Trashed]) -> PurgeTopicsRequest:
     return PurgeTopicsRequest(topics=[TopicToPurge(*each) for each in topics])
 
 
-def purged(response: PurgeTopicsResponse) -> dict[Trashed, KafkaError | None]:
-    """What became of each; None stands for success."""
+def parse_purge_topics_response(response: PurgeTopicsResponse) -> dict[Trashed, KafkaError | None]:
+    """Return the error of each topic; None for success."""
     return {
         Trashed(each.name, each.topic_id): error_for(each.error_code, each.error_message)
         for each in response.results
