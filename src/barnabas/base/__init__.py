@@ -1,1 +1,1 @@
-"""What everything rests on: time, identifiers, limits. Imports nothing of the project."""
+"""Time, identifiers, limits and other foundations. Imports nothing of the project."""

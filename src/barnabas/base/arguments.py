@@ -1,25 +1,25 @@
-"""Secrets among this process's arguments: they are written over, so that process listings do not show them."""
+"""Overwrites secrets among this process's arguments, so that process listings do not show them."""
 
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-_ARGUMENTS_START, _ARGUMENTS_END = 47, 48  #: of the fields of /proc/self/stat, from 0
+_ARGUMENTS_START, _ARGUMENTS_END = 47, 48  #: indexes among the fields of /proc/self/stat
 
 
 def conceal(secrets: Iterable[str]) -> None:
-    """Write over `secrets` where process listings show this process's arguments, as far as the system lets us."""
+    """Overwrite `secrets` in this process's arguments as process listings show them, where the system allows it."""
     wanted = list(secrets)
     if not wanted:
         return
-    import ctypes  # 2 ms that few starts need
+    import ctypes  # takes 2 ms, which few starts need
 
     try:
         fields = Path("/proc/self/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-        # What stands before the last ")" are two fields.
+        # The two fields before the last ")" come first.
         start, end = int(fields[_ARGUMENTS_START - 2]), int(fields[_ARGUMENTS_END - 2])
     except (OSError, ValueError, IndexError):
-        return  # not Linux: arguments cannot be found
+        return  # not Linux: the arguments cannot be found
     if not 0 < start < end:
         return
     for position, size_bytes in secret_positions(ctypes.string_at(start, end - start), wanted):
@@ -27,10 +27,10 @@ def conceal(secrets: Iterable[str]) -> None:
 
 
 def secret_positions(arguments: bytes, secrets: Iterable[str]) -> Iterator[tuple[int, int]]:
-    """Where in the arguments each secret stands: (position, size in bytes), for every time.
+    """Every position of each secret in the arguments, as (offset, size in bytes).
 
-    It stands behind `=` or a blank, or is a whole argument. A user may be called like the password, and one password
-    may begin like another.
+    A secret stands behind `=` or a blank, or is a whole argument. A user name may equal a password, and one password
+    may be the beginning of another.
     """
     for secret in filter(None, (each.encode() for each in secrets)):
         escaped = re.escape(secret)

@@ -1,4 +1,4 @@
-"""The type of record data that is passed along without being copied."""
+"""The type of record data that is passed on without copies."""
 
 from typing import TypeAlias
 

@@ -1,11 +1,11 @@
-"""Time enters the broker here and nowhere else."""
+"""The broker's only source of time."""
 
 import time
 from typing import Protocol
 
 
 class Clock(Protocol):
-    """Two clocks: one for people and files, one for measuring."""
+    """A wall clock for people and files, and a monotonic clock for measuring."""
 
     def wall_ms(self) -> int:
         """Milliseconds since the epoch; may jump."""
@@ -37,24 +37,23 @@ class SystemClock:
 
 
 class ManualClock:
-    """A clock for tests and the simulator: time moves only when told to."""
+    """A clock for tests and the simulator, which only `advance` moves."""
 
     def __init__(self, now_ms: int = 1_700_000_000_000) -> None:
         self.now_ms = now_ms
 
     def wall_ms(self) -> int:
-        """Milliseconds since the epoch, as last set."""
+        """Milliseconds since the epoch, as set."""
         return self.now_ms
 
     def monotonic_ms(self) -> int:
-        """The same count as `wall_ms`: one hand drives both."""
+        """The same value as `wall_ms`."""
         return self.now_ms
 
     def monotonic_ns(self) -> int:
-        """The same count in nanoseconds."""
+        """The same value in nanoseconds."""
         return self.now_ms * 1_000_000
 
     def advance(self, delta_ms: int) -> None:
-        """Move time forward by `delta_ms` milliseconds."""
         assert delta_ms >= 0, delta_ms
         self.now_ms += delta_ms

@@ -1,4 +1,4 @@
-"""A file that one process holds at a time; the system lets go of it, however that process ends."""
+"""A lock file that one process holds at a time; the operating system releases it when the process ends."""
 
 import fcntl
 import os
@@ -12,13 +12,13 @@ class Locked(Exception):
 
 
 class FileLock:
-    """An exclusive lock on a file, which is made if need be, held until `release` or the end of the process."""
+    """An exclusive lock on a file, created if needed, held until `release` or the end of the process."""
 
     def __init__(self, path: Path) -> None:
         """Take the lock.
 
-        :raises Locked: When it cannot be had at once.
-        :raises OSError: When the file cannot be opened, or its file system knows no locks.
+        :raises Locked: When another process holds it.
+        :raises OSError: When the file cannot be opened, or its file system has no locks.
         """
         self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
@@ -30,15 +30,14 @@ class FileLock:
             raise
 
     def release(self) -> None:
-        """Let others have it."""
         os.close(self._fd)
 
 
 @contextmanager
 def locked(path: Path, busy: Exception) -> Iterator[None]:
-    """Hold the lock on a file, whose directory is made if need be.
+    """Hold the lock on a file, whose directory is created if needed.
 
-    :raises Exception: `busy`, when somebody else holds it.
+    :raises Exception: `busy`, when another process holds it.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -52,7 +51,7 @@ def locked(path: Path, busy: Exception) -> Iterator[None]:
 
 
 def is_held(path: Path) -> bool:
-    """Whether somebody holds an exclusive lock on the file; nobody does on one that is not there."""
+    """Whether a process holds an exclusive lock on the file; False for a missing file."""
     try:
         with path.open() as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)

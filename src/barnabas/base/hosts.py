@@ -1,4 +1,4 @@
-"""Names and addresses of HTTP requests: which names are this machine's, which addresses are of trusted proxies."""
+"""Decides which Host headers name this machine, and which addresses belong to trusted proxies."""
 
 import ipaddress
 import socket
@@ -7,10 +7,10 @@ from urllib.parse import SplitResult, urlsplit
 
 
 def is_own_host(host: str, hosts: Iterable[str]) -> bool:
-    """Whether a Host header calls this machine: by any address, or by one of the names in `hosts`.
+    """Whether a Host header names this machine, by an address or by one of the names in `hosts`.
 
-    A page of another site could have its own name point here and read what is served (DNS rebinding). An address
-    cannot be misused so.
+    Another site's page could point its own name at this machine and read what is served (DNS rebinding). An address
+    cannot be misused in this way.
     """
     parts = split_url(f"//{host}") if _is_plain(host) else None
     name = parts.hostname if parts is not None else None
@@ -20,13 +20,13 @@ def is_own_host(host: str, hosts: Iterable[str]) -> bool:
 
 
 def own_names(further: Iterable[str] = ()) -> frozenset[str]:
-    """The names that this machine has for itself, and those in `further`, in lower case."""
+    """This machine's own names and those in `further`, in lower case."""
     names = ("localhost", socket.gethostname(), socket.getfqdn(), *further)
     return frozenset(name.lower() for name in names if name)
 
 
 def is_network(text: str) -> bool:
-    """Whether a text is an address, as 10.1.2.3, or a network, as 10.1.0.0/16."""
+    """Whether a text is an address such as 10.1.2.3 or a network such as 10.1.0.0/16."""
     try:
         ipaddress.ip_network(text)
     except ValueError:
@@ -35,10 +35,10 @@ def is_network(text: str) -> bool:
 
 
 def split_url(url: str) -> SplitResult | None:
-    """The parts of a URL; None for one that is malformed."""
+    """The parts of a URL; None for a malformed one."""
     try:
         return urlsplit(url)
-    except ValueError:  # brackets that nothing closes
+    except ValueError:  # unbalanced brackets
         return None
 
 

@@ -1,4 +1,4 @@
-"""Identifiers that many rooms share: 128-bit Kafka ids and topic partitions."""
+"""Identifiers that many packages share: 128-bit Kafka ids and topic partitions."""
 
 import base64
 import re
@@ -7,7 +7,7 @@ from typing import NamedTuple
 #: Kafka's "no id": sixteen zero bytes.
 ZERO_UUID = bytes(16)
 
-#: The id of the metadata topic in Apache Kafka; never given to a topic (`Uuid.METADATA_TOPIC_ID`).
+#: The id of the metadata topic in Apache Kafka, which no other topic gets (`Uuid.METADATA_TOPIC_ID`).
 METADATA_TOPIC_UUID = bytes(15) + b"\x01"
 
 _PRINTED_UUID = re.compile(r"[A-Za-z0-9_-]{22}")
@@ -31,7 +31,7 @@ def uuid_from_text(text: str) -> bytes:
 
 
 class TopicPartition(NamedTuple):
-    """One partition of a topic by name; prints as Kafka names its directory."""
+    """A partition by topic name and index; prints like Kafka's directory names."""
 
     topic: str
     partition: int

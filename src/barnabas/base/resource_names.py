@@ -1,16 +1,16 @@
-"""How the audit, declared states and the command line name what can be changed: kind and name, as `topic/orders`."""
+"""Names of resources in the audit, declared states and the command line: type and name, as `topic/orders`."""
 
 from collections.abc import Iterable
 from urllib.parse import quote
 
 
 def resource_name(kind: str, name: str, *, prefixed: bool = False) -> str:
-    """The name of one thing, or of all whose names begin so: `topic/ord*`. `kind` is Kafka's word, in any case."""
+    """The name of one resource, or of all with a prefix: `topic/ord*`. `kind` is Kafka's word, in any case."""
     return f"{kind.lower().replace('_', '-')}/{name}{'*' if prefixed else ''}"
 
 
 def quota_resource(entity: Iterable[tuple[str, str | None]]) -> str:
-    """The name of an entity that has quotas, `quota/user=alice,client-id`; names are quoted as in URLs."""
+    """The name of an entity with quotas, `quota/user=alice,client-id`; parts are quoted as in URLs."""
     return "quota/" + ",".join(
         kind if name is None else f"{kind}={quote(name, safe='')}" for kind, name in entity
     )

@@ -1,4 +1,4 @@
-"""How long this thread works on something that waits in between."""
+"""Measures how long this thread works on something that waits in between."""
 
 from collections.abc import Awaitable, Callable, Generator
 from typing import Any, Generic, TypeVar
@@ -7,7 +7,7 @@ ResultT = TypeVar("ResultT")
 
 
 class Stopwatch(Generic[ResultT]):
-    """Awaits `work` step by step and adds up the time that its steps take, waits left out."""
+    """Awaits `work` step by step and adds up the time of its steps, without the waits."""
 
     def __init__(self, work: Awaitable[ResultT], clock_ns: Callable[[], int]) -> None:
         self._work = work
@@ -29,5 +29,5 @@ class Stopwatch(Generic[ResultT]):
                 self.elapsed_ns += self._clock_ns() - started_ns
             try:
                 sent, thrown = (yield awaited), None
-            except BaseException as error:  # it belongs into the work, which may catch it and go on
+            except BaseException as error:  # the work may catch it and continue
                 thrown = error

@@ -1,23 +1,23 @@
-"""A bound on bytes per second for work in the background."""
+"""A limit on bytes per second for background work."""
 
-#: How long to wait at most before looking again: the bound may have changed.
+#: The longest wait before the limit is read again, because it may have changed.
 WAIT_MS_MAX = 1000
 
 
 class Throttle:
-    """Counts bytes that were used ahead of their time; a rise of the rate holds at once for them, too."""
+    """Counts bytes that were used ahead of time; a higher limit applies to them at once, too."""
 
     def __init__(self) -> None:
         self._debt_bytes = 0.0
         self._counted_ms = 0
 
     def used(self, size_bytes: int, bytes_per_second: float, now_ms: int) -> None:
-        """Count what was used, on the monotonic clock."""
+        """Count used bytes, at a time of the monotonic clock."""
         self._pay(bytes_per_second, now_ms)
         self._debt_bytes += size_bytes
 
     def wait_ms(self, bytes_per_second: float, now_ms: int) -> int:
-        """How long to wait before more is used, `WAIT_MS_MAX` at most; then ask again."""
+        """How long to wait before using more, at most `WAIT_MS_MAX`; then ask again."""
         self._pay(bytes_per_second, now_ms)
         if bytes_per_second == 0:
             return WAIT_MS_MAX

@@ -1,8 +1,8 @@
-"""Turns of the event loop: one thread serves all clients, so none may hold it for long.
+"""Divides the event loop's time: one thread serves all clients, so none may hold it for long.
 
-A callback of a socket calls `begin` and works until `is_over`; what it leaves continues in a later turn, by
-`call_later`. A coroutine calls `checkpoint` between elements of a large request. What waits is served by the least time
-used, as in a fair scheduler: a client with little to do goes before one that has kept the thread busy.
+A socket's callback calls `begin` and works until `is_over`; it continues in a later turn with `call_later`. A
+coroutine calls `checkpoint` between elements of a large request. As in a fair scheduler, the client that has used the
+least time goes first.
 """
 
 import asyncio
@@ -11,19 +11,21 @@ from heapq import heappop, heappush
 from itertools import count
 from weakref import WeakValueDictionary
 
-#: How long one turn lasts before others are served.
+#: How long one turn lasts before other clients are served.
 TURN_MS_MAX = 5
 _TURN_NS_MAX = TURN_MS_MAX * 1_000_000
 
-#: A client that has just begun may work a little in a turn that is over: to put off a small request costs as much as to
-#: handle it, and helps no one if everyone's request is small. That ends, too, after so long a time.
+#: A client that has just begun may use a turn that is over for a little longer: postponing a small request costs as
+#: much as handling it, and gains nothing if all requests are small. This is the limit of such an extended turn.
 EXTENDED_TURN_MS_MAX = 15
 _EXTENDED_TURN_NS_MAX = EXTENDED_TURN_MS_MAX * 1_000_000
 _SMALL_WORK_NS_MAX = 100_000
 
 
 class Share:
-    """What one client has used of the thread, in nanoseconds; connections of one principal have one share."""
+    """The time that one client has used of the thread, in nanoseconds; all connections of a principal have one
+    share.
+    """
 
     __slots__ = ("__weakref__", "used_ns")
 
@@ -37,17 +39,17 @@ class Turns:
     def __init__(self, now_ns: Callable[[], int]) -> None:
         self._now_ns = now_ns
         self._started_ns = 0
-        self._slice_started_ns = 0  #: since then one client has been served
+        self._slice_started_ns = 0  #: when the current client's slice began
         self._is_open = False
         self._is_serving = False
-        self._order = count()  #: first come, first served among equal shares
+        self._order = count()  #: equal shares are served in the order of arrival
         self._waiting: list[tuple[int, int, Share, Callable[[], None] | asyncio.Future[None]]] = []
-        self._served_ns = 0  #: the share served last; a share below it counts as equal to it
+        self._served_ns = 0  #: the share served last; a lower share counts as equal to it
         self._continued_count = 0
         self._shares: WeakValueDictionary[str, Share] = WeakValueDictionary()
 
     def share_of(self, principal: str) -> Share:
-        """Return the share that all connections of a principal have, for as long as one of them has it."""
+        """Return the share of a principal's connections, which lives as long as one of them holds it."""
         share = self._shares.get(principal)
         if share is None:
             share = self._shares[principal] = Share()
@@ -65,7 +67,7 @@ class Turns:
         asyncio.get_running_loop().call_soon(self._end)
 
     def is_over(self) -> bool:
-        """Whether the client that is served now must leave the rest to a later turn. Opens one if none is open."""
+        """Whether the current client must leave the rest to a later turn. Opens a turn if none is open."""
         if not self._is_open:
             self._open()
             return False
@@ -76,7 +78,7 @@ class Turns:
         )
 
     async def checkpoint(self, share: Share) -> None:
-        """Let others go first if the turn is over."""
+        """Let other clients go first if the turn is over."""
         if self.is_over():
             future = asyncio.get_running_loop().create_future()
             self._wait(share, future)
@@ -84,7 +86,7 @@ class Turns:
             self._open()
 
     def call_later(self, share: Share, callback: Callable[[], None]) -> None:
-        """Call `callback` in a later turn, when it is the share's time."""
+        """Call `callback` in a later turn, in the order of the shares."""
         self._wait(share, callback)
 
     def _wait(self, share: Share, continuation: Callable[[], None] | asyncio.Future[None]) -> None:
@@ -105,7 +107,7 @@ class Turns:
         self._is_open = False
 
     def _serve(self) -> None:
-        """Continue what waits until the turn is over; a coroutine has a turn of its own."""
+        """Continue waiting clients until the turn is over; a coroutine has a turn of its own."""
         self._is_serving = False
         self._open()
         try:
@@ -123,5 +125,4 @@ class Turns:
                 self._serve_soon()
 
     def statistics(self) -> dict[str, int]:
-        """Report how much waits for a turn, and how often a request had to continue in a later one."""
         return {"waiting_count": len(self._waiting), "continued_count": self._continued_count}

@@ -1,4 +1,4 @@
-"""Two more threads for what takes long and touches no state: large requests, costly batches, immutable images."""
+"""Two threads for long work that touches no state: large requests, costly batches, immutable images."""
 
 import asyncio
 from collections.abc import Callable
@@ -14,7 +14,7 @@ _THREADS_COUNT = 2
 
 
 class Worker:
-    """Calls functions in two threads, so that one long call does not stop the others, beside the event loop."""
+    """Calls functions in two threads beside the event loop, so that one long call does not stop the other."""
 
     def __init__(self) -> None:
         self._thread = ThreadPoolExecutor(_THREADS_COUNT, thread_name_prefix="large-requests")
@@ -30,14 +30,14 @@ class Worker:
         return await loop.run_in_executor(self._thread, lambda: function(*arguments, **keywords))
 
     def free(self, *objects: object) -> None:
-        """Let go of messages of many elements; the caller must hold them no longer when it next returns to the loop."""
+        """Free large messages in a thread; the caller must drop its own references before it returns to the loop."""
         held = list(objects)
         asyncio.get_running_loop().call_soon(self._submit, held.clear)
 
     def _submit(self, function: Callable[[], None]) -> None:
-        with suppress(RuntimeError):  # it is closed
+        with suppress(RuntimeError):  # the worker is closed
             self._thread.submit(function)
 
     def close(self) -> None:
-        """Wait for the calls under way and end the threads."""
+        """Wait for running calls and end the threads."""
         self._thread.shutdown(cancel_futures=True)

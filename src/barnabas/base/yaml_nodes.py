@@ -1,9 +1,9 @@
-"""Reading YAML so that every error names the line, the key, the value and what would be right."""
+"""Reads YAML; every error names the line, the key, the value and what would be right."""
 
 import contextlib
 import difflib
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import NamedTuple, NoReturn, TypeVar
 
@@ -16,15 +16,19 @@ _YAML = "tag:yaml.org,2002:"
 
 _NO_TEXT = "contains an unpaired surrogate (\\ud800 to \\udfff)"
 
-#: No state or rule has so many levels.
+#: Deeper than any valid file.
 _DEPTH_MAX = 50
 
-#: Of a text that is not trusted; a topic with three configs has about ten.
+#: For untrusted text; a topic with three configs has about ten.
 UNTRUSTED_NODES_MAX = 100_000
 
 
+#: libyaml's, if PyYAML includes it.
+_FAST_LOADER: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
 class YamlError(Exception):
-    """A file that does not say what it should; `line`, from 1, where it is one line's fault."""
+    """Invalid content of a file; `line`, from 1, if the error belongs to one line."""
 
     def __init__(self, problem: str, line: int | None = None) -> None:
         super().__init__(problem if line is None else f"line {line}: {problem}")
@@ -33,7 +37,7 @@ class YamlError(Exception):
 
 
 class YamlNode(NamedTuple):
-    """A value in a file, and the keys that lead to it: `topics[0].partitions`."""
+    """A value in a file, and its path: `topics[0].partitions`."""
 
     node: yaml.Node
     path: str
@@ -45,11 +49,11 @@ class YamlNode(NamedTuple):
 
     @property
     def line(self) -> int:
-        """The line it begins in, from 1."""
+        """Number of its first line, from 1."""
         return int(self.node.start_mark.line) + 1
 
     def mapping(self, known: Collection[str] | None = None) -> "dict[str, YamlNode]":
-        """Its values by key, of which none may come twice or, with `known`, be another."""
+        """Values by key. Duplicate keys are errors, as are keys not in `known`, if given."""
         if not isinstance(self.node, yaml.MappingNode):
             self.fail("must be a mapping (key: value)")
         found: dict[str, YamlNode] = {}
@@ -70,13 +74,12 @@ class YamlNode(NamedTuple):
         return found
 
     def items(self) -> "list[YamlNode]":
-        """Its items."""
         if not isinstance(self.node, yaml.SequenceNode):
             self.fail("must be a list ([a, b], or a line for each beginning with -)")
         return [YamlNode(node, f"{self.path}[{index}]") for index, node in enumerate(self.node.value)]
 
     def text(self) -> str:
-        """The text as it is written, of whatever type."""
+        """The scalar as it is written, of any type."""
         if not isinstance(self.node, yaml.ScalarNode) or self.is_null:
             self.fail("must be a text")
         text: str = self.node.value
@@ -86,7 +89,7 @@ class YamlNode(NamedTuple):
 
     @property
     def is_null(self) -> bool:
-        """Whether nothing is written."""
+        """Whether the value is empty."""
         return bool(self.node.tag == f"{_YAML}null")
 
     def word(self, valid: Collection[str]) -> str:
@@ -97,25 +100,24 @@ class YamlNode(NamedTuple):
         return text
 
     def boolean(self) -> bool:
-        """True or false."""
         if self.node.tag != f"{_YAML}bool":
             self.fail("must be true or false")
         return bool(self._constructed())
 
     def number(self, expected: str = "must be a number") -> float:
-        """A number, whole ones as int."""
+        """A number; an int if it is whole."""
         if self.node.tag not in (f"{_YAML}int", f"{_YAML}float"):
             self.fail(expected)
         try:
             number = self._constructed()
-        except ValueError:  # tagged as a number, but none
+        except ValueError:  # tagged as a number, but not one
             self.fail(expected)
         if not isinstance(number, int | float) or number != number:
             self.fail(expected)
         return number
 
     def whole(self, least: int, most: int | None = None) -> int:
-        """A whole number of at least `least`, and at most `most`."""
+        """A whole number from `least` to `most`."""
         bounds = f"of at least {least}" if most is None else f"from {least} to {most}"
         expected = f"must be a whole number {bounds}"
         number = self.number(expected)
@@ -136,9 +138,9 @@ class YamlNode(NamedTuple):
 
 
 def read_yaml(path: Path, read: Callable[[YamlNode], ResultT]) -> ResultT:
-    """What `read` makes of a file.
+    """Read a file with `read`.
 
-    :raises YamlError: When the file cannot be read, is no YAML, is nested too deeply, or `read` objects.
+    :raises YamlError: When the file cannot be read, is not YAML, is nested too deeply, or `read` refuses it.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -150,17 +152,26 @@ def read_yaml(path: Path, read: Callable[[YamlNode], ResultT]) -> ResultT:
 
 
 def _check_bounds(text: str, *, trusted: bool) -> None:
-    """Look at the text's events, which takes no recursion: libyaml's has no bounds, and would end the process."""
+    """Check depth and size on the text's events, without recursion, as composing recurses to any depth.
+
+    Where libyaml fails, PyYAML's own parser decides, as it does in `compose`. That happens within the bounds, too:
+    libyaml has limits of its own and looks far ahead.
+    """
+    for loader in (_FAST_LOADER, yaml.SafeLoader):
+        with contextlib.suppress(yaml.YAMLError):  # `compose` reports it with a better message
+            _check_events(yaml.parse(text, Loader=loader), trusted=trusted)
+            return
+
+
+def _check_events(events: Iterator[yaml.Event], *, trusted: bool) -> None:
     depth = nodes_count = 0
-    quick: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    with contextlib.suppress(yaml.YAMLError):  # told better by whoever composes it
-        for event in yaml.parse(text, Loader=quick):
-            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-            if depth > _DEPTH_MAX:
-                raise YamlError("is nested too deeply")
-            if not trusted and isinstance(event, yaml.NodeEvent):
-                nodes_count += 1
-                _check_untrusted(event, nodes_count)
+    for event in events:
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > _DEPTH_MAX:
+            raise YamlError("is nested too deeply")
+        if not trusted and isinstance(event, yaml.NodeEvent):
+            nodes_count += 1
+            _check_untrusted(event, nodes_count)
 
 
 def _check_untrusted(event: yaml.NodeEvent, nodes_count: int) -> None:
@@ -174,9 +185,9 @@ def _check_untrusted(event: yaml.NodeEvent, nodes_count: int) -> None:
 
 
 def read_yaml_text(text: str, read: Callable[[YamlNode], ResultT], *, trusted: bool = True) -> ResultT:
-    """What `read` makes of a text. One that is not trusted has no aliases, and so many nodes at most.
+    """Read a text with `read`. Untrusted text may have no aliases and at most `UNTRUSTED_NODES_MAX` nodes.
 
-    :raises YamlError: When it is no YAML, is nested too deeply, is beyond its bounds, or `read` objects.
+    :raises YamlError: When it is not YAML, is too deep or too large, or `read` refuses it.
     """
     _check_bounds(text, trusted=trusted)
     try:
@@ -189,14 +200,14 @@ def read_yaml_text(text: str, read: Callable[[YamlNode], ResultT], *, trusted: b
 
 
 def compose(text: str) -> yaml.Node | None:
-    """The nodes of a text; by libyaml where PyYAML came with it, which is ten times as fast but less clear in errors.
+    """Compose the text's nodes: with libyaml if PyYAML includes it, ten times as fast; errors are PyYAML's, which are
+    clearer.
 
-    :raises yaml.YAMLError: When it is no YAML.
+    :raises yaml.YAMLError: When it is not YAML.
     """
-    quick: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     node: yaml.Node | None
     try:
-        node = yaml.compose(text, Loader=quick)
+        node = yaml.compose(text, Loader=_FAST_LOADER)
     except yaml.YAMLError:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
     return node
@@ -209,7 +220,7 @@ def _no_yaml(error: yaml.YAMLError) -> YamlError:
 
 
 def _is_utf8(text: str) -> bool:
-    """Whether no lone surrogate is in it, which no request can carry."""
+    """Whether it has no lone surrogate, which no request can carry."""
     return text.isascii() or not any("\ud800" <= each <= "\udfff" for each in text)
 
 

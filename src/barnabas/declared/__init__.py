@@ -1,1 +1,1 @@
-"""The declared state of a cluster: written as YAML, compared with a live cluster of any Kafka, applied to it."""
+"""The declared state of a cluster: written as YAML, compared with a live cluster of any Kafka, and applied to it."""

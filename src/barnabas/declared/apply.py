@@ -1,6 +1,6 @@
-"""Doing what a plan says: thing by thing, in a safe order; what fails stops nothing but itself.
+"""Applies a plan in a safe order; a change that fails stops no other change.
 
-Nothing is kept of how far it came. Whoever is interrupted makes a new plan, which holds what is left to do.
+No progress is stored. After an interruption, make a new plan: it holds what is left to do.
 """
 
 import enum
@@ -17,16 +17,16 @@ from barnabas.declared.secrets import SecretMissing, Secrets
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 _ATTEMPTS_MAX = 8
-#: So often a cluster may be looked at without showing more of what was done: with the pauses between, ten seconds.
+#: How often the cluster may be looked up without showing more of the changes: with the pauses between, ten seconds.
 _LOOKS_MAX = 13
-#: What may go well a moment later.
+#: Errors after which the same change may succeed later.
 _RETRIED = (
     ErrorCode.THROTTLING_QUOTA_EXCEEDED,
     ErrorCode.REQUEST_TIMED_OUT,
     ErrorCode.NOT_CONTROLLER,
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
 )
-#: What shows, when it is tried again, that it was done before.
+#: Errors of a retry which show that an earlier attempt has succeeded.
 _DONE_ALREADY = {
     Order.CREATE_TOPICS: ErrorCode.TOPIC_ALREADY_EXISTS,
     Order.DELETE_TOPICS: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -41,7 +41,7 @@ class ChangeStatus(enum.StrEnum):
 
 
 class ChangeResult(NamedTuple):
-    """What became of one change, and why it was not done."""
+    """The outcome of one change, with the reason if it was not made."""
 
     change: ResourceChange
     status: ChangeStatus
@@ -51,9 +51,9 @@ class ChangeResult(NamedTuple):
 async def apply_plan(
     admin: Admin, plan: Plan, request: PlanRequest, advance: Callable[[int], None] = lambda count: None
 ) -> list[ChangeResult]:
-    """Do what a plan says, then wait until the cluster shows it; `advance` is told of changes as they are made.
+    """Apply a plan, then wait until the cluster shows the changes; `advance` is called with the outcomes as they come.
 
-    Who makes no answer ends the work: what is left then, a new plan tells.
+    A lost connection ends the work; a new plan shows what is left.
     """
     outcomes = [
         ChangeResult(each, ChangeStatus.LEFT, _reason(each)) for each in plan.changes if not each.is_possible
@@ -90,7 +90,7 @@ def _outcomes(batch: Iterable[Task], answers: Outcomes) -> list[ChangeResult]:
 
 
 async def _done(admin: Admin, batch: Sequence[Task], secrets: Secrets) -> Outcomes:
-    """What became of each task; those that were put off are tried again."""
+    """The outcome of each task; tasks with retriable errors are tried again."""
     outcomes: dict[object, KafkaError | None] = {}
     left = list(batch)
     for attempt in range(1, _ATTEMPTS_MAX + 1):
@@ -107,7 +107,7 @@ async def _done(admin: Admin, batch: Sequence[Task], secrets: Secrets) -> Outcom
 
 
 async def _answers(admin: Admin, batch: Sequence[Task], secrets: Secrets) -> Outcomes:
-    """What became of each; an error of the whole is that of each."""
+    """The outcome of each change; an error of the whole request applies to each."""
     try:
         return await execute_batch(admin, batch, secrets)
     except KafkaError as error:
@@ -118,7 +118,7 @@ async def _answers(admin: Admin, batch: Sequence[Task], secrets: Secrets) -> Out
 
 
 async def _shown(admin: Admin, outcomes: Sequence[ChangeResult], request: PlanRequest) -> list[ChangeResult]:
-    """The outcomes once the cluster shows what was done; where it does not show itself any more, none is sure."""
+    """The outcomes after the cluster shows the changes; changes that it never shows are reported as uncertain."""
     done = {each.change.resource_key for each in outcomes if each.status is ChangeStatus.DONE}
     try:
         missing = await _not_shown(admin, done, request)
@@ -134,9 +134,9 @@ async def _shown(admin: Admin, outcomes: Sequence[ChangeResult], request: PlanRe
 
 
 async def _not_shown(admin: Admin, done: Set[Any], request: PlanRequest) -> Set[Any]:
-    """Which places of changes are not as declared: brokers learn of what is done a moment later than they answer.
+    """The resource keys that are not as declared yet: brokers apply a change a moment after the controller's response.
 
-    Of thousands of topics they learn one request after the other, and are waited for as long as they go on.
+    Thousands of topics appear one request after the other; the wait goes on as long as more of them appear.
     """
     declared = request.choice.of(request.declared)
     missing, looks = done, 0

@@ -1,4 +1,4 @@
-"""What is to be known of changes before they are made: what they destroy, whom they lock out, which keys move. Pure."""
+"""Checks of changes that need no cluster: what they delete, whose access they remove, which keys move. Pure."""
 
 import math
 from collections.abc import Collection, Iterable, Sequence
@@ -25,7 +25,7 @@ from barnabas.wire.acls import (
 RETENTION_MS = "retention.ms"
 RETENTION_BYTES = "retention.bytes"
 UNLIMITED = -1
-#: Keys of brokers that hold for topics, and decide what is deleted.
+#: Broker configs that topics inherit and that decide what is deleted.
 _INHERITED = tuple(f"log.{key}" for key in (RETENTION_MS, RETENTION_BYTES, CLEANUP_POLICY))
 
 _BY_HAND = "set it in the broker's own settings and start it again: no request can"
@@ -37,15 +37,15 @@ def with_diagnostic(change: ResourceChange, *diagnostics: Diagnostic) -> Resourc
 
 
 def moved_share(before: int, after: int) -> float:
-    """Which share of keys go to another partition when a topic grows from `before` to `after` partitions.
+    """The share of keys that move to another partition when a topic grows from `before` to `after` partitions.
 
-    A key stays where its hash has the same remainder for both: for `before` of every `lcm(before, after)` hashes.
+    A key stays if its hash has the same remainder for both: `before` of every `lcm(before, after)` hashes.
     """
     return 1 - min(before, after) / math.lcm(before, after)
 
 
 def check_changes(changes: Iterable[ResourceChange], live: DeclaredState) -> list[ResourceChange]:
-    """The changes with what can be said of each by itself."""
+    """The changes with the diagnostics of each change by itself."""
     return [with_diagnostic(each, *_diagnostics(each, live)) for each in changes]
 
 
@@ -105,7 +105,7 @@ def _of_cleanup(change: ResourceChange) -> list[Diagnostic]:
 
 
 def _of_broker(change: ResourceChange) -> list[Diagnostic]:
-    """What topics inherit may delete of their records as much as what they have of their own."""
+    """A broker's retention deletes records of topics that inherit it, as their own retention does."""
     key = change.key.removeprefix("log.")
     before, after = _limit(change.before), _limit(change.after)
     if change.key not in _INHERITED or _keeps_more(before, after):
@@ -133,7 +133,7 @@ def _of_user(change: ResourceChange) -> list[Diagnostic]:
 
 
 def lowered(change: ResourceChange) -> int | None:
-    """The limit that a change puts to what a topic keeps, where there was a higher one or the default."""
+    """The new limit of a retention config, if it is lower than before or than the default."""
     if change.section is not Section.TOPICS or change.key not in (RETENTION_MS, RETENTION_BYTES):
         return None
     before, after = _limit(change.before), _limit(change.after)
@@ -154,14 +154,16 @@ def _limit(value: object) -> int | None:
 
 @dataclass(frozen=True)
 class Applicant:
-    """Who applies a plan, and what the cluster tells of how it decides: only so can be told who locks himself out."""
+    """The principal that applies a plan, and the authorizer's settings that decide what it may do."""
 
     principal: str
-    may_alter: bool = True  #: by the cluster's own word (KIP-430)
-    open_without_acl: bool = False  #: whether everybody may do what no ACL is about
+    may_alter: bool = True  #: as the cluster says (KIP-430)
+    open_without_acl: bool = (
+        False  #: whether operations on resources without any ACL are allowed to everybody
+    )
 
     def loses(self, before: Collection[AclBinding], after: Collection[AclBinding]) -> bool:
-        """Whether the right to make and remove ACLs goes; a super user has it by no ACL."""
+        """Whether the principal would lose the right to alter ACLs; super users have it without an ACL."""
         if not self.may_alter or self._is_allowed(after):
             return False
         if self._is_allowed(before):
@@ -169,7 +171,7 @@ class Applicant:
         return self.open_without_acl and not _of_cluster(before) and bool(_of_cluster(after))
 
     def _is_allowed(self, acls: Iterable[AclBinding]) -> bool:
-        """By ACLs alone, from some host."""
+        """By ACLs alone, from at least one host."""
         mine = [each for each in _of_cluster(acls) if each.principal in (self.principal, WILDCARD_PRINCIPAL)]
         meant = [each for each in mine if each.operation in (AclOperation.ALTER, AclOperation.ALL)]
         denied = any(each.permission is AclPermission.DENY for each in meant)
@@ -183,7 +185,7 @@ def _of_cluster(acls: Iterable[AclBinding]) -> list[AclBinding]:
 def with_lockout(
     changes: Sequence[ResourceChange], live: DeclaredState, applicant: Applicant
 ) -> list[ResourceChange]:
-    """The changes with a remark on those that take from the applicant the right to alter the cluster."""
+    """The changes, with a diagnostic on those that remove the applicant's right to alter the cluster."""
     acls = [each for each in changes if each.section is Section.ACLS]
     made = {each.name for each in acls if each.action is ChangeAction.CREATE}
     gone = {each.name for each in acls if each.action is ChangeAction.DELETE}
@@ -198,7 +200,7 @@ def with_lockout(
 
 
 def with_own_user(changes: Iterable[ResourceChange], principal: str) -> list[ResourceChange]:
-    """The changes with a remark on those that take from the applicant a way to log in."""
+    """The changes, with a diagnostic on those that remove a credential of the applicant."""
     diagnostic = Diagnostic(Level.LOCKOUT, f"{principal}, who applies this, could log in so no longer")
     return [
         with_diagnostic(each, diagnostic)

@@ -1,4 +1,4 @@
-"""What a cluster says of changes before they are made: what it would refuse, and which records it would delete."""
+"""Checks of changes that ask the cluster: what it would refuse, and which records it would delete."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -18,21 +18,21 @@ from barnabas.wire.acls import AclOperation
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.describe_cluster import DescribeClusterRequest
 
-#: Of an authorizer's own keys a broker tells that they are set, and not to what.
+#: A broker reports that keys of an authorizer are set, but hides their values.
 _OPEN_WITHOUT_ACL = "allow.everyone.if.no.acl.found"
 
 
 def refusal(error: KafkaError) -> Diagnostic:
-    """What a broker has said against a change."""
+    """The diagnostic for a broker's refusal."""
     return Diagnostic(Level.IMPOSSIBLE, f"refused: {error}")
 
 
 async def with_refusals(
     admin: Admin, changes: Sequence[ResourceChange], secrets: Secrets
 ) -> tuple[list[ResourceChange], set[ErrorCode]]:
-    """The changes with what the cluster, or a policy of it, would refuse; it is asked with `validate_only`.
+    """The changes with the refusals of the cluster or one of its policies, asked with `validate_only`.
 
-    Gives the codes of the refusals, too.
+    Returns the error codes of the refusals, too.
     """
     refused: dict[int, KafkaError] = {}
     tasks = tasks_of([each for each in changes if each.is_possible])
@@ -49,7 +49,7 @@ async def with_refusals(
 
 
 def with_missing_secrets(changes: Iterable[ResourceChange], secrets: Secrets) -> list[ResourceChange]:
-    """The changes with what cannot be done since a secret is not where it is said to be."""
+    """The changes, with a diagnostic on those whose secret is missing."""
     return [with_diagnostic(each, *_missing(each, secrets)) for each in changes]
 
 
@@ -65,7 +65,9 @@ def _missing(change: ResourceChange, secrets: Secrets) -> list[Diagnostic]:
 
 
 async def applicant(admin: Admin, principal: str) -> Applicant:
-    """Who applies a plan, and what the cluster tells of authorization: not who its super users are."""
+    """The principal that applies a plan, and what the cluster reports about authorization; super users are not
+    reported.
+    """
     response = await admin.send(DescribeClusterRequest(include_cluster_authorized_operations=True))
     check(response.error_code, response.error_message)
     may_alter = bool(response.cluster_authorized_operations & 1 << AclOperation.ALTER)
@@ -79,7 +81,7 @@ async def applicant(admin: Admin, principal: str) -> Applicant:
 
 
 async def with_losses(admin: Admin, changes: Sequence[ResourceChange], now_ms: int) -> list[ResourceChange]:
-    """The changes with what a lowered retention takes from topics; of what is there now."""
+    """The changes, with the records that a lower retention would delete now."""
     there = {name for name, topic in admin.cluster.metadata.topics.items() if topic.error is None}
     limits = {
         change: limit for change in changes if (limit := lowered(change)) is not None and change.name in there
@@ -103,7 +105,7 @@ def _loss(change: ResourceChange, losers: Mapping[str, str]) -> Diagnostic:
 
 
 async def _older(admin: Admin, times_ms: Mapping[str, int]) -> dict[str, str]:
-    """Topics that keep records from before a time, with how many they are."""
+    """Topics with records older than a time, with the number of these records."""
     if not times_ms:
         return {}
     partitions = _partitions(admin, times_ms)
@@ -129,7 +131,7 @@ async def _older(admin: Admin, times_ms: Mapping[str, int]) -> dict[str, str]:
 
 
 async def _bigger(admin: Admin, limits: Mapping[str, int]) -> dict[str, str]:
-    """Topics with partitions above a limit in bytes, with what is above it."""
+    """Topics with partitions above a size limit, with the bytes above it."""
     if not limits:
         return {}
     partitions = _partitions(admin, limits)
@@ -149,7 +151,7 @@ async def _bigger(admin: Admin, limits: Mapping[str, int]) -> dict[str, str]:
 
 
 def _unknown_loss_warnings(silent: Iterable[TopicPartition]) -> dict[str, str]:
-    """What is said of topics whose partitions do not tell what they keep: the worst has to be thought."""
+    """Warnings for topics whose sizes and offsets are unknown: the worst is assumed."""
     return {each.topic: f"may delete records: {each} does not tell what it keeps" for each in silent}
 
 
@@ -173,7 +175,7 @@ def _sizes(directories: Iterable[LogDirDescription]) -> dict[TopicPartition, int
 
 
 def _partitions(admin: Admin, names: Collection[str]) -> list[TopicPartition]:
-    """The partitions that have a leader to ask."""
+    """The partitions that have a leader."""
     topics = admin.cluster.metadata.topics
     return [
         TopicPartition(name, each.partition_index)

@@ -1,6 +1,6 @@
-"""What is different between a declared state and a live one, key by key. Pure.
+"""Compares a declared state with a live one, key by key. Pure.
 
-Named as in the audit: `topic/orders`, key `retention.ms`, before and after.
+Resources are named as in the audit: `topic/orders`, key `retention.ms`, before and after.
 """
 
 import enum
@@ -36,34 +36,34 @@ from barnabas.wire.acls import AclBinding
 PARTITIONS = "partitions"
 REPLICATION_FACTOR = "replication_factor"
 
-#: What a new topic has of which nothing is said.
+#: The value of a new topic's key that the file does not mention.
 BROKER_DEFAULT = "broker's default"
 
-#: A thing within its section: a name, an ACL or an entity.
+#: A resource within its section: a name, an ACL or an entity.
 Name: TypeAlias = str | AclBinding | Entity
 
 
 class ChangeAction(enum.StrEnum):
-    """What would become of a thing, or of a key of it."""
+    """What happens to a resource or to a key of it."""
 
     CREATE = "create"
     ALTER = "alter"
     DELETE = "delete"
-    EXPECT = "expect"  #: a value that only the broker's own settings can change
+    EXPECT = "expect"  #: a value that only the broker's static configuration can change
 
 
 class Level(enum.IntEnum):
-    """How much a remark weighs."""
+    """Severity of a diagnostic."""
 
     NOTE = 0
     WARNING = 1
-    DESTRUCTIVE = 2  #: what it takes away cannot be had back: not without consent
-    LOCKOUT = 3  #: who applies it could not take it back: not without consent of its own
-    IMPOSSIBLE = 4  #: nobody can do it, or somebody refuses it
+    DESTRUCTIVE = 2  #: deletes data; needs consent
+    LOCKOUT = 3  #: the applicant could not undo it; needs a consent of its own
+    IMPOSSIBLE = 4  #: cannot be done, or would be refused
 
 
 class Diagnostic(NamedTuple):
-    """What is to be known of a change before it is made."""
+    """A message about a change, shown before it is made."""
 
     level: Level
     text: str
@@ -71,7 +71,7 @@ class Diagnostic(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ResourceChange:
-    """One key of one thing: its value before and after, None where it has none."""
+    """One key of a resource: its value before and after, None for no value."""
 
     section: Section
     name: Name
@@ -83,17 +83,17 @@ class ResourceChange:
 
     @property
     def resource(self) -> str:
-        """The thing as the audit names it."""
+        """The resource's name as in the audit."""
         return name_of(self.section, self.name)
 
     @property
     def resource_key(self) -> tuple[Section, Name, str]:
-        """What is changed, whatever its values."""
+        """Resource and key, without the values."""
         return self.section, self.name, self.key
 
     @property
     def level(self) -> Level:
-        """The weight of its heaviest remark."""
+        """The highest level of its diagnostics."""
         return max((each.level for each in self.diagnostics), default=Level.NOTE)
 
     @property
@@ -103,12 +103,11 @@ class ResourceChange:
 
     @property
     def is_possible(self) -> bool:
-        """Whether it can be tried."""
         return self.level is not Level.IMPOSSIBLE and self.action is not ChangeAction.EXPECT
 
 
 def differences(declared: DeclaredState, live: DeclaredState) -> list[ResourceChange]:
-    """What must be done to `live`; things in the order of the sections, each with its keys in order."""
+    """The changes that turn `live` into the declared state; sections and keys are in order."""
     return [
         *_topics(declared, live),
         *_acls(declared, live),
@@ -132,12 +131,12 @@ _KEYS: Mapping[Section, Mapping[str, ConfigKey]] = MappingProxyType(
 )
 
 
-#: Of their words the order means nothing.
+#: Lists whose order has no meaning.
 _POLICIES = ("cleanup.policy", "log.cleanup.policy")
 
 
 def same_value(section: Section, key: str, one: Setting, other: Setting) -> bool:
-    """Whether two texts mean the same value to a broker. A secret is as good as any other: none can be told."""
+    """Whether a broker takes both texts as the same value. Secrets count as equal, because brokers hide them."""
     if isinstance(one, SecretRef) or isinstance(other, SecretRef):
         return one is not None and other is not None
     if one is not None and other is not None and key in _POLICIES:
@@ -156,7 +155,7 @@ def _parsed(section: Section, key: str, text: str | None) -> Value:
 
 
 def shown_setting(value: Setting) -> str | None:
-    """The value for people: no secret."""
+    """The value for people; secrets are hidden."""
     return HIDDEN if isinstance(value, SecretRef) else value
 
 
@@ -181,7 +180,7 @@ def _config_changes(
 
 
 def _to_prune(section: Section, declared: DeclaredState, live: DeclaredState) -> Iterable[Any]:
-    """What there is and is not mentioned, if that is to go."""
+    """Live resources that are not declared, if their section is pruned."""
     gone = getattr(live, section).keys() - getattr(declared, section).keys()
     return sorted(gone) if section in declared.prune else ()
 
@@ -215,7 +214,7 @@ def _new_topic(name: str, topic: DeclaredTopic) -> Iterator[ResourceChange]:
 
 
 def acl_key(acl: AclBinding) -> str:
-    """An ACL within its resource, as the audit names it."""
+    """The key of an ACL within its resource, as in the audit."""
     return f"acl {acl.principal} {acl.permission.name} {acl.operation.name} from {acl.host}"
 
 
@@ -268,7 +267,7 @@ def _users(declared: DeclaredState, live: DeclaredState) -> Iterator[ResourceCha
 def _credentials(
     user: str, declared: Credentials, live: Credentials, prunes: bool
 ) -> Iterator[ResourceChange]:
-    """A password that is there cannot be compared: only iterations can differ."""
+    """Brokers do not return passwords, so only iterations can differ."""
     for mechanism in sorted(declared.keys() | (live.keys() if prunes else ())):
         before, after = live.get(mechanism), declared.get(mechanism)
         same = before and after and after.iterations in (None, before.iterations)
@@ -311,13 +310,13 @@ def _brokers(declared: DeclaredState, live: DeclaredState) -> Iterator[ResourceC
         yield from _config_changes(Section.BROKERS, name, {}, configs, prunes=True)
 
 
-#: Set by Kafka itself for every broker where leaders may be elected from eligible replicas (KIP-966); nobody may
-#: remove it then.
+#: Kafka sets it as the default of every broker when leaders may be elected from eligible replicas (KIP-966), and
+#: refuses to remove it then.
 _KEPT_BY_KAFKA = "min.insync.replicas"
 
 
 def _prunable(name: str, live: Configs, declared: Configs) -> Configs:
-    """What there is, without what is not mentioned and cannot go."""
+    """The live state without what is undeclared and cannot be removed."""
     is_kept = name == "" and _KEPT_BY_KAFKA not in declared
     return {key: value for key, value in live.items() if not (is_kept and key == _KEPT_BY_KAFKA)}
 
@@ -326,14 +325,14 @@ def _prunable(name: str, live: Configs, declared: Configs) -> Configs:
 
 
 def shown(value: Any) -> Any:
-    """A value of a change without its secrets, as JSON can carry it."""
+    """A value of a change for JSON, without secrets."""
     if isinstance(value, Credential):
         return {"iterations": value.iterations} if value.iterations else {}
     return shown_setting(value) if isinstance(value, SecretRef) else value
 
 
 def as_json(change: ResourceChange) -> dict[str, Any]:
-    """A change as programs read it."""
+    """A change for programs."""
     return {
         "resource": change.resource,
         "key": change.key,

@@ -1,4 +1,4 @@
-"""Drift: how a cluster differs from what a file declares, from another cluster, or from what it was a moment ago."""
+"""Drift: how a cluster differs from a declared state, from another cluster, or from its own earlier state."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
@@ -15,7 +15,7 @@ from barnabas.declared.plan import PlanRequest
 from barnabas.declared.state import PRUNABLE, Choice, DeclaredBroker, DeclaredState, Section
 from barnabas.wire.errors import KafkaError
 
-#: What every broker has of its own: it differs between any two.
+#: Keys that differ between any two brokers.
 OWN_KEYS = frozenset(
     {
         "advertised.listeners",
@@ -35,14 +35,13 @@ Find: TypeAlias = Callable[[], Awaitable[Sequence[ResourceChange]]]
 
 
 class DriftEvent(NamedTuple):
-    """A difference that has come, or gone: `at_ms` since the epoch."""
+    """A difference that appeared or disappeared; `at_ms` since the epoch."""
 
     at_ms: int
     has_come: bool
     change: ResourceChange
 
     def as_json(self) -> dict[str, Any]:
-        """The difference as programs read it."""
         return {
             "time": self.at_ms,
             "event": "drift" if self.has_come else "resolved",
@@ -51,7 +50,7 @@ class DriftEvent(NamedTuple):
 
 
 def drift_json(change: ResourceChange) -> dict[str, Any]:
-    """A difference as programs read it: what is declared, and what there is."""
+    """A difference for programs: the declared and the actual value."""
     change_json = as_json(change)
     return {
         "resource": change_json["resource"],
@@ -62,13 +61,13 @@ def drift_json(change: ResourceChange) -> dict[str, Any]:
 
 
 async def from_declared(admin: Admin, request: PlanRequest) -> list[ResourceChange]:
-    """How a cluster differs from what is declared: `before` is what there is, `after` what there should be."""
+    """How a cluster differs from the declared state: `before` is the actual value, `after` the declared one."""
     declared = request.choice.of(request.declared)
     return differences(declared, request.choice.of(await live_state_for(admin, declared)))
 
 
 async def from_other(admin: Admin, other: Admin, choice: Choice) -> list[ResourceChange]:
-    """How a cluster differs from another in all that is set; and brokers with the same id in what holds for them."""
+    """How the settings of two clusters differ, and the effective values of brokers with the same id."""
     wanted, found = await whole_state(other, choice), await whole_state(admin, choice)
     if Section.BROKERS in choice.sections:
         nodes = set(map(_id_of, admin.cluster.metadata.nodes.values()))
@@ -86,7 +85,7 @@ def _id_of(node: Node) -> str:
 
 
 async def _with_values(admin: Admin, state: DeclaredState, names: set[str], choice: Choice) -> DeclaredState:
-    """The state with what holds for its brokers, static values and defaults too."""
+    """The state with the effective values of its brokers, static values and defaults included."""
     resources = [
         Resource(ResourceKind.BROKER, name) for name in sorted(names) if choice.means(Section.BROKERS, name)
     ]
@@ -108,7 +107,7 @@ def _values(entries: Sequence[ConfigEntry], configs: Mapping[str, object]) -> di
 
 
 def _in_common(state: DeclaredState, other: DeclaredState) -> DeclaredState:
-    """The state with values of keys that both know: others are of another version, or another Kafka."""
+    """The state without keys that only one of them knows: these belong to another version, or to another Kafka."""
     brokers = {
         name: DeclaredBroker(
             each.configs, _shared(each.expected, other.brokers.get(name, DeclaredBroker()).expected)
@@ -125,7 +124,7 @@ def _shared(values: Mapping[str, str | None], others: Mapping[str, str | None]) 
 async def watched(
     find: Find, clock: Clock, pause: Callable[[], Awaitable[object]]
 ) -> AsyncIterator[DriftEvent]:
-    """Every difference when it comes, when it changes, and when it is gone; looks again after each pause."""
+    """Every difference when it appears, changes or disappears; looks again after each pause."""
     known: dict[Any, ResourceChange] = {}
     while True:
         found = {each.resource_key: each for each in await find()}

@@ -1,6 +1,6 @@
-"""Changes as a cluster is told to make them: thing by thing, in an order in which nothing needed is missing.
+"""Turns changes into requests, ordered so that a change finds what it depends on.
 
-Who is to have access gets it before anybody loses it, and what is deleted goes last.
+Access is granted before any is removed, and deletions come last.
 """
 
 import enum
@@ -23,7 +23,7 @@ from barnabas.wire.scram import MECHANISMS_BY_TITLE
 
 
 class Order(enum.IntEnum):
-    """What a cluster is told, in this order."""
+    """Kinds of requests, in the order in which they are sent."""
 
     SET_CREDENTIALS = enum.auto()
     ALLOW = enum.auto()
@@ -41,7 +41,7 @@ class Order(enum.IntEnum):
 
 
 class Task(NamedTuple):
-    """The changes of one thing that one order makes."""
+    """The changes of one resource that one kind of request makes."""
 
     order: Order
     name: Name
@@ -49,12 +49,12 @@ class Task(NamedTuple):
 
     @property
     def weight(self) -> int:
-        """How much of a request it fills: partitions that are made count each."""
+        """The task's share of a request: each new partition counts."""
         counts = [each.after for each in self.changes if each.key == PARTITIONS]
         return max([1, *(count for count in counts if isinstance(count, int))])
 
 
-#: The weight that a request may have. Kafka makes at most 10,000 partitions at a time.
+#: The largest weight of one request. Kafka creates at most 10,000 partitions at a time.
 BATCH_WEIGHT = 500
 
 Outcomes: TypeAlias = Mapping[Any, KafkaError | None]
@@ -67,7 +67,9 @@ _CONFIGURE = {
 
 
 def order_of(change: ResourceChange) -> Order:
-    """By which order a change is made; one that creates a topic is told by the counts that come first."""
+    """The kind of request that makes a change; creating a topic is recognised by its partition counts, which come
+    first.
+    """
     removes = change.action is ChangeAction.DELETE
     if change.section in _CONFIGURE:
         return _CONFIGURE[change.section]
@@ -92,7 +94,7 @@ _ORDERS_OF_PARTITIONS = {
 
 
 def tasks_of(changes: Sequence[ResourceChange]) -> list[Task]:
-    """All that is to be done, in order; a new topic and its configs are one task."""
+    """All tasks in order; a new topic and its configs are one task."""
     grouped: dict[tuple[Order, Any], list[ResourceChange]] = {}
     new = {
         each.name
@@ -108,7 +110,7 @@ def tasks_of(changes: Sequence[ResourceChange]) -> list[Task]:
 
 
 def batches_of(tasks: Iterable[Task]) -> Iterator[list[Task]]:
-    """The tasks of one order after the other, as many at a time as a request may hold."""
+    """The tasks of one kind after the other, as many together as fit one request."""
     batch: list[Task] = []
     weight = 0
     for task in tasks:
@@ -124,9 +126,9 @@ def batches_of(tasks: Iterable[Task]) -> Iterator[list[Task]]:
 async def execute_batch(
     admin: Admin, batch: Sequence[Task], secrets: Secrets, *, validate_only: bool = False
 ) -> Outcomes:
-    """Let a cluster do tasks of one order; gives what became of each by its name, None for success.
+    """Send one request for tasks of the same kind; return the error of each by resource name, None for success.
 
-    :raises SecretMissing: When one is needed that is not there.
+    :raises SecretMissing: When a secret is missing.
     """
     outcomes = await _CARRY_OUT[batch[0].order](admin, batch, secrets, validate_only)
     values = [
@@ -143,7 +145,7 @@ async def execute_batch(
 
 
 def _redacted_error(error: KafkaError, secrets: Collection[str]) -> KafkaError:
-    """The error as people may read it: brokers quote the value that they refuse."""
+    """The error without secrets: brokers quote values that they refuse."""
     return KafkaError(error.code, without_secrets(error.message, secrets))
 
 
@@ -186,7 +188,7 @@ async def _delete_topics(
 
 
 async def _configure(admin: Admin, batch: Sequence[Task], secrets: Secrets, validate_only: bool) -> Outcomes:
-    """A broker that is not there fails alone."""
+    """An unavailable broker fails alone."""
     edits = {_config_resource(task): [_edit(each, secrets) for each in task.changes] for task in batch}
     outcomes: dict[Any, KafkaError | None] = {}
     for part in _requests(edits):
@@ -236,7 +238,7 @@ async def _set_quotas(admin: Admin, batch: Sequence[Task], secrets: Secrets, val
 async def _set_credentials(
     admin: Admin, batch: Sequence[Task], secrets: Secrets, validate_only: bool
 ) -> Outcomes:
-    """A request may name a user once: mechanisms come one after the other."""
+    """A request may name a user once, so a user's mechanisms are sent one after the other."""
     outcomes: dict[Any, KafkaError | None] = {}
     for title, mechanism in MECHANISMS_BY_TITLE.items():
         those = [each for task in batch for each in task.changes if each.key == title]
@@ -267,7 +269,7 @@ async def _create_acls(
 async def _remove_acls(
     admin: Admin, batch: Sequence[Task], secrets: Secrets, validate_only: bool
 ) -> Outcomes:
-    """One that is gone already is as good as removed."""
+    """An ACL that is already gone counts as removed."""
     acls = [_acl(task) for task in batch]
     outcomes: dict[Any, KafkaError | None] = {}
     for acl, found in zip(acls, await admin.delete_acls([AclFilter(*acl) for acl in acls]), strict=True):
@@ -300,7 +302,7 @@ _CARRY_OUT: Mapping[Order, Callable[[Admin, Sequence[Task], Secrets, bool], Awai
     )
 )
 
-#: Orders of which a cluster can be asked whether it would follow them.
+#: Kinds of requests that support `validate_only`.
 ASKABLE = (
     Order.CONFIGURE_BROKERS,
     Order.CREATE_TOPICS,

@@ -1,4 +1,4 @@
-"""The state that a live cluster has, asked for over the Kafka protocol: all of it, or what a file tells about."""
+"""Reads the state of a live cluster over the Kafka protocol: all of it, or what a file mentions."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,16 +28,16 @@ from barnabas.declared.state import (
 from barnabas.wire.acls import AclBinding
 from barnabas.wire.errors import ErrorCode, KafkaError
 
-#: How many resources one request asks for: answers stay below some MB.
+#: Resources per request, so that responses stay below a few MB.
 BATCH = 500
 
 ItemT = TypeVar("ItemT")
 
 CLEANUP_POLICY = "cleanup.policy"
 
-#: Names that Kafka keeps for itself.
+#: Prefix of Kafka's internal topics.
 _INTERNAL_PREFIX = "__"
-#: Where a value comes from that was set for the resource itself.
+#: Config sources of values that were set for the resource itself.
 _OWN_SOURCE = {
     ResourceKind.TOPIC: ConfigSource.DYNAMIC_TOPIC_CONFIG,
     ResourceKind.GROUP: ConfigSource.GROUP_CONFIG,
@@ -46,36 +46,35 @@ _OWN_SOURCE = {
 
 
 def batches(items: Iterable[ItemT], size: int = BATCH) -> Iterator[list[ItemT]]:
-    """The items, so many at a time."""
+    """The items in batches."""
     rest = iter(items)
     while batch := list(islice(rest, size)):
         yield batch
 
 
 async def whole_state(admin: Admin, choice: Choice = EVERYTHING) -> DeclaredState:
-    """What a cluster has set: only what differs from its defaults, and no internal topics.
+    """What is set in a cluster: only values that differ from the defaults, and no internal topics.
 
-    :raises KafkaError: What the cluster refused to tell.
+    :raises KafkaError: What the cluster refused to return.
     """
     return choice.of(await _Asking(admin, choice.sections).state())
 
 
 async def live_state_for(admin: Admin, declared: DeclaredState) -> DeclaredState:
-    """What a cluster has of what a file tells about; all names in sections that are pruned.
+    """The live state of what a file mentions; all names in sections that are pruned.
 
-    :raises KafkaError: What the cluster refused to tell.
+    :raises KafkaError: What the cluster refused to return.
     """
     return await _Asking(admin, declared.sections, declared).state()
 
 
 def is_internal(topic: metadata.TopicInfo) -> bool:
-    """Whether a topic is Kafka's own."""
     return topic.is_internal or topic.name.startswith(_INTERNAL_PREFIX)
 
 
 @dataclass(frozen=True)
 class _Asking:
-    """`declared` says what is to be known; None for everything."""
+    """Reads what `declared` mentions; None reads everything."""
 
     admin: Admin
     sections: frozenset[Section]
@@ -116,7 +115,7 @@ class _Asking:
         return {name: _topic(topics[name], configs.get(name, {})) for name in wanted}
 
     async def _topic_configs(self, names: Sequence[str]) -> dict[str, Configs]:
-        """What was set for each; nothing of what is gone meanwhile."""
+        """The configs set for each topic; topics that are gone meanwhile have none."""
         kind = ResourceKind.TOPIC
         found: dict[str, Configs] = {}
         for batch in batches(names):
@@ -130,7 +129,7 @@ class _Asking:
         return found
 
     def _keys(self, names: Iterable[str]) -> set[str] | None:
-        """Those that are declared for any of the names, and what changes are judged by; None for all there are."""
+        """Keys that are declared for any of the names, and keys that the checks need; None for all keys."""
         if self.declared is None or CONFIGS in self.declared.prune:
             return None
         return {CLEANUP_POLICY}.union(*(self.declared.topics[name].configs for name in names))
@@ -160,7 +159,7 @@ class _Asking:
             return set()
 
     async def _acls(self) -> frozenset[AclBinding]:
-        """None where there is no authorizer; to make some there is refused."""
+        """None without an authorizer; creating ACLs is refused then."""
         try:
             return frozenset(await self.admin.describe_acls())
         except KafkaError as error:
@@ -177,7 +176,7 @@ class _Asking:
         }
 
     async def _brokers(self) -> dict[str, DeclaredBroker]:
-        """Those that have configs of their own, and those of which values are expected."""
+        """Brokers with dynamic configs, and brokers of which values are expected."""
         known = {EVERY_BROKER, *map(str, self.admin.cluster.metadata.nodes)}
         names = known if self._takes_all(Section.BROKERS) else known & set(self._names(Section.BROKERS))
         resources = [Resource(ResourceKind.BROKER, name) for name in sorted(names)]
@@ -200,7 +199,9 @@ class _Asking:
 def _readable(
     found: Mapping[str, metadata.TopicInfo | KafkaError],
 ) -> Iterator[tuple[str, metadata.TopicInfo]]:
-    """The topics that there are; one that may not be seen must not be taken for one that is not there."""
+    """The topics that exist. An error is raised for a topic that may not be described, so that it does not count as
+    missing.
+    """
     for name, each in found.items():
         if isinstance(each, metadata.TopicInfo):
             yield name, each
@@ -222,7 +223,7 @@ def _setting(entry: ConfigEntry) -> Setting:
 
 
 def _is_set(source: ConfigSource) -> Callable[[ConfigEntry], bool]:
-    """Whether the key itself is set there: its synonyms may be as well."""
+    """Whether the key itself is set, and not only a synonym of it."""
     return lambda entry: any(each.name == entry.name and each.source is source for each in entry.synonyms)
 
 

@@ -1,4 +1,4 @@
-"""Reading a declared state from YAML: strictly; errors name file, line, key, value and what would be right."""
+"""Reads a declared state from YAML, strictly; errors name file, line, key, value and what would be right."""
 
 import io
 import re
@@ -37,7 +37,7 @@ from barnabas.wire.acls import (
 from barnabas.wire.scram import MECHANISMS_BY_TITLE
 
 PRUNE = "prune"
-#: How the file names the resource that stands for every broker.
+#: The name of the default resource of all brokers.
 EVERY_BROKER = "default"
 TOPIC_KEYS = ("partitions", "replication_factor", "configs")
 BROKER_KEYS = ("configs", "expect")
@@ -62,17 +62,17 @@ PATTERN_TYPES = ("literal", "prefixed")
 OPERATIONS = tuple(each.name.lower() for each in AclOperation if each > AclOperation.ANY)
 PERMISSIONS = ("allow", "deny")
 
-#: Bounds of Kafka (KIP-554).
+#: Kafka's bounds (KIP-554).
 ITERATIONS_MIN, ITERATIONS_MAX = 4096, 16384
-#: What a request can carry.
+#: Bounds of the request's fields.
 PARTITIONS_MAX, REPLICAS_MAX = 2**31 - 1, 2**15 - 1
 
-#: Keys of which brokers hide the value.
+#: Keys whose values brokers hide.
 _SECRET_KEYS = tuple(key for key, definition in BROKER_CONFIGS.items() if definition.sensitive)
 
 
 class StateFileError(ValueError):
-    """A file that declares no state."""
+    """An invalid state file."""
 
 
 def read_state(path: Path) -> DeclaredState:
@@ -88,7 +88,7 @@ def read_state(path: Path) -> DeclaredState:
 
 
 def read_state_text(text: str, *, trusted: bool = True) -> DeclaredState:
-    """The state that a text declares; one that is not trusted is bounded (`read_yaml_text`).
+    """The state that a text declares; untrusted text is bounded (`read_yaml_text`).
 
     :raises StateFileError: With line, key, value and what would be right.
     """
@@ -161,7 +161,7 @@ def _setting(node: YamlNode) -> Setting:
 
 
 def _broker_configs(node: YamlNode) -> dict[str, Setting]:
-    """What a broker would hide must not be told by a file, nor by the plan that is made of it."""
+    """Values that a broker would hide must be references, so that they stand neither in the file nor in a plan."""
     for key, each in node.mapping().items():
         if not each.is_null and _is_secret(key):
             _secret(each)
@@ -169,7 +169,7 @@ def _broker_configs(node: YamlNode) -> dict[str, Setting]:
 
 
 def _is_secret(key: str) -> bool:
-    """Listeners have keys of their own: `listener.name.external.ssl.key.password`."""
+    """Keys with a listener's prefix count, too: `listener.name.external.ssl.key.password`."""
     return any(key == each or key.endswith(f".{each}") for each in _SECRET_KEYS)
 
 
@@ -178,7 +178,7 @@ def _expected(node: YamlNode) -> dict[str, str | None]:
 
 
 def _value(node: YamlNode) -> str | None:
-    """The text of a value as it is written; a list as Kafka writes it."""
+    """A value as text; a list as Kafka writes it."""
     if node.is_null:
         return None
     if node.node.tag.endswith(":seq"):
@@ -229,12 +229,12 @@ def _acls(node: YamlNode) -> list[AclBinding]:
 
 
 def acls_of(entry: Mapping[str, Any]) -> frozenset[AclBinding]:
-    """The ACLs of an entry that has been read before."""
+    """The ACLs of an entry."""
     return frozenset(_acls(_position(entry)))
 
 
 def entity_of(entity: Mapping[str, Any]) -> Entity:
-    """The entity of quotas that have been read before."""
+    """The entity of a quota entry."""
     return _entity(_position(entity))
 
 
@@ -299,7 +299,7 @@ def _credentials(node: YamlNode) -> Credentials:
 
 
 def _mapping_beside_secrets(node: YamlNode, known: Collection[str]) -> dict[str, YamlNode]:
-    """What stands in place of a mapping may be a password: it is not shown."""
+    """A scalar where a mapping is expected may be a password: the error does not show it."""
     if not isinstance(node.node, yaml.MappingNode):
         expected = f"must be a mapping (key: value) of {' or '.join(known)}"
         raise YamlError(f"{node.path}: {expected}", node.line)

@@ -1,4 +1,4 @@
-"""A plan: what must be done to a cluster so that it has the declared state, and what is to be known before."""
+"""A plan: the changes that give a cluster the declared state, with diagnostics."""
 
 import fnmatch
 from collections import Counter
@@ -17,8 +17,8 @@ from barnabas.declared.secrets import Secrets
 from barnabas.declared.state import EVERYTHING, Choice, DeclaredState, Section
 from barnabas.wire.errors import ErrorCode
 
-#: What a controller says to changes that it has made already. On Apache Kafka brokers learn of these some milliseconds
-#: later, so a plan that is made right behind a change may ask for it once more.
+#: Errors of a controller for changes that it has already made. Brokers of Apache Kafka apply changes some milliseconds
+#: later, so a plan made right after a change may contain it again.
 _OUTRUN = frozenset(
     {ErrorCode.INVALID_PARTITIONS, ErrorCode.TOPIC_ALREADY_EXISTS, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
 )
@@ -32,18 +32,17 @@ class Plan:
 
     @cached_property
     def counts(self) -> Counter[str]:
-        """How many changes create, alter, delete; and how many are destructive or impossible."""
+        """Number of creations, alterations, deletions, destructive and impossible changes."""
         counts = Counter[str](each.action.value for each in self.changes)
         counts["destructive"] = sum(each.is_destructive for each in self.changes)
         counts["impossible"] = sum(each.level is Level.IMPOSSIBLE for each in self.changes)
         return counts
 
     def at(self, level: Level) -> list[ResourceChange]:
-        """The changes of that weight."""
+        """The changes of that level."""
         return [each for each in self.changes if each.level is level]
 
     def as_json(self) -> dict[str, Any]:
-        """The plan as programs read it."""
         words = (*ChangeAction, "destructive", "impossible")
         summary = {str(word): self.counts[word] for word in words}
         return {"changes": [as_json(each) for each in self.changes], "summary": summary}
@@ -51,9 +50,9 @@ class Plan:
 
 @dataclass(frozen=True)
 class PlanRequest:
-    """What somebody wants: a declared state, or a chosen part of it, as whom, and whose passwords anew.
+    """A declared state, or a chosen part of it, the applicant, and whose passwords to set again.
 
-    `renewed` are patterns of users' names: passwords cannot be compared, so that one has changed must be said.
+    `renewed` are patterns of users' names: passwords cannot be compared, so a changed one must be named.
     """
 
     declared: DeclaredState
@@ -64,9 +63,9 @@ class PlanRequest:
 
 
 async def make_plan(admin: Admin, request: PlanRequest, clock: Clock) -> Plan:
-    """What must be done now.
+    """The changes that are needed now.
 
-    :raises KafkaError: What the cluster refused to tell.
+    :raises KafkaError: What the cluster refused to return.
     """
     plan, _ = await admin.cluster.retry.until(
         lambda: _plan(admin, request, clock), lambda found: found[1].isdisjoint(_OUTRUN)
@@ -75,7 +74,7 @@ async def make_plan(admin: Admin, request: PlanRequest, clock: Clock) -> Plan:
 
 
 async def _plan(admin: Admin, request: PlanRequest, clock: Clock) -> tuple[Plan, set[ErrorCode]]:
-    """A plan by what the brokers know, and the codes of what would be refused."""
+    """A plan from what the brokers know, and the error codes of refusals."""
     declared = request.choice.of(request.declared)
     live = request.choice.of(await live_state_for(admin, declared))
     changes = [*differences(declared, live), *_renewals(declared, live, request.renewed)]
@@ -97,7 +96,7 @@ def _in_order(change: ResourceChange) -> int:
 
 
 def _renewals(declared: DeclaredState, live: DeclaredState, patterns: Sequence[str]) -> list[ResourceChange]:
-    """Passwords of users that there are, set anew; iterations stay if nothing else is said."""
+    """Passwords of existing users to set again; the iterations stay unless declared."""
     return [
         ResourceChange(Section.USERS, user, mechanism.title, ChangeAction.ALTER, there, credential)
         for user, credentials in sorted(declared.users.items())

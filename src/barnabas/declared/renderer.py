@@ -1,4 +1,4 @@
-"""Writing a state as YAML: the same state always gives the same text."""
+"""Writes a state as YAML; equal states give equal text."""
 
 import re
 from collections import defaultdict
@@ -31,7 +31,7 @@ _WORDS = {"true": True, "false": False}
 
 
 def to_tree(state: DeclaredState) -> Tree:
-    """The state as it stands in a file; sections of which nothing is said are left out."""
+    """The state as it stands in a file, without empty sections."""
     tree: Tree = {
         "prune": sorted(state.prune),
         Section.TOPICS.value: {name: _topic(state.topics[name]) for name in sorted(state.topics)},
@@ -49,13 +49,13 @@ def to_tree(state: DeclaredState) -> Tree:
 
 
 def to_yaml(tree: Tree, comment: str = "") -> str:
-    """The text of a file, with lines of comment before it."""
+    """The text of a file, with comment lines before it."""
     head = "".join(f"# {line}\n" for line in comment.splitlines())
     return head + dumped(tree)
 
 
 def dumped(value: Any, indent: int = 2) -> str:
-    """Block style, but for lists of scalars and for where secrets are."""
+    """Block style, except for lists of scalars and secret references."""
     text: str = yaml.dump(
         value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=10_000, indent=indent
     )
@@ -63,22 +63,22 @@ def dumped(value: Any, indent: int = 2) -> str:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Names no anchors, and writes short things in a line."""
+    """Writes no anchors, and short values in one line."""
 
     def ignore_aliases(self, _data: Any) -> bool:
         return True
 
     def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
-        """Items of lists stand further in than their key."""
+        """Indent list items below their key."""
         return super().increase_indent(flow, False)
 
     def represent_short_sequence(self, data: Sequence[Any]) -> yaml.Node:
-        """Lists of scalars in a line."""
+        """Write lists of scalars in one line."""
         short = not any(isinstance(each, dict | list) for each in data)
         return self.represent_sequence("tag:yaml.org,2002:seq", data, flow_style=short)
 
     def represent_short_mapping(self, data: Mapping[str, Any]) -> yaml.Node:
-        """Where a secret is, in a line; and what is empty."""
+        """Write secret references and empty mappings in one line."""
         short = not data or data.keys() <= {"env", "file"}
         return self.represent_mapping("tag:yaml.org,2002:map", data.items(), flow_style=short)
 
@@ -98,7 +98,7 @@ def _configs(configs: Configs) -> Tree:
 
 
 def _setting(value: str | SecretRef | None) -> Any:
-    """Numbers and truth without quotation marks, where they are written as YAML writes them."""
+    """Write numbers and booleans without quotation marks, where they are spelled as in YAML."""
     if isinstance(value, SecretRef):
         return {value.origin: value.name}
     if value is None or value in _WORDS:
@@ -107,7 +107,7 @@ def _setting(value: str | SecretRef | None) -> Any:
 
 
 def _variable(*words: str) -> str:
-    """The name of a variable of the environment."""
+    """The name of an environment variable."""
     return re.sub(r"\W", "_", "_".join(words)).upper()
 
 
@@ -116,7 +116,7 @@ def _config_resources(config_resources: Mapping[str, Configs]) -> Tree:
 
 
 def _broker(name: str, broker: DeclaredBroker) -> Tree:
-    """A secret that the broker keeps to itself is said to come from the environment."""
+    """A secret that the broker hides is written as a reference to the environment."""
     configs = {
         key: SecretRef("env", _variable("BROKER", name, key)) if value == KEPT_SECRET else value
         for key, value in broker.configs.items()
@@ -126,7 +126,7 @@ def _broker(name: str, broker: DeclaredBroker) -> Tree:
 
 
 def _acls(acls: frozenset[AclBinding]) -> list[Tree]:
-    """ACLs that differ in their operation alone are one entry."""
+    """ACLs that differ only in their operation form one entry."""
     grouped: defaultdict[tuple[Any, ...], list[AclBinding]] = defaultdict(list)
     for acl in sorted(acls):
         grouped[acl_resource(acl), acl.principal, acl.permission, acl.host].append(acl)
@@ -164,7 +164,7 @@ def _number(value: float | None) -> float | None:
 
 
 def _credentials(user: str, credentials: Credentials) -> Tree:
-    """A password is said to come from the environment: it is needed only where the user is not yet."""
+    """A password is written as a reference to the environment; it is needed only if the user does not exist."""
     default = SecretRef("env", _variable("PASSWORD", user))
     return {
         mechanism.title: {

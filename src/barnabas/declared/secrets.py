@@ -1,4 +1,4 @@
-"""Secrets by reference: looked up only where one is needed, never kept in a state, a plan or an error."""
+"""Secrets by reference: resolved only when needed, never stored in a state, a plan or an error."""
 
 import re
 from collections.abc import Collection, Mapping
@@ -7,18 +7,20 @@ from pathlib import Path
 
 from barnabas.declared.state import HIDDEN, SecretRef
 
-#: Shorter parts of a secret are words like any other.
+#: Shorter parts of a secret are taken for ordinary words.
 _PART_CHARACTERS_MIN = 4
 _CONTAINS_SECRET = "what the broker says has some of the secret in it, and is not shown"
 
 
 class SecretMissing(Exception):
-    """A secret is not where it is said to be."""
+    """A referenced secret does not exist."""
 
 
 @dataclass(frozen=True)
 class Secrets:
-    """Where secrets are: the environment, and files, of which relative ones lie beside the declared state."""
+    """Resolves secrets from the environment and from files, whose relative paths start at the declared state's
+    directory.
+    """
 
     environment: Mapping[str, str]
     folder: Path
@@ -27,9 +29,9 @@ class Secrets:
         return f"Secrets({self.folder})"
 
     def value(self, secret: SecretRef) -> str:
-        """The secret itself; of a file without the end of its last line.
+        """The secret; of a file without the newline at its end.
 
-        :raises SecretMissing: When there is none.
+        :raises SecretMissing: When it does not exist.
         """
         if secret.origin == "env":
             found = self.environment.get(secret.name, "")
@@ -52,7 +54,7 @@ class Secrets:
 
 
 def without_secrets(text: str, values: Collection[str]) -> str:
-    """What a broker has said, without secrets that it quotes; nothing of it when it quotes a part of one."""
+    """A broker's message with secrets removed; empty when it quotes part of a secret."""
     forms = {form for value in values for form in (value, value.strip(), repr(value)[1:-1]) if form}
     for form in sorted(forms, key=len, reverse=True):
         text = text.replace(form, HIDDEN)

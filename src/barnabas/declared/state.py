@@ -1,6 +1,6 @@
-"""The state that a file declares, or that a cluster has: topics, ACLs, quotas, users, configurations.
+"""The state that a file declares or that a cluster has: topics, ACLs, quotas, users, configs.
 
-What is not mentioned is left alone: a declared state tells about some things, a live one about those it was asked for.
+A declared state says nothing about what it does not mention; a live state holds what was asked for.
 """
 
 import enum
@@ -19,7 +19,7 @@ Entity: TypeAlias = tuple[tuple[str, str | None], ...]
 
 
 class Section(enum.StrEnum):
-    """The parts of a file, in the order in which it is written."""
+    """The sections of a file, in order."""
 
     TOPICS = "topics"
     ACLS = "acls"
@@ -30,11 +30,11 @@ class Section(enum.StrEnum):
     CLIENT_METRICS = "client_metrics"
 
 
-#: What `prune` may name beside sections: keys of the configs of what is declared.
+#: A word that `prune` accepts beside section names: undeclared config keys of declared resources.
 CONFIGS = "configs"
 PRUNABLE = (*Section, CONFIGS)
 
-#: Sections of bearers of configs alone, with the kind of resource that they are.
+#: Sections of resources that have only configs, with their resource types.
 CONFIG_SECTIONS: Mapping[Section, ResourceKind] = {
     Section.TOPICS: ResourceKind.TOPIC,
     Section.GROUPS: ResourceKind.GROUP,
@@ -47,7 +47,9 @@ HIDDEN = "(hidden)"
 
 @dataclass(frozen=True, slots=True)
 class SecretRef:
-    """A value that is kept elsewhere: `origin` is `env` or `file`; both empty where a broker keeps it to itself."""
+    """A reference to a value stored elsewhere: `origin` is `env` or `file`; both fields are empty where a broker
+    hides it.
+    """
 
     origin: str = ""
     name: str = ""
@@ -58,14 +60,14 @@ class SecretRef:
 
 KEPT_SECRET = SecretRef()
 
-#: A config's value as text; None stands for the default, which is to have no value of its own.
+#: A config's value as text; None stands for the default: no value of its own.
 Setting: TypeAlias = str | SecretRef | None
 Configs: TypeAlias = Mapping[str, Setting]
 
 
 @dataclass(frozen=True, slots=True)
 class DeclaredTopic:
-    """None stands for what is not said: the broker's default for a new topic, whatever it is for another."""
+    """None stands for an undeclared value: the broker's default for a new topic, any value for an existing one."""
 
     partitions: int | None = None
     replication_factor: int | None = None
@@ -74,7 +76,7 @@ class DeclaredTopic:
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """How a user logs in; its password is a secret of which a cluster tells nothing."""
+    """A user's credential; brokers do not return its password."""
 
     iterations: int | None = None
     password: SecretRef | None = None
@@ -82,7 +84,7 @@ class Credential:
 
 @dataclass(frozen=True, slots=True)
 class DeclaredBroker:
-    """Dynamic configs of a broker, and values that it is expected to have for whatever reason."""
+    """Dynamic configs of a broker, and effective values that are expected of it."""
 
     configs: Configs = field(default_factory=dict)
     expected: Mapping[str, str | None] = field(default_factory=dict)
@@ -94,7 +96,9 @@ Credentials: TypeAlias = Mapping[ScramMechanism, Credential]
 
 @dataclass(frozen=True)
 class DeclaredState:
-    """By name, or entity; a broker without a name stands for every broker. `prune` holds words of `PRUNABLE`."""
+    """Resources by name or entity; a broker without a name stands for all brokers. `prune` holds words of
+    `PRUNABLE`.
+    """
 
     topics: Mapping[str, DeclaredTopic] = field(default_factory=dict)
     acls: frozenset[AclBinding] = frozenset()
@@ -107,18 +111,18 @@ class DeclaredState:
 
     @property
     def sections(self) -> frozenset[Section]:
-        """Those of which anything is said."""
+        """The sections that are not empty."""
         return frozenset(each for each in Section if getattr(self, each) or each in self.prune)
 
 
 def acl_resource(acl: AclBinding) -> str:
-    """The name of what an ACL covers: `topic/orders`, or `topic/ord*`."""
+    """The name of the resource of an ACL: `topic/orders`, or `topic/ord*`."""
     prefixed = acl.pattern_type is PatternType.PREFIXED
     return resource_name(acl.resource_type.name, acl.resource_name, prefixed=prefixed)
 
 
 def name_of(section: Section, key: object) -> str:
-    """The name of a thing as the audit, the command line and the console give it."""
+    """The resource's name as in the audit, the command line and the console."""
     if isinstance(key, AclBinding):
         return acl_resource(key)
     if section is Section.QUOTAS:
@@ -130,7 +134,7 @@ def name_of(section: Section, key: object) -> str:
 
 @dataclass(frozen=True)
 class Choice:
-    """Which things are meant: patterns of names, as `topic/orders*`; none means all. And which sections."""
+    """A choice of resources: patterns of names as `topic/orders*` (none: all), and sections."""
 
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
@@ -146,7 +150,7 @@ class Choice:
         return (not self.include or _matches(name, self.include)) and not _matches(name, self.exclude)
 
     def of(self, state: DeclaredState) -> DeclaredState:
-        """What of a state is meant."""
+        """The chosen part of a state."""
         chosen: dict[str, Any] = {
             section: _chosen(getattr(state, section), self._test(section)) for section in Section
         }

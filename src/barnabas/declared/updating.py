@@ -1,4 +1,4 @@
-"""A file brought up to what a cluster has: in its own words where they still hold, with its comments. Pure."""
+"""Updates a file to a cluster's state and keeps its wording and comments where they still hold. Pure."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -20,11 +20,11 @@ from barnabas.declared.yaml_edits import edited, typed
 
 
 def updated(text: str, declared: DeclaredState, live: DeclaredState, choice: Choice) -> str:
-    """The text of a file that declares `declared`, as it must be to declare `live` in all that is chosen.
+    """The text of a file that declared `declared`, changed to declare `live` in all that is chosen.
 
-    What the file says of pruning, passwords and expected values stays.
+    Pruning, passwords and expected values stay.
 
-    :raises CannotEdit: When the file cannot be changed in place.
+    :raises CannotEdit: When the file cannot be edited in place.
     """
     node = compose(text)
     old: Tree = {} if node is None else typed(node)
@@ -67,7 +67,7 @@ def _configs(resource: DeclaredTopic | DeclaredBroker | Configs) -> Configs:
 def _merged_resource(
     section: Section, old: Tree, new: Tree, declared_configs: Configs, there: Configs
 ) -> Tree:
-    """One of them: values stay as they are written where they mean the same."""
+    """A resource; values with the same meaning stay as they are written."""
     before, after = old.get("configs") or {}, new.get("configs") or {}
     configs = {
         key: before[key]
@@ -83,7 +83,7 @@ def _merged_resource(
 def _acls(
     _: Section, old: Any, _new: Any, _declared: DeclaredState, live: DeclaredState, choice: Choice
 ) -> list[Tree]:
-    """Entries that hold stay; what they do not tell is put behind."""
+    """Entries that hold stay; missing ACLs are added behind them."""
     kept: list[Tree] = []
     left = set(live.acls)
     for entry in old or ():
@@ -115,7 +115,7 @@ def _quotas(
 def _users(
     section: Section, old: Any, new: Any, declared: DeclaredState, live: DeclaredState, choice: Choice
 ) -> Tree:
-    """Passwords stay where the file says they are."""
+    """References to passwords stay."""
     before: Tree = dict(old or {})
     after: Tree = dict(new or {})
     merged: Tree = {}

@@ -1,7 +1,7 @@
-"""A YAML text changed to hold other values, with its comments, order and blank lines where they were. Pure.
+"""Edits a YAML text to hold other values, and keeps comments, order and blank lines. Pure.
 
-Only lines of what differs are touched: a value is written anew in its place, what is new is put behind what there is,
-what is gone is cut out. Comments above what is gone stay.
+Only lines that differ are touched: values are replaced in place, new keys are added behind existing ones,
+removed ones are cut out. Comments above removed keys stay.
 """
 
 from collections.abc import Callable, Iterator
@@ -13,7 +13,7 @@ from barnabas.base.yaml_nodes import compose
 
 
 class Replacement(NamedTuple):
-    """Characters of the text, from `start` to before `end`, and what is to stand there instead."""
+    """Characters from `start` to before `end`, and the text to put there instead."""
 
     start: int
     end: int
@@ -21,16 +21,16 @@ class Replacement(NamedTuple):
 
 
 class CannotEdit(ValueError):
-    """A text that says things in ways that cannot be edited in place, as by anchors."""
+    """A text that cannot be edited in place, for example because of anchors."""
 
 
 Dump = Callable[[Any], str]
 
 
 def edited(text: str, tree: Any, dump: Dump) -> str:
-    """The text as it must be to hold `tree`; `dump` writes values anew, in block style.
+    """The text changed to hold `tree`; `dump` writes new values in block style.
 
-    :raises CannotEdit: When it cannot be brought to hold that.
+    :raises CannotEdit: When the result would not hold `tree`.
     """
     node = compose(text)
     if node is None:
@@ -50,7 +50,7 @@ def _holds(text: str, tree: Any) -> bool:
 
 
 def typed(node: yaml.Node) -> Any:
-    """What a node holds: numbers and truth where they are written as they are dumped, else texts."""
+    """A node's value: numbers and booleans if they are written as they are dumped, else text."""
     if isinstance(node, yaml.MappingNode):
         return {key.value: typed(value) for key, value in node.value}
     if isinstance(node, yaml.SequenceNode):
@@ -60,7 +60,7 @@ def typed(node: yaml.Node) -> Any:
 
 
 def _plain(node: yaml.Node | None) -> Any:
-    """What a node holds, scalars as texts."""
+    """A node's value with scalars as text."""
     if isinstance(node, yaml.MappingNode):
         return {key.value: _plain(value) for key, value in node.value}
     if isinstance(node, yaml.SequenceNode):
@@ -89,7 +89,7 @@ class _Editor:
             self._starts.append(self._starts[-1] + len(line))
 
     def replacements(self, node: yaml.Node, value: Any, indent: int) -> Iterator[Replacement]:
-        """What must be changed below a node whose content stands `indent` columns in."""
+        """The edits below a node whose content is indented by `indent` columns."""
         if _plain(node) == _texts(value):
             return
         if isinstance(node, yaml.MappingNode) and isinstance(value, dict) and value and not node.flow_style:
@@ -115,7 +115,7 @@ class _Editor:
             yield self._put_behind(node, self._dump(new), column)
 
     def _sequence(self, node: yaml.SequenceNode, value: list[Any], indent: int) -> Iterator[Replacement]:
-        """Items that stay, then new ones; in another order the list is written anew."""
+        """Keep matching items and add new ones; write the list again when its order differs."""
         left = [(_texts(each), each) for each in value]
         gone = []
         for item in node.value:
@@ -133,12 +133,12 @@ class _Editor:
             yield self._put_behind(node, items, node.start_mark.column)
 
     def _item(self, value: Any) -> str:
-        """Lines of an item of a list, written as a value of a mapping would be, but for the key."""
+        """Lines of a list item, written like a mapping's value without its key."""
         text = self._dump({"key": value}).partition(":")[2]
         return "-" + (" " + text.lstrip("\n ") if text.startswith("\n") else text)
 
     def _anew(self, node: yaml.Node, value: Any, indent: int) -> Replacement:
-        """A value in its place: in the line if it fits there, else in lines of its own."""
+        """A value written in place: on the same line if it fits, else on lines of its own."""
         start = self._offset(node.start_mark)
         text = self._dump({"key": value}).partition(":")[2].removesuffix("\n")
         end = self._end(node)
@@ -151,13 +151,13 @@ class _Editor:
         return Replacement(start, end, lead + text.strip(" "))
 
     def _cut(self, first_line: int, node: yaml.Node) -> Replacement:
-        """Whole lines, up to the last one of the node."""
+        """Whole lines up to the node's last one."""
         end = self._end(node)
         last_line = self._text.count("\n", 0, max(end - 1, 0))
         return Replacement(self._starts[first_line], self._starts[last_line + 1], "")
 
     def _put_behind(self, node: yaml.Node, text: str, column: int) -> Replacement:
-        """Lines behind the last one of a node."""
+        """Lines behind the node's last one."""
         last_line = self._text.count("\n", 0, self._end(node))
         at = self._starts[min(last_line + 1, len(self._starts) - 1)]
         lead = "" if at == 0 or self._text[at - 1] == "\n" else "\n"
@@ -165,7 +165,7 @@ class _Editor:
         return Replacement(at, at, lead + "\n".join(lines) + "\n")
 
     def _end(self, node: yaml.Node) -> int:
-        """Behind its last character that is no blank and no comment: block nodes are said to end later."""
+        """The end of a node without trailing blanks and comments: PyYAML puts the end of block nodes later."""
         if isinstance(node, yaml.CollectionNode) and not node.flow_style and node.value:
             last = node.value[-1]
             return self._end(last[1] if isinstance(last, tuple) else last)

@@ -1,6 +1,6 @@
-"""Policies: what a cluster's owners allow beyond what Kafka's protocol allows. A public room.
+"""Policies of a cluster's owners, which restrict what Kafka's protocol allows. A public package.
 
-A policy of one's own derives from `CreateTopicPolicy` or `AlterConfigPolicy` and raises `PolicyViolation`.
+Derive a policy from `CreateTopicPolicy` or `AlterConfigPolicy` and raise `PolicyViolation`.
 """
 
 from barnabas.policy.interfaces import (

@@ -1,4 +1,4 @@
-"""Cases for policies: a file of changes and what policies are expected to say of each."""
+"""Test cases for policies: a file of changes with the expected result of each."""
 
 import enum
 from collections.abc import Awaitable, Callable, Collection
@@ -20,40 +20,40 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 
 
 class CaseStatus(enum.StrEnum):
-    """What policies say of a change."""
+    """The policies' decision on a change."""
 
     ALLOWED = "allowed"
-    WARNED = "warned"  #: allowed, but rules in mode warn are against it
+    WARNED = "warned"  #: allowed, but a rule in mode warn objects
     REFUSED = "refused"
-    FAILED = "failed"  #: a policy raised something else than PolicyViolation, or was too slow
+    FAILED = "failed"  #: a policy raised something other than PolicyViolation, or timed out
 
 
 Ask = Callable[[Policies], Awaitable[None]]
 
 
 class Case(NamedTuple):
-    """One change, and what is expected of it."""
+    """A change and its expected result."""
 
     line: int
     change: str  #: for people
     ask: Ask
     expected: CaseStatus
-    expected_reason: str  #: part of the reason that is expected
+    expected_reason: str  #: expected part of the reason
 
 
 class CaseResult(NamedTuple):
-    """What became of one change, and why."""
+    """The result of one change, with its reason."""
 
     result: CaseStatus
     why: str
 
     def is_as_expected(self, case: Case) -> bool:
-        """Whether both the verdict and the reason are."""
+        """Whether status and reason are as expected."""
         return self.result is case.expected and case.expected_reason in self.why
 
 
 class Trial:
-    """Policies as a broker would load them, asked without one. Use it with `async with`."""
+    """Policies loaded as a broker does, but without a broker. An async context manager."""
 
     def __init__(self, settings: PolicySettings) -> None:
         self._warnings: list[str] = []
@@ -62,7 +62,7 @@ class Trial:
     async def __aenter__(self) -> "Trial":
         """Load the policies.
 
-        :raises PolicyLoadError: When one of them cannot be had.
+        :raises PolicyLoadError: When a policy cannot be loaded.
         """
         await self._policies.load()
         return self
@@ -71,7 +71,7 @@ class Trial:
         await self._policies.close()
 
     async def outcome(self, ask: Ask) -> CaseResult:
-        """What the policies say."""
+        """The policies' result."""
         self._warnings.clear()
         try:
             await ask(self._policies)
@@ -84,7 +84,7 @@ class Trial:
 
 
 class Counts(NamedTuple):
-    """What a new topic has that leaves its counts open."""
+    """Default partition count and replication factor of a new topic."""
 
     partitions: int = 1
     replication_factor: int = 1
@@ -191,7 +191,7 @@ def _alter_config(node: YamlNode, _: Counts) -> tuple[str, Ask]:
     )
 
 
-#: What an ACL is where a case does not say.
+#: Defaults of an ACL in a case.
 _ACL_DEFAULTS = {
     "resource_type": ResourceType.TOPIC,
     "pattern_type": PatternType.LITERAL,

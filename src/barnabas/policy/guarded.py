@@ -1,4 +1,4 @@
-"""A policy of the user's behind a guard: whatever it does, the broker goes on."""
+"""Runs a user's policy so that the broker survives whatever it does."""
 
 import logging
 import traceback
@@ -10,14 +10,14 @@ from barnabas.policy.loading import PolicyLoadError, instantiate
 from barnabas.policy.worker import OutOfTime, PolicyWorker
 from barnabas.wire.errors import ErrorCode, KafkaError
 
-#: How long a class may take to be imported and configured.
+#: Time limit for importing and configuring a class.
 LOAD_LIMIT_MS = 30_000
 
 _log = logging.getLogger("barnabas.policy")
 
 
 class _PolicyOutcome(NamedTuple):
-    """What a call came to: nothing to say, a refusal, or an error of the policy itself."""
+    """The outcome of a call: passed, refused, or failed."""
 
     refusal: str | None = None
     error: str | None = None
@@ -25,10 +25,10 @@ class _PolicyOutcome(NamedTuple):
 
 
 class GuardedPolicy:
-    """One instance of a policy class: called in a thread, one request at a time, each within a time limit."""
+    """An instance of a policy class, called in a thread, one request at a time, each with a time limit."""
 
     def __init__(self, key: str, class_name: str, time_limit_ms: int) -> None:
-        """`key` is the setting that names the class."""
+        """:param key: The setting that names the class."""
         self._key = key
         self._class_name = class_name
         self._time_limit_ms = time_limit_ms
@@ -54,10 +54,10 @@ class GuardedPolicy:
             return PolicyLoadError(self._key, self._class_name, f"cannot be loaded: {error}")
 
     async def validate(self, request_metadata: object, what: str) -> None:
-        """Let the request pass; `what` names its subject, for the log.
+        """Call the policy; `what` names the subject for the log.
 
         :raises KafkaError: POLICY_VIOLATION for a refusal; UNKNOWN_SERVER_ERROR when the policy itself failed or
-            was too slow.
+            timed out.
         """
         self._counts["checks_count"] += 1
         policy = self._policy
@@ -77,7 +77,7 @@ class GuardedPolicy:
             raise KafkaError(ErrorCode.POLICY_VIOLATION, outcome.refusal)
 
     async def close(self) -> None:
-        """Close the instance; one that fails at it, or takes too long, is only written of in the log."""
+        """Close the instance; a failure or timeout is only logged."""
         policy = self._policy
         try:
             error = await self._worker.call(lambda: _close(policy), self._time_limit_ms)
@@ -88,7 +88,6 @@ class GuardedPolicy:
         self._worker.close()
 
     def statistics(self) -> dict[str, int]:
-        """What it was asked, and what came of it."""
         return {**self._counts, **self._worker.statistics()}
 
 
@@ -98,7 +97,7 @@ def _load(key: str, class_name: str, configs: Mapping[str, str]) -> Any:
         policy.configure(dict(configs))
     except PolicyLoadError as error:
         return error
-    except BaseException as error:  # in a thread for code that is not ours, which may raise anything
+    except BaseException as error:  # user code may raise anything
         reason = f"configure failed: {type(error).__name__}: {error}"
         return PolicyLoadError(key, class_name, reason)
     return policy
@@ -109,7 +108,7 @@ def _evaluate(policy: Any, request_metadata: object) -> _PolicyOutcome:
         policy.validate(request_metadata)
     except PolicyViolation as violation:
         return _PolicyOutcome(refusal=str(violation) or "The policy refuses.")
-    except BaseException as error:  # in a thread for code that is not ours, which may raise anything
+    except BaseException as error:  # user code may raise anything
         return _PolicyOutcome(error=type(error).__name__, details=f"\n{traceback.format_exc().rstrip()}")
     return _PolicyOutcome()
 
@@ -117,6 +116,6 @@ def _evaluate(policy: Any, request_metadata: object) -> _PolicyOutcome:
 def _close(policy: Any) -> str | None:
     try:
         policy.close()
-    except BaseException as error:  # in a thread for code that is not ours, which may raise anything
+    except BaseException as error:  # user code may raise anything
         return f"{type(error).__name__}: {error}"
     return None

@@ -1,4 +1,4 @@
-"""What a policy is: Kafka's `org.apache.kafka.server.policy` in Python (KIP-108, KIP-133)."""
+"""The policy interfaces: Kafka's `org.apache.kafka.server.policy` in Python (KIP-108, KIP-133)."""
 
 import enum
 from abc import ABC, abstractmethod
@@ -9,32 +9,34 @@ from typing import NamedTuple
 
 
 class PolicyViolation(Exception):
-    """Raised by a policy that refuses; clients get POLICY_VIOLATION (44) with the text."""
+    """Raised by a policy to refuse a change; clients get POLICY_VIOLATION (44) with the text."""
 
 
 class _Policy:
-    """What all policies share; an instance lives from the start, or a reload, to the stop of the broker."""
+    """The common base; an instance lives from the broker's start or a reload until the next reload or the stop."""
 
     def configure(self, configs: Mapping[str, str]) -> None:
-        """Take the broker's settings, as texts; called once, before all else. An exception ends the start."""
+        """Receive the broker's settings as texts; called once, before everything else. An exception aborts the
+        start.
+        """
 
     def close(self) -> None:
-        """Let go of what the policy holds; called once, when the broker stops or has a newer policy."""
+        """Release resources; called once, when the broker stops or a reload has replaced the policy."""
 
 
 class CreateTopicPolicy(_Policy, ABC):
-    """Asked before a topic is created, validated (`validate_only`) or auto-created (KIP-108)."""
+    """Called before a topic is created, validated (`validate_only`) or auto-created (KIP-108)."""
 
     @dataclass(frozen=True, slots=True)
     class RequestMetadata:
-        """A topic as it would be created. Counts are the broker's defaults where the request left them open."""
+        """The topic to be created. Counts that the request leaves open are the broker's defaults."""
 
         topic: str
         num_partitions: int | None  #: None when `replicas_assignments` is given
         replication_factor: int | None  #: None when `replicas_assignments` is given
-        #: partition -> broker ids; None unless the request places replicas by hand
+        #: partition -> broker ids; None unless the request assigns replicas
         replicas_assignments: Mapping[int, Sequence[int]] | None
-        configs: Mapping[str, str]  #: of the topic itself, the broker's defaults not included
+        configs: Mapping[str, str]  #: the topic's own, without the broker's defaults
 
         def __post_init__(self) -> None:
             if self.replicas_assignments is not None:
@@ -44,14 +46,14 @@ class CreateTopicPolicy(_Policy, ABC):
 
     @abstractmethod
     def validate(self, request_metadata: RequestMetadata) -> None:
-        """Let the topic pass.
+        """Accept the topic by returning.
 
-        :raises PolicyViolation: With the reason for the client, and for this topic alone.
+        :raises PolicyViolation: With the reason for the client; refuses only this topic.
         """
 
 
 class ConfigResourceType(enum.IntEnum):
-    """What configs belong to (`ConfigResource.Type`)."""
+    """The type of a config's resource (`ConfigResource.Type`)."""
 
     UNKNOWN = 0
     TOPIC = 2
@@ -62,20 +64,20 @@ class ConfigResourceType(enum.IntEnum):
 
 
 class ConfigResource(NamedTuple):
-    """One bearer of configs; a broker's name is its id as text, empty for the default of all brokers."""
+    """A resource with configs; a broker's name is its id as text, empty for the default of all brokers."""
 
     type: ConfigResourceType
     name: str
 
 
 class AlterConfigPolicy(_Policy, ABC):
-    """Asked before configs are altered, those that a new topic brings included (KIP-133)."""
+    """Called before configs are altered, and for the configs of a new topic (KIP-133)."""
 
     @dataclass(frozen=True, slots=True)
     class RequestMetadata:
-        """A resource, and what the request sets. None stands for a key that goes back to its default.
+        """A resource and the configs that the request sets; None resets a key to its default.
 
-        As in Kafka, keys that AlterConfigs removes by leaving them out are not among them.
+        As in Kafka, keys that AlterConfigs removes by omission are not included.
         """
 
         resource: ConfigResource
@@ -86,7 +88,7 @@ class AlterConfigPolicy(_Policy, ABC):
 
     @abstractmethod
     def validate(self, request_metadata: RequestMetadata) -> None:
-        """Let the configs pass.
+        """Accept the configs by returning.
 
-        :raises PolicyViolation: With the reason for the client, and for this resource alone.
+        :raises PolicyViolation: With the reason for the client; refuses only this resource.
         """

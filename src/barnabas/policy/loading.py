@@ -1,4 +1,4 @@
-"""From `package.module:Class` to an instance, at the start and, with the code as it is now, at a reload."""
+"""Makes an instance of `package.module:Class` at the start, and with the current code at a reload."""
 
 import importlib
 import os
@@ -8,23 +8,23 @@ from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
-#: What an instance must have; the base classes bring the last two.
+#: Required methods; the base classes have the last two.
 _METHODS = ("validate", "configure", "close")
 
 
 class PolicyLoadError(Exception):
-    """A policy that cannot be had: which key named it, the value, and what is wrong."""
+    """A policy cannot be loaded: the key that names it, the value, and the reason."""
 
     def __init__(self, key: str, value: str, reason: str) -> None:
         super().__init__(f"Invalid value '{value}' for {key}: {reason}")
 
 
 def instantiate(key: str, class_name: str) -> Any:
-    """A new instance of the class, whose module is imported if it is not yet.
+    """A new instance of the class; imports its module if needed.
 
-    Modules are looked for where Python looks for them, then in the working directory.
+    Modules are searched on Python's path, then in the working directory.
 
-    :raises PolicyLoadError: When there is no such module or class, or it cannot be made without arguments.
+    :raises PolicyLoadError: When the module or class does not exist, or the class needs arguments.
     """
     module_name, _, qualified_name = class_name.partition(":")
     _look_in_working_directory()
@@ -45,7 +45,7 @@ def instantiate(key: str, class_name: str) -> Any:
         raise PolicyLoadError(key, class_name, "must name a class")
     try:
         policy = found()
-    except BaseException as error:  # likewise
+    except BaseException as error:  # a class may raise anything, too
         reason = f"cannot be made without arguments: {_shown(error)}"
         raise PolicyLoadError(key, class_name, reason) from error
     missing = [name for name in _METHODS if not callable(getattr(policy, name, None))]
@@ -57,12 +57,12 @@ def instantiate(key: str, class_name: str) -> Any:
 
 @contextmanager
 def fresh_modules(*class_names: str) -> Iterator[None]:
-    """Within the block, the modules of the classes, and others of their packages, are imported anew.
+    """Within the block, import the classes' modules and other modules of their packages anew.
 
-    When the block fails, the modules that were there before are back.
+    If the block fails, the previous modules are restored.
     """
     roots = {name.partition(":")[0].partition(".")[0] for name in class_names if name}
-    roots -= {__name__.partition(".")[0], "__main__"}  # our own code, and what runs now, cannot be taken out
+    roots -= {__name__.partition(".")[0], "__main__"}  # our own code and the running module stay
     before = _take_out(roots)
     importlib.invalidate_caches()
     try:
@@ -85,7 +85,7 @@ def _look_in_working_directory() -> None:
 
 @contextmanager
 def _no_bytecode() -> Iterator[None]:
-    """Write no .pyc files: within one second, they cannot tell an edited file from what it was before."""
+    """Write no .pyc files: within one second they cannot tell an edited file from its former version."""
     before, sys.dont_write_bytecode = sys.dont_write_bytecode, True
     try:
         yield

@@ -1,4 +1,4 @@
-"""All policies of one broker: loaded together, asked by the handlers, replaced together."""
+"""All policies of one broker, loaded, called and replaced together."""
 
 import asyncio
 import copy
@@ -32,15 +32,15 @@ _log = logging.getLogger("barnabas.policy")
 
 
 class PolicySettings(NamedTuple):
-    """Which policies a broker has; an empty name stands for none."""
+    """The policies of a broker; an empty name stands for no policy."""
 
     create_topic_class: str = ""
     alter_config_class: str = ""
     time_limit_ms: int = 1000
-    file: Path | None = None  #: the rules of the ready-made policies
-    #: the keys that rules may speak of, by what they belong to; without an entry, any
+    file: Path | None = None  #: the rules file of the ready-made policies
+    #: the keys that rules may name, by resource type; any key for a type without an entry
     known_keys: Mapping[ConfigResourceType, Iterable[str]] = MappingProxyType({})
-    #: what `configure` gets: the broker's settings
+    #: the broker's settings, passed to `configure`
     configs: Mapping[str, str] = MappingProxyType({})
 
 
@@ -55,7 +55,6 @@ class _Loaded(NamedTuple):
                 await policy.close()
 
     def statistics(self) -> Counter[str]:
-        """What the classes were asked, and what came of it."""
         totals: Counter[str] = Counter()
         for policy in (self.create_topic, self.alter_config):
             totals.update(policy.statistics() if policy is not None else {})
@@ -63,12 +62,12 @@ class _Loaded(NamedTuple):
 
 
 class Policies:
-    """What the handlers ask before they change anything. Without settings everything may be done."""
+    """Policies that handlers call before a change. Without settings everything is allowed."""
 
     def __init__(
         self, settings: PolicySettings | None = None, on_warning: Callable[[str], None] | None = None
     ) -> None:
-        """`on_warning` is told what rules in mode `warn` would have refused; by default the log is."""
+        """:param on_warning: Called with refusals of rules in mode `warn`; logs them by default."""
         self._settings = settings or PolicySettings()
         self._on_warning = on_warning or _log_warning
         self.observe: Callable[[str, str | None], None] | None = None
@@ -87,16 +86,16 @@ class Policies:
         )
 
     async def load(self) -> None:
-        """Load what the settings name.
+        """Load the policies of the settings.
 
-        :raises PolicyLoadError: When one of them cannot be had.
+        :raises PolicyLoadError: When one of them cannot be loaded.
         """
         self._loaded = await self._load()
 
     async def reload(self) -> None:
-        """Load everything again, code and files as they are now, and put it in the place of what there was.
+        """Load everything again with current code and files, and replace the policies.
 
-        :raises PolicyLoadError: When one of them cannot be had: all policies stay as they were.
+        :raises PolicyLoadError: When one of them cannot be loaded: all policies stay as they were.
         """
         settings = self._settings
         async with self._reloading:
@@ -131,14 +130,12 @@ class Policies:
         return policy
 
     async def close(self) -> None:
-        """Close every policy."""
         loaded, self._loaded = self._loaded, _Loaded()
         await loaded.close()
 
     def with_observer(self, observe: Callable[[str, str | None], None]) -> "Policies":
-        """The same, for one request: `observe` hears of each resource that is judged, with None for a message.
-
-        And, with a message, of what rules in mode `warn` let through.
+        """The same policies for one request: `observe` is called for each checked resource, with None for a message,
+        and with the message of rules in mode `warn`.
         """
         observed = copy.copy(self)
         observed.observe = observe
@@ -146,20 +143,20 @@ class Policies:
 
     @property
     def guards_creation(self) -> bool:
-        """Whether anybody wants to be asked by `check_create_topic`."""
+        """Whether `check_create_topic` has anything to call."""
         return self._loaded != _Loaded()
 
     @property
     def guards_alteration(self) -> bool:
-        """Whether anybody wants to be asked by `check_alter_config`."""
+        """Whether `check_alter_config` has anything to call."""
         return self._loaded.alter_config is not None or self._loaded.rules is not None
 
     async def check_create_topic(self, new: CreateTopicPolicy.RequestMetadata) -> None:
-        """Let a topic be created that nothing else stands against.
+        """Check a topic that is valid otherwise.
 
-        As in Kafka, configs that it brings pass the policy on altering configs first.
+        As in Kafka, its configs pass the AlterConfigPolicy first.
 
-        :raises KafkaError: POLICY_VIOLATION; UNKNOWN_SERVER_ERROR when a policy failed or was too slow.
+        :raises KafkaError: POLICY_VIOLATION; UNKNOWN_SERVER_ERROR when a policy failed or timed out.
         """
         if self.guards_creation:
             self._observe(f"topic/{new.topic}", None)
@@ -174,9 +171,9 @@ class Policies:
     async def check_alter_config(
         self, altered: AlterConfigPolicy.RequestMetadata, removed: Iterable[str] = ()
     ) -> None:
-        """Let configs be altered that are valid otherwise.
+        """Check altered configs that are valid otherwise.
 
-        :param removed: The keys that AlterConfigs removes by leaving them out; rules are told of them, classes not.
+        :param removed: Keys that AlterConfigs removes by omission; rules see them, classes do not.
         :raises KafkaError: As `check_create_topic`.
         """
         kind, name = altered.resource
@@ -193,7 +190,7 @@ class Policies:
             await self._loaded.alter_config.validate(altered, f"{kind.name} '{name}'")
 
     def check_delete_topic(self, topic: str) -> None:
-        """Let a topic be deleted.
+        """Check the deletion of a topic.
 
         :raises KafkaError: POLICY_VIOLATION.
         """
@@ -201,7 +198,7 @@ class Policies:
             self._act_on(f"topic/{topic}", self._loaded.rules.delete_topic(topic))
 
     def check_create_partitions(self, topic: str, count: int) -> None:
-        """Let a topic grow to `count` partitions.
+        """Check a topic's growth to `count` partitions.
 
         :raises KafkaError: POLICY_VIOLATION.
         """
@@ -209,7 +206,7 @@ class Policies:
             self._act_on(f"topic/{topic}", self._loaded.rules.create_partitions(topic, count))
 
     def check_acl(self, action: AclAction, acl: AclBinding) -> None:
-        """Let an ACL be created or deleted.
+        """Check the creation or deletion of an ACL.
 
         :raises KafkaError: POLICY_VIOLATION.
         """
@@ -251,21 +248,20 @@ class Policies:
         registry.add_metric(names.POLICY_RELOADS, lambda: collect(reloads))
 
     def statistics(self) -> dict[str, int]:
-        """What the policies were asked, and what came of it."""
         totals = dict(self._counts)
         for name, count in self._loaded.statistics().items():
             totals[name] = totals.get(name, 0) + count
         return totals
 
     def _count_classes(self, before: _Loaded) -> None:
-        """Keep the counts of classes that go."""
+        """Keep the counts of replaced classes."""
         for name, count in before.statistics().items():
             if name in self._counts:
                 self._counts[name] += count
 
 
 def _read_rules(settings: PolicySettings) -> Rules:
-    from barnabas.policy.rules_file import read_rules  # reads YAML, whose import takes 20 ms
+    from barnabas.policy.rules_file import read_rules  # imports YAML, which takes 20 ms
 
     assert settings.file is not None
     return read_rules(settings.file, {kind: set(keys) for kind, keys in settings.known_keys.items()})

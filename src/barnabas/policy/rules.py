@@ -1,6 +1,6 @@
-"""The ready-made policies: rules by prefix on topics, configs and ACLs, and what they say of a change.
+"""The ready-made policies: rules by prefix on topics, configs and ACLs. Pure: no file, no log.
 
-For each setting that rules speak of, the one with the longest prefix counts. Pure: no file, no log.
+For each setting, the rule with the longest prefix that has it applies.
 """
 
 import enum
@@ -14,19 +14,19 @@ from barnabas.wire.acls import WILDCARD, AclBinding, PatternType, ResourceType
 
 ValueT = TypeVar("ValueT")
 
-#: Keys for which -1 means without end, and so more than any bound.
+#: Keys for which -1 means unlimited, which exceeds any bound.
 UNLIMITED_KEYS = frozenset({"retention.ms", "retention.bytes", "local.retention.ms", "local.retention.bytes"})
 
 
 class Violation(NamedTuple):
-    """What a rule holds against a change; one that is not enforced is only written down."""
+    """A rule's objection to a change; one that is not enforced is only logged."""
 
     message: str
     enforced: bool = True
 
 
 class ProtectedAction(enum.StrEnum):
-    """What a protected topic, or other resource, is protected from."""
+    """Actions from which a topic or another resource can be protected."""
 
     DELETE = "delete"
     ADD_PARTITIONS = "add_partitions"
@@ -35,13 +35,13 @@ class ProtectedAction(enum.StrEnum):
 
 
 class Bounds(NamedTuple):
-    """A least and a greatest number; None leaves that side open."""
+    """The smallest and largest allowed number; None for no bound."""
 
     min: float | None = None
     max: float | None = None
 
     def objection(self, number: float) -> str:
-        """What is wrong with the number; empty if nothing is."""
+        """What is wrong with the number; empty if it is allowed."""
         if self.min is not None and number < self.min:
             return f"must be at least {self.min}"
         if self.max is not None and number > self.max:
@@ -50,15 +50,15 @@ class Bounds(NamedTuple):
 
 
 class ConfigRule(NamedTuple):
-    """What is allowed of one config."""
+    """The allowed values of a config."""
 
     required: bool = False
     forbidden: bool = False
     bounds: Bounds | None = None
-    values: tuple[str, ...] = ()  #: those allowed, for a list each of its items; empty for any
+    values: tuple[str, ...] = ()  #: allowed values, of a list the allowed items; empty for any
 
     def objection(self, key: str, text: str) -> str:
-        """What is wrong with the value; empty if nothing is."""
+        """What is wrong with the value; empty if it is allowed."""
         if self.forbidden:
             return "must not be set"
         items = [item.strip() for item in text.split(",")]
@@ -76,36 +76,35 @@ class ConfigRule(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """What holds for resources whose name begins with `prefix`. None says nothing of a setting."""
+    """Settings for resources whose name begins with `prefix`. None leaves a setting open."""
 
     prefix: str = ""
     enforced: bool = True
-    because: str = ""  #: is added to every refusal
-    pattern: re.Pattern[str] | None = None  #: the whole name must match
+    because: str = ""  #: added to every refusal
+    pattern: re.Pattern[str] | None = None  #: must match the whole name
     partitions: Bounds | None = None
     replication_factor: Bounds | None = None
     configs: Mapping[str, ConfigRule] = MappingProxyType({})
     protected: frozenset[ProtectedAction] | None = None
 
     def violation(self, message: str) -> Violation:
-        """The message as this rule's."""
+        """The message as a violation of this rule."""
         return Violation(f"{message}{f' ({self.because})' if self.because else ''}", self.enforced)
 
 
 class AclRule(NamedTuple):
-    """An ACL that must not be created: one that is as `forbidden` says, by attribute."""
+    """A forbidden ACL: one that matches `forbidden`, by attribute."""
 
     forbidden: Mapping[str, object]
     enforced: bool = True
     because: str = ""
 
     def matches(self, acl: AclBinding) -> bool:
-        """Whether the ACL is one of those."""
         return all(getattr(acl, name) == value for name, value in self.forbidden.items())
 
 
 class AclAction(enum.StrEnum):
-    """What may be done to an ACL."""
+    """What is done to an ACL."""
 
     CREATE = "create"
     DELETE = "delete"
@@ -125,14 +124,14 @@ class Rules:
     def _first(
         self, kind: ConfigResourceType, name: str, pick: Callable[[Rule], ValueT | None]
     ) -> tuple[Rule, ValueT] | None:
-        """The rule of the longest prefix that says something, and what it says."""
+        """The rule with the longest prefix that has a setting, and its value."""
         for rule in self._by_type.get(kind, ()):
             if name.startswith(rule.prefix) and (value := pick(rule)) is not None:
                 return rule, value
         return None
 
     def create_topic(self, new: CreateTopicPolicy.RequestMetadata) -> list[Violation]:
-        """What stands against a new topic."""
+        """Violations of a new topic."""
         placed = new.replicas_assignments
         partitions = new.num_partitions if placed is None else len(placed)
         factor = new.replication_factor if placed is None else max(map(len, placed.values()), default=0)
@@ -165,7 +164,7 @@ class Rules:
         missing_from: Mapping[str, str] | None = None,
         removed: Iterable[str] = (),
     ) -> Iterator[Violation]:
-        """Keys are set, missing where all required ones must be there, or removed."""
+        """Keys are set, missing although required, or removed."""
         for key, (rule, wanted) in self._config_rules(kind, name).items():
             text = configs.get(key)
             if text is not None and (objection := wanted.objection(key, text)):
@@ -185,7 +184,7 @@ class Rules:
     def alter_config(
         self, altered: AlterConfigPolicy.RequestMetadata, removed: Iterable[str] = ()
     ) -> list[Violation]:
-        """What stands against altered configs; `removed` are keys that go by being left out."""
+        """Violations of altered configs; `removed` are keys that are removed by omission."""
         kind, name = altered.resource
         protecting = self._protecting(kind, name, ProtectedAction.ALTER_CONFIGS)
         violations = self._configs(kind, name, altered.configs, removed=frozenset(removed))
@@ -200,18 +199,18 @@ class Rules:
             yield found[0].violation(f"{named[0].upper()}{named[1:]} is protected: {_FORBIDDEN[action]}")
 
     def delete_topic(self, topic: str) -> list[Violation]:
-        """What stands against deleting a topic."""
+        """Violations of deleting a topic."""
         return list(self._protecting(ConfigResourceType.TOPIC, topic, ProtectedAction.DELETE))
 
     def create_partitions(self, topic: str, count: int) -> list[Violation]:
-        """What stands against letting a topic grow to `count` partitions."""
+        """Violations of a topic's growth to `count` partitions."""
         return [
             *self._protecting(ConfigResourceType.TOPIC, topic, ProtectedAction.ADD_PARTITIONS),
             *self._count(topic, "partitions", count, lambda rule: rule.partitions),
         ]
 
     def acl(self, action: AclAction, acl: AclBinding) -> list[Violation]:
-        """What stands against creating or deleting an ACL."""
+        """Violations of creating or deleting an ACL."""
         violations = list(self._protecting_acls(acl))
         if action is AclAction.CREATE:
             for rule in self._acls:
@@ -221,7 +220,7 @@ class Rules:
         return violations
 
     def _protecting_acls(self, acl: AclBinding) -> Iterator[Violation]:
-        """A binding is protected if it says something of a protected topic, by name, by prefix or by the wildcard."""
+        """An ACL is protected if it applies to a protected topic, by name, prefix or wildcard."""
         if acl.resource_type is not ResourceType.TOPIC:
             return
         name = acl.resource_name

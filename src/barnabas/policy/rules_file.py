@@ -1,4 +1,4 @@
-"""The file of `barnabas.policy.file`, read into rules."""
+"""Reads the file of `barnabas.policy.file` into rules."""
 
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -10,7 +10,7 @@ from barnabas.policy.policies import FILE_KEY
 from barnabas.policy.rules import AclRule, Bounds, ConfigRule, ProtectedAction, Rule, Rules
 from barnabas.wire.acls import AclOperation, AclPermission, PatternType, ResourceType
 
-#: The keys that there are, by what they belong to; without an entry, any.
+#: The known keys by resource type; any key for a type without an entry.
 KnownKeys = Mapping[ConfigResourceType, Collection[str]]
 
 _MODES = ("enforce", "warn")
@@ -23,7 +23,7 @@ _SECTIONS = {
 _COMMON = ("prefix", "mode", "because", "configs", "protected")
 _TOPIC_ONLY = ("name", "partitions", "replication_factor")
 _CONFIG_KEYS = ("required", "forbidden", "min", "max", "values")
-#: How an ACL is described, and the words for what has a name.
+#: The attributes of an ACL, and the words for enumerated ones.
 _ACL_WORDS = {
     "resource_type": ResourceType,
     "pattern_type": PatternType,
@@ -31,7 +31,7 @@ _ACL_WORDS = {
     "permission": AclPermission,
 }
 _ACL_TEXTS = ("resource_name", "principal", "host")
-#: What stands in filters alone, or for what is not known.
+#: Words that occur only in filters, or for unknown values.
 _NOT_OF_AN_ACL = ("UNKNOWN", "ANY", "MATCH")
 
 
@@ -148,7 +148,7 @@ def _acl_rule(node: YamlNode, enforced: bool) -> AclRule:
 
 
 def read_acl(node: YamlNode) -> dict[str, object]:
-    """What is said of an ACL, by attribute; types, operations and permissions in words of any case."""
+    """An ACL's attributes; types, operations and permissions in any case."""
     values: dict[str, object] = {}
     for name, each in node.mapping((*_ACL_WORDS, *_ACL_TEXTS)).items():
         if name in _ACL_TEXTS:

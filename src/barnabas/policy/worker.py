@@ -1,4 +1,4 @@
-"""A thread for calls into code that is not ours, which may be slow or never come back."""
+"""A thread for user code, which may be slow or never return."""
 
 import asyncio
 import queue
@@ -8,20 +8,20 @@ from typing import Any, TypeVar
 
 ResultT = TypeVar("ResultT")
 
-#: Threads given up that still run: from so many on, no new one is begun.
+#: Abandoned threads that still run: with this many, no new one is started.
 GIVEN_UP_COUNT_MAX = 8
 
 
 class OutOfTime(Exception):
-    """A call has not come back within its limit, or could not be begun because too many have not."""
+    """A call exceeded its limit, or could not start because too many threads are abandoned."""
 
 
 class _GivenUp(BaseException):
-    """Thrown into a thread that has been given up, to end a loop in Python code."""
+    """Raised in an abandoned thread, to end a loop in Python code."""
 
 
 class _Thread:
-    """Makes one call after the other. A daemon: a call that never returns does not keep the process alive."""
+    """Makes one call after the other. A daemon thread, so a call that never returns does not keep the process alive."""
 
     def __init__(self, name: str) -> None:
         self._calls: queue.SimpleQueue[
@@ -33,7 +33,6 @@ class _Thread:
 
     @property
     def is_alive(self) -> bool:
-        """Whether it still runs."""
         return self._thread.is_alive()
 
     def submit(self, function: Callable[[], ResultT]) -> "asyncio.Future[ResultT]":
@@ -44,17 +43,17 @@ class _Thread:
         return future
 
     def end(self) -> None:
-        """Let it end after the call that it makes."""
+        """End after the current call."""
         self._ended = True
         self._calls.put(None)
 
     def give_up(self) -> None:
-        """End it, if need be in the middle of a call. Python code notices; a wait in C does when it is over."""
-        import ctypes  # 2 ms that few brokers need
+        """End it in the middle of a call. Python code notices at once, a wait in C when it is over."""
+        import ctypes  # takes 2 ms, which few brokers need
 
         identifier = ctypes.c_ulong(self._thread.ident or 0)
         ctypes.pythonapi.PyThreadState_SetAsyncExc(identifier, ctypes.py_object(_GivenUp))
-        self.end()  # only now: a thread that has ended leaves its number to another
+        self.end()  # last, because the number of an ended thread is reused
 
     def _run(self) -> None:
         try:
@@ -78,9 +77,9 @@ def _end_waiting(future: "asyncio.Future[Any]", limit_ms: int) -> None:
 
 
 class PolicyWorker:
-    """Calls functions in a thread, one at a time and each within a limit, while the event loop goes on.
+    """Calls functions in a thread, one at a time and each with a limit, beside the event loop.
 
-    The thread begins with the first call. Not for several event loops.
+    The thread starts with the first call. Not for several event loops.
     """
 
     def __init__(self, name: str) -> None:
@@ -90,9 +89,9 @@ class PolicyWorker:
         self._turn = asyncio.Lock()
 
     async def call(self, function: Callable[[], ResultT], limit_ms: int) -> ResultT:
-        """What `function`, which must not raise, gives. The limit counts from when it is its turn.
+        """The result of `function`, which must not raise. The limit counts from its turn.
 
-        :raises OutOfTime: When it takes longer; its thread is given up, and what it gives is lost.
+        :raises OutOfTime: When it takes longer; its thread is abandoned and the result is lost.
         """
         async with self._turn:
             thread = self._ready()
@@ -118,11 +117,10 @@ class PolicyWorker:
         return self._thread
 
     def close(self) -> None:
-        """End the thread after the call that it makes."""
+        """End the thread after its current call."""
         if self._thread is not None:
             self._thread.end()
             self._thread = None
 
     def statistics(self) -> dict[str, int]:
-        """How many threads were given up and still run."""
         return {"given_up_count": sum(thread.is_alive for thread in self._given_up)}

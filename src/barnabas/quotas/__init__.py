@@ -1,1 +1,1 @@
-"""Rates to throttle times: what clients and addresses take, held against their quotas (KIP-13, 124, 599, 612)."""
+"""Measures rates of clients and addresses and throttles them by their quotas (KIP-13, 124, 599, 612)."""

@@ -1,4 +1,4 @@
-"""Which quota is a client's: the most particular that is set (KIP-55), looked up in what the image has."""
+"""Finds the most specific quota of a client (KIP-55) in the quotas of an image."""
 
 import ipaddress
 from collections.abc import Iterable, Mapping
@@ -6,16 +6,14 @@ from typing import Final, NamedTuple
 
 from barnabas.metadata.quotas import CLIENT_ID, IP, USER, ClientQuota
 
-#: Stands for the default in a pair of user and client id; no client can be named so.
+#: Stands for the default in a pair of user and client id; no client can have this name.
 DEFAULT: Final = object()
 
-Pair = tuple[
-    object, object
-]  #: user and client id: a name, DEFAULT, or None where the entity has no such part
+Pair = tuple[object, object]  #: user and client id: a name, DEFAULT, or None if the entity has no such part
 
 
 class Limit(NamedTuple):
-    """What a client may take, and with whom it shares that: all of this user, of this client id, or of both."""
+    """A client's quota and the clients that share it: all of this user, of this client id, or of both."""
 
     value: float
     user: str | None
@@ -23,7 +21,7 @@ class Limit(NamedTuple):
 
 
 class Limits:
-    """All quotas at one revision of the image."""
+    """All quotas of one image."""
 
     def __init__(self, quotas: Iterable[ClientQuota] = ()) -> None:
         self._by_key: dict[str, dict[Pair, float]] = {}
@@ -51,7 +49,7 @@ class Limits:
         return bool(self._by_address)
 
     def of_client(self, key: str, user: str, client_id: str) -> Limit | None:
-        """The quota of this kind that the client has; None where it has none. An empty client id is none."""
+        """The client's quota of this type; None if it has none. An empty client id counts as no client id."""
         found = self._by_key.get(key)
         if not found:
             return None
@@ -61,12 +59,12 @@ class Limits:
         return None
 
     def of_address(self, address: str) -> float | None:
-        """Connections per second that may come from an address; None: as many as will."""
+        """Connections per second allowed from an address; None for no limit."""
         return self._by_address.get(canonical(address), self._by_address.get(DEFAULT))
 
 
 def canonical(address: str) -> str:
-    """The one way to write an address; an IPv4 address that came by IPv6 is itself."""
+    """The canonical form of an address; an IPv4 address mapped to IPv6 becomes IPv4."""
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:
@@ -76,7 +74,9 @@ def canonical(address: str) -> str:
 
 
 def _precedence(user: str, client_id: str) -> Iterable[tuple[Pair, bool, bool]]:
-    """(whose quota, whether each user has its own, whether each client id has), the most particular first."""
+    """(entity of the quota, whether each user has its own, whether each client id has its own), the most specific
+    first.
+    """
     if client_id:
         yield (user, client_id), True, True
         yield (user, DEFAULT), True, True

@@ -1,4 +1,4 @@
-"""The quotas of one broker: what each client has taken, and how long it must wait (KIP-13, KIP-124, KIP-599)."""
+"""Quotas of one broker: measures each client's usage and computes its throttle time (KIP-13, KIP-124, KIP-599)."""
 
 from collections.abc import Callable
 from hashlib import sha256
@@ -17,16 +17,16 @@ from barnabas.telemetry.metrics import MetricsRegistry
 PRODUCE, FETCH = "producer_byte_rate", "consumer_byte_rate"
 REQUEST, MUTATION = "request_percentage", "controller_mutation_rate"
 
-#: What has been silent for so long is forgotten, as in Kafka (`INACTIVE_SENSOR_EXPIRATION_TIME_SECONDS`).
+#: Clients inactive for this long are removed, as in Kafka (`INACTIVE_SENSOR_EXPIRATION_TIME_SECONDS`).
 INACTIVE_MS_MAX = 3_600_000
 
-#: Clients whose quotas are remembered; beyond, all are looked up anew. Client ids are the clients' own to make up.
+#: The size of the cache of clients' quotas, which is cleared when full, because client ids are free to choose.
 CLIENTS_COUNT_MAX = 10_000
 
-#: Rates of one kind that are remembered; beyond, those go that have come down to nothing, and if that is none, all.
+#: Rates kept per type; beyond, idle rates are removed, or all if none is idle.
 RATES_COUNT_MAX = 20_000
 
-#: Of longer client ids a digest is remembered in their place.
+#: Longer client ids are kept as a digest.
 REMEMBERED_ID_LENGTH_MAX = 255
 
 _PERCENT_SECONDS_PER_NS = 100 / 1_000_000_000
@@ -34,12 +34,12 @@ _PERCENT_SECONDS_PER_NS = 100 / 1_000_000_000
 KeyT = TypeVar("KeyT")
 MeasureT = TypeVar("MeasureT", Rate, TokenBucket)
 
-#: Whose: the key of the quota, and the user, the client id or both who share it.
+#: Who shares a rate: the key of the quota, and the user, the client id or both.
 Owner = tuple[str, str | None, str | None]
 
 
 class ClientQuotas:
-    """What holds for one user with one client id; None stands for no quota."""
+    """The quotas of one user with one client id; None stands for no quota."""
 
     __slots__ = ("fetch", "mutation", "produce", "request")
 
@@ -57,7 +57,7 @@ class ClientQuotas:
 
 
 class QuotaManager:
-    """Follows the image; asked on each request when `enabled`, on each connection when `has_addresses`."""
+    """Follows the image; called on each request if `enabled`, and on each connection if `has_addresses`."""
 
     def __init__(self, config: BrokerConfig, clock: Clock) -> None:
         self.now_ms = clock.monotonic_ms
@@ -68,14 +68,14 @@ class QuotaManager:
         self._rates: dict[Owner, Rate] = {}
         self._buckets: dict[Owner, TokenBucket] = {}
         self._addresses: dict[str, Rate] = {}
-        self.version = 0  #: rises whenever what `of` has given may hold no more
+        self.version = 0  #: rises whenever results of `of` may have become invalid
         self.enabled = False  #: whether any client has a quota
-        self.has_addresses = False  #: whether any address has one
-        self.throttled_count = 0  #: answers that told a client to wait
+        self.has_addresses = False  #: whether any address has a quota
+        self.throttled_count = 0  #: throttled responses
         self.refused_connections_count = 0
 
     def load(self, image: MetadataImage) -> None:
-        """Take over the quotas of an image."""
+        """Replace all quotas by those of an image."""
         self._limits = Limits(image.quotas.values())
         self._expire_clients()
         self.enabled = self._limits.has_clients
@@ -84,12 +84,12 @@ class QuotaManager:
     async def apply(
         self, before: MetadataImage, after: MetadataImage, changes: tuple[StoreChange, ...]
     ) -> None:
-        """Follow one commit: a listener of the metadata writer."""
+        """Apply one commit; called by the metadata writer."""
         if after.quotas is not before.quotas:
             self.load(after)
 
     def of(self, principal: str, client_id: str | None) -> ClientQuotas:
-        """What holds for a client; the principal as `Type:name`."""
+        """The quotas of a client; the principal as `Type:name`."""
         user, client_id = principal.partition(":")[2], client_id or ""
         key = user, _remembered(client_id)
         found = self._clients.get(key)
@@ -111,7 +111,7 @@ class QuotaManager:
         return ClientQuotas(rate(PRODUCE), rate(FETCH), rate(REQUEST), bucket)
 
     def _rate(self, owner: Owner, limit: Limit) -> Rate:
-        """The owner's rate with its past, against the limit that holds now."""
+        """The owner's rate with its history, and the current limit."""
         rate = self._rates.get(owner)
         if rate is None:
             self._make_room(self._rates)
@@ -128,11 +128,11 @@ class QuotaManager:
         return bucket
 
     def produced(self, quotas: ClientQuotas, size_bytes: int) -> int:
-        """Count the bytes of a Produce request; how long its client must wait, in ms."""
+        """Count the bytes of a Produce request; return the throttle time in ms."""
         return 0 if quotas.produce is None else quotas.produce.record(size_bytes, self.now_ms())
 
     def fetched(self, rate: Rate, size_bytes: int) -> int:
-        """Count the bytes of a Fetch answer; above 0 they must not go out, and have not been counted."""
+        """Count the bytes of a Fetch response; above 0 the response must not be sent and is not counted."""
         now_ms = self.now_ms()
         throttle_ms = rate.record(size_bytes, now_ms)
         if throttle_ms:
@@ -140,14 +140,14 @@ class QuotaManager:
         return throttle_ms
 
     def record_request_time(self, quotas: ClientQuotas, elapsed_ns: int) -> int:
-        """Count the time that a request took of the broker's thread; how long its client must wait, in ms."""
+        """Count the time that a request took on the event loop; return the throttle time in ms."""
         if quotas.request is None:
             return 0
         percent_seconds = elapsed_ns * _PERCENT_SECONDS_PER_NS
         return min(quotas.request.record(percent_seconds, self.now_ms()), self._windows.size_ms)
 
     def connected(self, address: str) -> int:
-        """Count a connection; above 0 it must be refused, after so many ms, and has not been counted."""
+        """Count a connection; above 0 it must be refused after that many ms and is not counted."""
         limit = self._limits.of_address(address)
         if limit is None:
             return 0
@@ -173,7 +173,7 @@ class QuotaManager:
         self._expire_clients()
 
     def expire(self) -> None:
-        """Forget who has taken nothing for an hour."""
+        """Remove rates and clients that were inactive for an hour."""
         silent_ms = self.now_ms() - INACTIVE_MS_MAX
         _drop(self._rates, lambda rate: rate.last_ms <= silent_ms)
         _drop(self._buckets, lambda bucket: bucket.last_ms <= silent_ms)
@@ -181,7 +181,7 @@ class QuotaManager:
         self._expire_clients()
 
     def _expire_clients(self) -> None:
-        """Have all clients looked up anew."""
+        """Clear the cache of clients' quotas."""
         self._clients.clear()
         self.version += 1
 
@@ -190,7 +190,6 @@ class QuotaManager:
         registry.add_metric(names.REFUSED_CONNECTIONS, lambda: [({}, self.refused_connections_count)])
 
     def statistics(self) -> dict[str, int]:
-        """How much is remembered, and how often somebody had to wait."""
         return {
             "clients_count": len(self._clients),
             "rates_count": len(self._rates) + len(self._buckets),
@@ -205,7 +204,7 @@ def _owner(key: str, limit: Limit) -> Owner:
 
 
 def _remembered(client_id: str) -> str:
-    """What stands for a client id, which can have 32 KiB, in what is kept."""
+    """The key under which a client id is kept; ids may have up to 32 KiB."""
     if len(client_id) <= REMEMBERED_ID_LENGTH_MAX:
         return client_id
     return sha256(client_id.encode()).hexdigest()

@@ -1,7 +1,7 @@
-"""The quota of changes to partitions, over one request (KIP-599).
+"""The quota of partition mutations within one request (KIP-599).
 
-Decisions are made again when something has moved, so they count on an `Allowance` of their own; what the one that
-was committed has counted is taken from the bucket.
+A decision may be repeated after the state changes, so each attempt counts on an `Allowance` of its own. Only the
+committed attempt takes tokens from the bucket.
 """
 
 from collections.abc import Callable
@@ -9,12 +9,14 @@ from collections.abc import Callable
 from barnabas.quotas.token_bucket import TokenBucket
 from barnabas.wire.errors import ErrorCode, KafkaError
 
-#: Asked with a count of partitions before they change. Raises THROTTLING_QUOTA_EXCEEDED.
+#: Called with a number of partitions before they change. Raises THROTTLING_QUOTA_EXCEEDED.
 Admit = Callable[[int], None]
 
 
 class ControllerMutationQuota:
-    """One request's changes. `is_strict`: its version knows THROTTLING_QUOTA_EXCEEDED; others only wait."""
+    """The mutations of one request. `is_strict`: its version knows THROTTLING_QUOTA_EXCEEDED; older versions only
+    wait.
+    """
 
     def __init__(self, bucket: TokenBucket | None, now_ms: int, *, is_strict: bool) -> None:
         self._bucket = bucket
@@ -24,7 +26,7 @@ class ControllerMutationQuota:
         self._was_refused = False
 
     def admit(self) -> Admit:
-        """Begin to count anew, for a decision that is made once more."""
+        """Begin a new count for an attempt."""
         self._taken, self._was_refused = 0, False
         return self._admit
 
@@ -39,7 +41,7 @@ class ControllerMutationQuota:
         self._taken += count
 
     def commit(self) -> int:
-        """Take what was counted; how long the client must wait, in ms."""
+        """Take the counted tokens; return the throttle time in ms."""
         if self._bucket is None:
             return 0
         self._bucket.take(self._taken, self._now_ms)
@@ -48,5 +50,4 @@ class ControllerMutationQuota:
         return self._bucket.wait_ms(self._now_ms)
 
 
-#: Lets every change pass.
 UNLIMITED = ControllerMutationQuota(None, 0, is_strict=False)

@@ -1,43 +1,43 @@
-"""A rate over the last few windows, and how long to wait for it to come down (Kafka's `Rate`, `QuotaUtils`)."""
+"""A rate over the last windows, and the time until it is back at its limit (Kafka's `Rate` and `QuotaUtils`)."""
 
 from collections import deque
 from dataclasses import dataclass
 from typing import NamedTuple
 
-#: The protocol has room for no more.
+#: The largest value of the protocol's field.
 WAIT_MS_MAX = 2**31 - 1
 
 
 def whole_ms(wait_ms: float) -> int:
-    """A wait as answers tell it, rounded as Java does."""
+    """A throttle time for a response, rounded as Java does."""
     return int(min(wait_ms, WAIT_MS_MAX - 1) + 0.5)
 
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """How rates are measured: over this many windows, each so long (`quota.window.*`)."""
+    """The number and length of the windows of a rate (`quota.window.*`)."""
 
     count: int
     size_ms: int
 
     @property
     def shortest_ms(self) -> int:
-        """The shortest time over which a rate is measured: windows that have not been yet count as empty."""
+        """The shortest time over which a rate is measured; windows before the first count as empty."""
         return max((self.count - 1) * self.size_ms, 1)
 
 
 class Sample(NamedTuple):
-    """What was recorded in a window that is over."""
+    """The sum of a window that is over."""
 
     started_ms: int
-    last_ms: int  #: when something was recorded last
+    last_ms: int  #: time of the last record
     value: float
 
 
 class Rate:
-    """What one entity has taken of one thing lately, against its limit per second.
+    """What one entity has used recently, against its limit per second.
 
-    Times are of a clock that never goes back, in milliseconds.
+    Times are of a monotonic clock, in milliseconds.
     """
 
     __slots__ = (
@@ -57,36 +57,38 @@ class Rate:
         self._windows = windows
         self._window_ms = windows.size_ms
         self._older: deque[Sample] = deque(maxlen=windows.count)
-        self._older_value = 0.0  #: of all in `_older`
-        self.value = 0.0  #: in the window that is running
-        #: up to so much in the window that is running nobody waits, whenever it comes
+        self._older_value = 0.0  #: sum of `_older`
+        self.value = 0.0  #: sum of the current window
+        #: up to this sum in the current window there is no throttling
         self.free_value = 0.0
         self._started_ms = self._last_ms = now_ms
         self.limit = limit
 
     @property
     def limit(self) -> float:
-        """What may be taken per second."""
+        """The limit per second."""
         return self._limit
 
     @limit.setter
     def limit(self, limit: float) -> None:
         self._limit = limit
-        self._free = limit * self._windows.shortest_ms / 1000  #: as much cannot be too much, whenever it came
+        self._free = (
+            limit * self._windows.shortest_ms / 1000
+        )  #: this much never exceeds the limit, whenever it is used
         self.free_value = self._free - self._older_value
 
     @property
     def last_ms(self) -> int:
-        """When something was recorded last."""
+        """Time of the last record."""
         return self._last_ms
 
     @property
     def burst(self) -> float:
-        """What may be taken at once by who has taken nothing lately."""
+        """What an idle entity may use at once."""
         return self._free
 
     def record(self, value: float, now_ms: int) -> int:
-        """Take `value`; how long to wait, in ms, until the rate is at its limit again, 0 while it is not above."""
+        """Record `value`; return the throttle time in ms until the rate is at its limit again, 0 if it is not above."""
         if now_ms - self._started_ms >= self._window_ms:
             self._advance(now_ms)
         self._last_ms = now_ms
@@ -100,7 +102,7 @@ class Rate:
         return self._total(now_ms) / self._span_ms(now_ms) * 1000
 
     def _advance(self, now_ms: int) -> None:
-        """Begin a new window; of as many as are kept the oldest goes."""
+        """Begin a new window and drop the oldest one beyond the number of windows."""
         self._older.append(Sample(self._started_ms, self._last_ms, self.value))
         self._sum_up()
         self._started_ms, self.value = now_ms, 0.0
@@ -110,7 +112,7 @@ class Rate:
         self.free_value = self._free - self._older_value
 
     def _total(self, now_ms: int) -> float:
-        """What the windows that still count hold; the others are let go."""
+        """The sum of the windows that still count; drops the others."""
         expired_ms = now_ms - self._windows.count * self._windows.size_ms
         while self._older and self._older[0].last_ms <= expired_ms:
             self._older.popleft()
@@ -118,7 +120,7 @@ class Rate:
         return self._older_value + (self.value if self._last_ms > expired_ms else 0.0)
 
     def _span_ms(self, now_ms: int) -> int:
-        """The time that the total is spread over; to be asked for after it."""
+        """The time over which the total is spread; call it after the total."""
         elapsed_ms = now_ms - (self._older[0].started_ms if self._older else self._started_ms)
         missing_count = self._windows.count - 1 - elapsed_ms // self._windows.size_ms
         return max(elapsed_ms + max(missing_count, 0) * self._windows.size_ms, 1)

@@ -1,12 +1,12 @@
-"""A bucket that fills by a rate and is emptied by what is done (Kafka's `TokenBucket`, KIP-599)."""
+"""A token bucket (Kafka's `TokenBucket`, KIP-599)."""
 
 from barnabas.quotas.rate import Windows, whole_ms
 
 
 class TokenBucket:
-    """Changes that one entity may still ask for. It may sink below empty, by what was let in last.
+    """The tokens of one entity. The last taker may make the balance negative.
 
-    Times are of a clock that never goes back, in milliseconds.
+    Times are of a monotonic clock, in milliseconds.
     """
 
     __slots__ = ("_tokens", "_updated_ms", "_windows", "limit")
@@ -19,16 +19,16 @@ class TokenBucket:
 
     @property
     def burst(self) -> float:
-        """How many tokens fit in."""
+        """The capacity."""
         return self.limit * self._windows.count * self._windows.size_ms / 1000
 
     @property
     def last_ms(self) -> int:
-        """When it was last looked at."""
+        """Time of the last call."""
         return self._updated_ms
 
     def tokens(self, now_ms: int) -> float:
-        """How many tokens there are now; below 0 when more have been taken than there were."""
+        """The balance; negative after more was taken than there was."""
         filled = self._tokens + self.limit * (now_ms - self._updated_ms) / 1000
         self._tokens = min(self.burst, filled)
         self._updated_ms = now_ms
@@ -39,6 +39,6 @@ class TokenBucket:
         self._tokens = min(self.burst, self.tokens(now_ms) - count)
 
     def wait_ms(self, now_ms: int, taken: float = 0) -> int:
-        """How long until the bucket is no longer below empty, had `taken` tokens been taken from it as well."""
+        """Time until the balance is 0 again, if `taken` tokens were taken as well."""
         lacking = taken - self.tokens(now_ms)
         return whole_ms(lacking / self.limit * 1000) if lacking > 0 else 0

@@ -1,4 +1,4 @@
-"""ACLs by the resources that they apply to, so that a decision looks at few of many."""
+"""ACLs indexed by resource, so that a decision looks at few of many."""
 
 import ipaddress
 from collections.abc import Iterator, Sequence
@@ -18,7 +18,7 @@ from barnabas.wire.acls import (
 _Op = AclOperation
 _ALLOW, _DENY = AclPermission.ALLOW, AclPermission.DENY
 
-#: Operation -> those to which an ALLOW for it extends; a DENY extends to none.
+#: Operation -> operations that an ALLOW for it implies; a DENY implies none.
 _IMPLIED = {
     _Op.READ: {_Op.DESCRIBE},
     _Op.WRITE: {_Op.DESCRIBE},
@@ -27,7 +27,7 @@ _IMPLIED = {
     _Op.ALTER_CONFIGS: {_Op.DESCRIBE_CONFIGS},
 }
 
-#: Operation asked for -> operations of ALLOW entries that grant it, and of DENY entries that forbid it.
+#: Requested operation -> operations of ALLOW entries that grant it, and of DENY entries that forbid it.
 _GRANTING = {
     asked: frozenset({asked, _Op.ALL} | {held for held, implied in _IMPLIED.items() if asked in implied})
     for asked in _Op
@@ -38,25 +38,25 @@ _FORBIDDING = {asked: frozenset({asked, _Op.ALL}) for asked in _Op}
 Entries = dict[str, list[AclBinding]]
 
 
-#: ALLOW or DENY, None where no ACL at all applies to the resource; and the entries that are used by that. Those are all
-#: that allow just this operation, or the first that forbids it. An entry that allows it by implication alone (who may
-#: write may describe) is used where no other allows it. A plain tuple, which is made in no time.
+#: ALLOW or DENY, or None if no ACL applies to the resource; and the entries that are used by the decision: all that
+#: allow exactly this operation, or the first that forbids it. An entry that allows it only by implication (WRITE
+#: implies DESCRIBE) is used if no other allows it. A plain tuple, because it is made on the hot path.
 Decided: TypeAlias = tuple[AclPermission | None, Sequence[AclBinding]]
 _UNDECIDED: Decided = (None, ())
 _DENIED_BY_NONE: Decided = (_DENY, ())
 
 
 class AclIndex:
-    """The ACLs of one resource type; it changes with the cluster's state, entry by entry."""
+    """The ACLs of one resource type; follows the cluster's state entry by entry."""
 
     def __init__(self) -> None:
         self._literal: dict[str, Entries] = {}
         self._prefixed: dict[str, Entries] = {}
-        #: length of a prefix -> how many prefixes have it
+        #: length of a prefix -> number of prefixes of that length
         self._prefix_lengths: dict[int, int] = {}
 
     def add(self, binding: AclBinding) -> AclBinding:
-        """Let a new ACL count; gives the entry that `decide` gives for it."""
+        """Add an ACL; return the entry that `decide` returns for it."""
         binding = entry_of(binding)
         patterns = self._patterns(binding)
         name = binding.resource_name
@@ -111,7 +111,7 @@ class AclIndex:
 
 
 def canonical_address(host: str) -> str:
-    """An address as sockets give it: Kafka's users know 0:0:0:0:0:0:0:1, which is ::1."""
+    """An address as sockets report it: Kafka's users also write 0:0:0:0:0:0:0:1 for ::1."""
     try:
         return str(ipaddress.ip_address(host))
     except ValueError:
@@ -119,12 +119,12 @@ def canonical_address(host: str) -> str:
 
 
 def entry_of(binding: AclBinding) -> AclBinding:
-    """An ACL as the index has it."""
+    """An ACL in the form of the index."""
     return binding._replace(host=canonical_address(binding.host))
 
 
 def decide(index: AclIndex, principal: str, host: str, operation: AclOperation, name: str) -> Decided:
-    """DENY before ALLOW, whichever pattern either stands on."""
+    """DENY goes before ALLOW, whatever their pattern types."""
     applying = index.applying(name)
     if not applying:
         return _UNDECIDED
@@ -151,9 +151,9 @@ def decide(index: AclIndex, principal: str, host: str, operation: AclOperation, 
 
 
 def decide_any(index: AclIndex, principal: str, host: str, operation: AclOperation) -> bool:
-    """Whether some resource could be found to which the operation may be done (KIP-679).
+    """Whether the operation may be allowed on some resource (KIP-679).
 
-    That is so when an ALLOW is not wholly covered by a DENY. As in Apache Kafka, implied operations do not count.
+    That is so if an ALLOW is not wholly covered by a DENY. As in Apache Kafka, implied operations do not count.
     """
     allowing: list[AclBinding] = []
     denied: set[tuple[PatternType, str]] = set()
@@ -170,7 +170,7 @@ def decide_any(index: AclIndex, principal: str, host: str, operation: AclOperati
 
 
 def _is_covered(acl: AclBinding, denied: set[tuple[PatternType, str]]) -> bool:
-    """Whether a DENY takes away all that the ALLOW gives."""
+    """Whether a DENY covers all that the ALLOW grants."""
     name = acl.resource_name
     if acl.pattern_type is PatternType.LITERAL and name == WILDCARD:
         return False

@@ -1,4 +1,4 @@
-"""Who decides what a principal may do."""
+"""Decides what a principal may do."""
 
 import asyncio
 from collections.abc import Collection, Mapping
@@ -18,16 +18,16 @@ from barnabas.wire.acls import CLUSTER_NAME, AclBinding, AclOperation, AclPermis
 
 _log = get_logger("barnabas.security")
 
-#: Decisions that are kept; all are dropped when there are so many, and when ACLs change.
+#: The size of the decision cache, which is cleared when full and when ACLs change.
 DECISIONS_COUNT_MAX = 20_000
 
-#: Decisions on longer names, of which no topic has one, are not kept: who makes up names must not fill the memory.
+#: Decisions on longer names, which no topic can have, are not cached, so that invented names do not fill the memory.
 KEPT_NAME_LENGTH_MAX = 255
 
-#: ACLs that are taken over before others are served.
+#: ACLs to add before other work gets a turn.
 PUT_AT_ONCE_COUNT = 200
 
-#: No resource has this name: what may be done to it may be done to any (KIP-679).
+#: A name that no resource has: what is allowed on it is allowed on any resource (KIP-679).
 _ANY_NAME = "hardcode"
 
 _ACL_PREFIX = ACLS.key("")
@@ -36,37 +36,37 @@ _Question = tuple[str, str, AclOperation, ResourceType, str]
 
 
 class Authorizer(Protocol):
-    """Answers for a principal (`User:alice`) at a host (its address)."""
+    """Decides for a principal (`User:alice`) at a host (its address)."""
 
-    #: Counts every change of what is allowed: answers of one version hold until the next.
+    #: Counts changes of permissions: a decision holds while the version stays.
     version: int
 
-    #: From when on it remembers which ACLs have decided something, in ms since the epoch.
+    #: The start of the record of used ACLs, in ms since the epoch.
     since_ms: int
 
     def allows(
         self, principal: str, host: str, operation: AclOperation, resource_type: ResourceType, name: str
     ) -> bool:
-        """Whether the operation may be done to the resource."""
+        """Whether the operation on the resource is allowed."""
         ...
 
     def allows_any(
         self, principal: str, host: str, operation: AclOperation, resource_type: ResourceType
     ) -> bool:
-        """Whether there could be a resource of that type to which the operation may be done (KIP-679)."""
+        """Whether the operation is allowed on some resource of that type (KIP-679)."""
         ...
 
     def used(self) -> list[AclBinding]:
-        """The ACLs that have decided something, as far as this authorizer remembers."""
+        """The ACLs that were used for a decision since `since_ms`."""
         ...
 
 
 class StandardAuthorizer:
-    """Decides by the ACLs of the cluster, as Apache Kafka's class of that name.
+    """Decides by the cluster's ACLs, like Apache Kafka's class of that name.
 
-    :param users: Principals that may do everything.
-    :param allow_if_no_acl: What holds for resources to which no ACL applies.
-    :param since_ms: When it begins, in ms since the epoch.
+    :param users: Principals that are allowed everything.
+    :param allow_if_no_acl: The decision for resources to which no ACL applies.
+    :param since_ms: The start of the record of used ACLs, in ms since the epoch.
     """
 
     def __init__(
@@ -77,9 +77,11 @@ class StandardAuthorizer:
         self._allow_if_no_acl = allow_if_no_acl
         self._indexes = indexes()
         self._decisions: dict[_Question, bool] = {}
-        #: entries of the indexes by their identity, since to hash one takes as long as to decide
+        #: entries of the indexes by identity, because hashing one takes as long as deciding
         self._used: dict[int, AclBinding] = {}
-        self._acls: dict[str, tuple[AclBinding, AclBinding]] = {}  #: (as it was made, entry of an index)
+        self._acls: dict[
+            str, tuple[AclBinding, AclBinding]
+        ] = {}  #: (the ACL as created, its entry in an index)
         self.version = 0
         for key, binding in acls.items():
             self._put(key, binding)
@@ -87,7 +89,7 @@ class StandardAuthorizer:
     async def apply(
         self, before: MetadataImage, after: MetadataImage, changes: tuple[StoreChange, ...]
     ) -> None:
-        """Follow the cluster's state: a metadata listener."""
+        """Apply a change of the cluster's state; a metadata listener."""
         keys = [
             change.key.removeprefix(_ACL_PREFIX) for change in changes if change.key.startswith(_ACL_PREFIX)
         ]
@@ -111,7 +113,7 @@ class StandardAuthorizer:
     def allows(
         self, principal: str, host: str, operation: AclOperation, resource_type: ResourceType, name: str
     ) -> bool:
-        """Whether the operation may be done to the resource; kept until ACLs change."""
+        """Whether the operation on the resource is allowed; cached until ACLs change."""
         question = (principal, host, operation, resource_type, name)
         known = self._decisions.get(question)
         if known is None:
@@ -144,20 +146,19 @@ class StandardAuthorizer:
     def allows_any(
         self, principal: str, host: str, operation: AclOperation, resource_type: ResourceType
     ) -> bool:
-        """Whether there could be a resource of that type to which the operation may be done."""
+        """Whether the operation is allowed on some resource of that type."""
         return self.allows(principal, host, operation, resource_type, _ANY_NAME) or decide_any(
             self._indexes[resource_type], principal, host, operation
         )
 
     def used(self) -> list[AclBinding]:
-        """The ACLs that have decided something since they were made, or since this authorizer was.
+        """The ACLs that were used for a decision since they were created, or since this authorizer was.
 
-        A decision that is kept counts when it is made, which costs the many that come after it nothing.
+        A cached decision counts once, when it is made, so that later ones cost nothing.
         """
         return [binding for binding, entry in self._acls.values() if id(entry) in self._used]
 
     def statistics(self) -> dict[str, int]:
-        """How many ACLs count, how many of them have decided something, and how many decisions are kept."""
         return {
             "acls_count": len(self._acls),
             "acls_used_count": len(self._used),
@@ -168,7 +169,7 @@ class StandardAuthorizer:
 def configured_authorizer(
     config: BrokerConfig, metadata: MetadataWriter, clock: Clock
 ) -> StandardAuthorizer | None:
-    """The authorizer that `authorizer.class.name` asks for, following the cluster's ACLs; None for none."""
+    """The authorizer of `authorizer.class.name`, following the cluster's ACLs; None if it is empty."""
     if not config.part("authorizer.class.name"):
         return None
     users, allow_if_no_acl = super_users(config), allows_if_no_acl(config)

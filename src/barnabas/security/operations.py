@@ -1,4 +1,4 @@
-"""The operations that a resource has, and the bit fields that tell a client which of them it may do (KIP-430)."""
+"""The operations of resource types, and the bit fields of allowed operations in responses (KIP-430)."""
 
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
@@ -7,10 +7,10 @@ from barnabas.metadata.topics import AUDIT_TOPIC
 from barnabas.wire.acls import AclOperation as Op
 from barnabas.wire.acls import ResourceType
 
-#: What the protocol writes where nobody asked for the operations.
+#: The protocol's value if the request did not ask for the operations.
 NOT_ASKED = -(2**31)
 
-#: Resource type -> what can be done to such a resource (`AclEntry.supportedOperations`).
+#: Resource type -> its operations (`AclEntry.supportedOperations`).
 OPERATIONS: Mapping[ResourceType, frozenset[Op]] = MappingProxyType(
     {
         ResourceType.TOPIC: frozenset(
@@ -36,16 +36,18 @@ OPERATIONS: Mapping[ResourceType, frozenset[Op]] = MappingProxyType(
 
 
 def bit_field(operations: Iterable[Op]) -> int:
-    """A bit for each operation, as `*_authorized_operations` fields hold them."""
+    """A bit for each operation, as in the `*_authorized_operations` fields."""
     return sum(1 << operation for operation in operations)
 
 
-#: What changes a topic or its records.
+#: Operations that change a topic or its records.
 CHANGING_TOPIC = frozenset({Op.WRITE, Op.CREATE, Op.DELETE, Op.ALTER, Op.ALTER_CONFIGS})
 
 
 def needs_cluster_alter(operation: Op, resource_type: ResourceType, name: str) -> bool:
-    """Whether ALTER on the cluster is needed as well: who may change any topic must not change the audit."""
+    """Whether ALTER on the cluster is needed as well: permission to change any topic must not extend to the audit
+    topic.
+    """
     return name == AUDIT_TOPIC and resource_type is ResourceType.TOPIC and operation in CHANGING_TOPIC
 
 

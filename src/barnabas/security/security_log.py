@@ -1,4 +1,4 @@
-"""Logins and denied requests in the broker's log, at INFO, as many lines as an operator can read."""
+"""Logs authentications and denied requests at INFO, limited to as many lines as an operator can read."""
 
 from collections import Counter
 from typing import NamedTuple
@@ -10,20 +10,20 @@ from barnabas.wire.acls import AclOperation, ResourceType
 
 _log = get_logger("barnabas.security")
 
-#: Lines are counted for so long; then what was left out is told.
+#: The length of a window; at its end the suppressed lines are summarised.
 WINDOW_MS = 60_000
-#: Lines in a window: of one principal at one address, of one address, of all.
+#: Lines per window: of one principal at one address, of one address, in all.
 PRINCIPAL_LINES_MAX, ADDRESS_LINES_MAX, LINES_MAX = 10, 100, 1_000
-#: Principals and addresses that are counted in a window; all others are counted together.
+#: Principals and addresses counted per window; all others are counted together.
 SOURCES_MAX = 2_000
-#: Lines that tell how many were left out; the last one is for all others.
+#: Summary lines per window; the last one is for all others.
 SUMMARY_LINES_MAX = 20
-#: Of a name that a client chose.
+#: Longest printed part of a name that a client chose.
 NAME_CHARACTERS_MAX = 200
 
 
 class _Source(NamedTuple):
-    """Whose lines are counted. An empty principal stands for an address, an empty address for all others."""
+    """The source of a line. An empty principal stands for an address, an empty address for all others."""
 
     principal: str
     address: str
@@ -33,7 +33,7 @@ _OTHERS = _Source("", "")
 
 
 class SecurityLog:
-    """Writes a line for each login and each denial, within bounds by principal and address."""
+    """Writes a line for each authentication and each denial, limited by principal and address."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -43,7 +43,7 @@ class SecurityLog:
         self._left_out: Counter[_Source] = Counter()
 
     def login(self, event: LoginEvent) -> None:
-        """Log what came of a login."""
+        """Log the outcome of an authentication."""
         if self._admits(event.user, event.address):
             _log.info(
                 f"login {event.outcome}",
@@ -63,7 +63,7 @@ class SecurityLog:
         resource: str,
         api: str,
     ) -> None:
-        """Log that a principal lacks a permission which its request needs."""
+        """Log that a principal lacks a permission that its request needs."""
         if self._admits(principal, address):
             _log.info(
                 "authorization denied",
@@ -76,12 +76,12 @@ class SecurityLog:
             )
 
     async def flush(self) -> None:
-        """Tell what was left out, if the window is over; to be called now and then."""
+        """Log the summary if the window is over; to be called regularly."""
         if self._clock.monotonic_ms() - self._window_began_ms >= WINDOW_MS:
             self._begin_window()
 
     def _admits(self, principal: str, address: str) -> bool:
-        """Whether a line may be written; counted in any case."""
+        """Whether a line may be written; counts it in any case."""
         if self._clock.monotonic_ms() - self._window_began_ms >= WINDOW_MS:
             self._begin_window()
         principal = _short(principal)
@@ -100,7 +100,7 @@ class SecurityLog:
         return True
 
     def _counted(self, source: _Source) -> _Source:
-        """The source that a line counts for: once there are too many, new ones share one."""
+        """The source that a line counts for; once there are too many, new ones share one."""
         if source in self._counts or len(self._counts) < SOURCES_MAX:
             return source
         return _OTHERS
@@ -120,7 +120,6 @@ class SecurityLog:
             _log.info("logins and denials left out", count=others_count, principal="(others)")
 
     def statistics(self) -> dict[str, int]:
-        """How many lines were written in this window, how many were left out, and for how many sources."""
         return {
             "written": self._written_count,
             "left_out": self._left_out.total(),

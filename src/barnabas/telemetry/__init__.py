@@ -1,1 +1,1 @@
-"""What a broker tells of itself: metrics, spans, logs. Next to nothing is paid until somebody looks."""
+"""Metrics, spans and logs of a broker. They cost almost nothing until they are read."""

@@ -1,7 +1,7 @@
-"""Clients that tell how they are: which metrics each is asked for, and when it may speak (KIP-714).
+"""Instances of clients that push metrics: what each is asked for, and when it may push (KIP-714).
 
-The rules are Apache Kafka's (`ClientMetricsManager`): an instance is known by an id, gets what all subscriptions
-that match it ask for, and must keep to the interval. No IO; the clock is the caller's.
+The rules are Apache Kafka's (`ClientMetricsManager`): an instance has an id, is asked for what all matching
+subscriptions ask for, and must keep to the interval. No IO; the caller passes the time.
 """
 
 import re
@@ -18,63 +18,62 @@ from barnabas.wire.records.compression import Compression
 DEFAULT_INTERVAL_MS = 300_000
 ALL_METRICS = "*"
 
-#: Instances that are remembered; beyond, the one that has been silent the longest is forgotten.
+#: Instances kept; beyond, the one that has been silent for longest is removed.
 INSTANCES_COUNT_MAX = 16_384
 
-#: An instance is forgotten after three intervals, but not before a minute.
+#: An instance is removed after this many intervals without a request, but not before a minute.
 INTERVALS_COUNT_MAX = 3
 SILENT_MS_MIN = 60_000
 
 _NEVER_MS = -(10**15)
 
-#: Errors after which a client asks for its subscription at once.
+#: Errors after which a client fetches its subscription at once.
 _ASK_AGAIN = (ErrorCode.UNKNOWN_SUBSCRIPTION_ID, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
 _RESERVED_IDS = (bytes(16), bytes(15) + b"\x01")
 
 
 class Subscription(NamedTuple):
-    """What is wanted of some clients."""
+    """What is requested of matching clients."""
 
     metrics: tuple[str, ...]
     interval_ms: int
-    #: attribute -> what its whole value must look like; every one must
+    #: attribute -> pattern of its whole value; all must match
     patterns: Mapping[str, re.Pattern[str]]
 
     def matches(self, attributes: Mapping[str, str]) -> bool:
-        """Whether a client of these attributes is meant."""
         return all(pattern.fullmatch(attributes.get(name, "")) for name, pattern in self.patterns.items())
 
 
 @dataclass(slots=True)
 class Instance:
-    """One client as it is known."""
+    """One known client."""
 
     instance_id: bytes
     attributes: Mapping[str, str]
     metrics: tuple[str, ...] = ()
     interval_ms: int = DEFAULT_INTERVAL_MS
     subscription_id: int = 0
-    version: int = 0  #: of the subscriptions that this rests on
+    version: int = 0  #: version of the subscriptions that it got
     asked_ms: int = _NEVER_MS
     pushed_ms: int = _NEVER_MS
     seen_ms: int = _NEVER_MS
     is_terminating: bool = False
-    last_error: ErrorCode = ErrorCode.NONE  #: what it was last told
+    last_error: ErrorCode = ErrorCode.NONE  #: the last error it got
 
     @property
     def expires_ms(self) -> int:
-        """When it is forgotten, if nothing is heard of it until then."""
+        """When it is removed unless it sends a request before."""
         return self.seen_ms + max(SILENT_MS_MIN, INTERVALS_COUNT_MAX * self.interval_ms)
 
     def may_ask(self, now_ms: int) -> bool:
-        """Whether it may ask for its subscription; if so, it has."""
+        """Whether it may fetch its subscription now; if so, count it."""
         if now_ms - max(self.asked_ms, self.pushed_ms) < self.interval_ms:
             return False
         self.asked_ms = now_ms
         return True
 
     def may_push(self, now_ms: int) -> bool:
-        """Whether it may push: for the first time after it has asked, or after an interval; if so, it has."""
+        """Whether it may push now: once after fetching, then after each interval; if so, count it."""
         if self.asked_ms <= self.pushed_ms and now_ms - self.pushed_ms < self.interval_ms:
             return False
         self.pushed_ms = now_ms
@@ -83,23 +82,23 @@ class Instance:
 
 @dataclass(slots=True)
 class ClientInstances:
-    """All clients that have asked or pushed lately."""
+    """The clients that have fetched a subscription or pushed recently."""
 
     now_ms: Callable[[], int]
-    forgotten: Callable[[bytes], None] = lambda _: None  #: told of each instance that goes
+    forgotten: Callable[[bytes], None] = lambda _: None  #: called with each removed instance
     subscriptions: Sequence[Subscription] = ()
     version: int = 0
     _instances: OrderedDict[bytes, Instance] = field(default_factory=OrderedDict)
 
     def subscribe(self, subscriptions: Sequence[Subscription]) -> None:
-        """Take over what is wanted from now on; clients learn it when they ask next, whenever that is."""
+        """Replace the subscriptions; clients get them when they fetch next."""
         self.subscriptions = subscriptions
         self.version += 1
 
     def ask(self, instance_id: bytes, attributes: Mapping[str, str]) -> Instance:
-        """A client asks for its subscription.
+        """Handle a client's request for its subscription.
 
-        :raises KafkaError: THROTTLING_QUOTA_EXCEEDED when it asks again too soon.
+        :raises KafkaError: THROTTLING_QUOTA_EXCEEDED when it comes too soon.
         """
         instance = self._instance(instance_id, attributes)
         if not instance.may_ask(self.now_ms()) and instance.last_error not in _ASK_AGAIN:
@@ -118,7 +117,7 @@ class ClientInstances:
         size_bytes: int,
         size_bytes_max: int,
     ) -> Instance:
-        """A client pushes what it was asked for, of that size.
+        """Check a push of that size.
 
         :raises KafkaError: INVALID_REQUEST, THROTTLING_QUOTA_EXCEEDED, UNKNOWN_SUBSCRIPTION_ID,
             UNSUPPORTED_COMPRESSION_TYPE or TELEMETRY_TOO_LARGE.
@@ -151,7 +150,7 @@ class ClientInstances:
         return instance
 
     def _instance(self, instance_id: bytes, attributes: Mapping[str, str]) -> Instance:
-        """The instance as it is known, else a new one, with what holds for it now."""
+        """The known or a new instance, with the current subscriptions."""
         found = self._instances.get(instance_id)
         if found is None or found.version != self.version:
             known = attributes if found is None else found.attributes
@@ -174,19 +173,18 @@ class ClientInstances:
         return Instance(instance_id, attributes, wanted, interval_ms, identity, self.version)
 
     def expire(self) -> None:
-        """Forget who has been silent for too long."""
+        """Remove instances that have been silent for too long."""
         now_ms = self.now_ms()
         for instance_id in [key for key, each in self._instances.items() if each.expires_ms <= now_ms]:
             del self._instances[instance_id]
             self.forgotten(instance_id)
 
     def statistics(self) -> dict[str, int]:
-        """How many clients are known, and how many subscriptions there are."""
         return {"instances_count": len(self._instances), "subscriptions_count": len(self.subscriptions)}
 
 
 def subscription_id(metrics: Sequence[str], interval_ms: int, instance_id: bytes) -> int:
-    """The int32 by which a client and a broker know that they mean the same, computed as Kafka's brokers do."""
+    """The int32 that identifies a subscription to client and broker, computed as Kafka's brokers do."""
     crc = crc32c.crc32c(f"[{', '.join(metrics)}]{interval_ms}".encode())
     words = [int.from_bytes(instance_id[at : at + 4], "big") for at in range(0, 16, 4)]
     mixed = crc ^ words[0] ^ words[1] ^ words[2] ^ words[3]

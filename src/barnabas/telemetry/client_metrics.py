@@ -1,4 +1,4 @@
-"""What clients tell of themselves (KIP-714), kept as it was last told, for /metrics; bounded in number."""
+"""The last metrics that clients pushed (KIP-714), for /metrics; limited in number."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from barnabas.telemetry.otlp import Attributes, DataPoint, DataPointKind
 
-#: Series that one client may have, and all of them together; what comes beyond is counted and forgotten.
+#: Series per client, and of all clients together; further ones are dropped and counted.
 CLIENT_SERIES_COUNT_MAX = 1000
 SERIES_COUNT_MAX = 50_000
 
@@ -20,7 +20,7 @@ Series = tuple[str, Attributes]  #: a metric's name and its data point's attribu
 
 @dataclass(slots=True)
 class _Client:
-    """One client's numbers."""
+    """One client's metrics."""
 
     labels: Mapping[str, str]
     gauges: dict[Series, float] = field(default_factory=dict)
@@ -32,15 +32,15 @@ class _Client:
 
 
 class ClientMetrics:
-    """The last numbers of each client, by client instance id."""
+    """The last metrics of each client, by client instance id."""
 
     def __init__(self) -> None:
         self._clients: dict[bytes, _Client] = {}
         self._series_count = 0
-        self.dropped_count = 0  #: data points for which there was no room
+        self.dropped_count = 0  #: dropped data points
 
     def push(self, instance_id: bytes, labels: Mapping[str, str], points: Iterable[DataPoint]) -> None:
-        """Take over what a client has pushed; `labels` say who it is."""
+        """Store what a client has pushed; `labels` identify the client."""
         client = self._clients.setdefault(instance_id, _Client(labels))
         client.labels = labels
         for point in points:
@@ -55,23 +55,22 @@ class ClientMetrics:
             table[series] = before + point.value
 
     def remove(self, instance_id: bytes) -> None:
-        """Let go of a client that has gone."""
+        """Remove a client's metrics."""
         client = self._clients.pop(instance_id, None)
         if client is not None:
             self._series_count -= client.series_count
 
     def gauges(self) -> Iterator[tuple[dict[str, str], float]]:
-        """What clients say of how they are now."""
+        """The clients' gauges."""
         for client in self._clients.values():
             yield from _values(client, client.gauges)
 
     def sums(self) -> Iterator[tuple[dict[str, str], float]]:
-        """What clients have counted."""
+        """The clients' counters."""
         for client in self._clients.values():
             yield from _values(client, client.sums)
 
     def statistics(self) -> dict[str, int]:
-        """How much is kept."""
         return {
             "clients_count": len(self._clients),
             "series_count": self._series_count,
@@ -86,6 +85,6 @@ def _values(client: _Client, table: Mapping[Series, float]) -> Iterator[tuple[di
 
 
 def _label(name: str) -> str:
-    """A name that Prometheus allows for a label; two underscores in front are its own."""
+    """A valid Prometheus label name; two leading underscores are reserved."""
     label = _NO_LABEL.sub("_", name).lstrip("_") or "attribute"
     return f"_{label}" if label[0].isdigit() else label

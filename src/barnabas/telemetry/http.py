@@ -1,4 +1,4 @@
-"""A server of one page: GET /metrics. As little of HTTP/1.1 (RFC 9112) as a scraper needs."""
+"""An HTTP server with one page: GET /metrics. The part of HTTP/1.1 (RFC 9112) that a scraper needs."""
 
 import asyncio
 from collections.abc import Collection, Iterable
@@ -16,10 +16,10 @@ _TEXT = "text/plain; charset=utf-8"
 
 
 class MetricsServer:
-    """Serves a registry's metrics at `listener`, "HOST:PORT"; port 0 is any free one, no host is loopback.
+    """Serves a registry's metrics at `listener`, "HOST:PORT"; port 0 is any free port, an empty host is loopback.
 
-    Metrics are collected in the event loop's thread, whose numbers they are, and rendered in another.
-    `timeout_s` bounds the reading of a request, and the writing of its answer. One request per connection.
+    Metrics are collected in the event loop's thread, which owns them, and rendered in another.
+    `timeout_s` limits reading a request and writing its response. One request per connection.
     """
 
     def __init__(
@@ -29,7 +29,7 @@ class MetricsServer:
         hosts: Iterable[str] = (),
         timeout_s: float = 5.0,
     ) -> None:
-        """`hosts` are further names by which scrapers may call this machine."""
+        """:param hosts: Further names by which scrapers may call this machine."""
         self._registry = registry
         self._hosts = own_names(hosts)
         self._host, self._port = parse_listener(listener)
@@ -39,14 +39,14 @@ class MetricsServer:
 
     @property
     def port(self) -> int:
-        """The port that is listened on."""
+        """The bound port."""
         assert self._server is not None, "not started"
         return int(self._server.sockets[0].getsockname()[1])
 
     async def start(self) -> None:
-        """Listen.
+        """Start to listen.
 
-        :raises OSError: When the address is in use or not of this machine.
+        :raises OSError: When the address is in use or does not belong to this machine.
         """
         assert self._server is None, "started twice"
         self._server = await asyncio.start_server(
@@ -54,7 +54,7 @@ class MetricsServer:
         )
 
     async def close(self) -> None:
-        """Stop listening and drop the connections that are open."""
+        """Stop listening and drop open connections."""
         if self._server is None:
             return
         self._server.close()
@@ -111,7 +111,9 @@ def parse_listener(listener: str) -> tuple[str, int]:
 
 
 def refuse_host(head: bytes, hosts: Collection[str]) -> bytes | None:
-    """The answer to a request for a foreign host, or None. Without a Host header it is of no browser (HTTP/1.0)."""
+    """The response to a request for a foreign host, or None. A request without a Host header (HTTP/1.0) is not from
+    a browser.
+    """
     for line in head.split(b"\r\n")[1:]:
         name, _, value = line.partition(b":")
         host = value.strip().decode("latin-1")
@@ -121,12 +123,12 @@ def refuse_host(head: bytes, hosts: Collection[str]) -> bytes | None:
 
 
 def foreign_host(host: str) -> str:
-    """What to tell a client that calls this machine by an unknown name."""
+    """The error message for an unknown name of this machine."""
     return f"This broker does not answer to the name {host!r}. Add it to barnabas.console.hosts.\n"
 
 
 def refuse(head: bytes) -> bytes | None:
-    """The answer to a request that does not ask for the metrics, or None for one that does."""
+    """The response to any request other than GET /metrics; None for that one."""
     words = head.split(b"\r\n", 1)[0].split(b" ")
     if len(words) != 3 or not words[2].startswith(b"HTTP/1."):
         return response(HTTPStatus.BAD_REQUEST, "This is not an HTTP/1.1 request.\n")
@@ -141,7 +143,7 @@ def refuse(head: bytes) -> bytes | None:
 
 
 def response(status: HTTPStatus, body: bytes | str, content_type: str = _TEXT, extra: str = "") -> bytes:
-    """A whole response, after which the connection closes; `extra` header lines end in CRLF each."""
+    """A whole response, after which the connection closes; each line of `extra` ends in CRLF."""
     content = body.encode() if isinstance(body, str) else body
     head = (
         f"HTTP/1.1 {status.value} {status.phrase}\r\nContent-Type: {content_type}\r\n"

@@ -1,6 +1,6 @@
-"""Structured log lines on stderr, with levels that can be changed while the broker runs.
+"""Structured log lines on stderr, with levels that can be changed at runtime.
 
-Loggers have dotted names; a level that is set for a name holds for all names below it that have none of
+Loggers have dotted names; a level applies to a logger and to all loggers below it without a level of
 their own. Level names are Kafka's (BROKER_LOGGER, KIP-412).
 """
 
@@ -28,54 +28,54 @@ class Logger:
 
     def __init__(self, name: str, level: int) -> None:
         self.name = name
-        self.level = level  #: lines of less weight are left out; kept up to date by `set_level`
+        self.level = level  #: lines below it are dropped; updated by `set_level`
 
     @property
     def is_debug_enabled(self) -> bool:
-        """Whether `debug` writes anything: to be asked first where making its fields costs too much."""
+        """Whether `debug` writes anything; check it before computing costly fields."""
         return self.level <= LEVELS["DEBUG"]
 
     def debug(self, event: str, **fields: object) -> None:
-        """What only a developer wants to know."""
+        """For developers."""
         if self.level <= LEVELS["DEBUG"]:
             _write(self.name, "debug", event, fields)
 
     def info(self, event: str, **fields: object) -> None:
-        """What an operator may want to know."""
+        """For operators who look."""
         if self.level <= LEVELS["INFO"]:
             _write(self.name, "info", event, fields)
 
     def warning(self, event: str, **fields: object) -> None:
-        """What an operator should look at some day."""
+        """For operators, to look at some day."""
         if self.level <= LEVELS["WARN"]:
             _write(self.name, "warning", event, fields)
 
     def error(self, event: str, **fields: object) -> None:
-        """What an operator should look at now."""
+        """For operators, to look at now."""
         if self.level <= LEVELS["ERROR"]:
             _write(self.name, "error", event, fields)
 
     def exception(self, event: str, **fields: object) -> None:
-        """An error, with the traceback of the exception that is being handled."""
+        """Log an error with the traceback of the current exception."""
         if self.level <= LEVELS["ERROR"]:
             _write(self.name, "error", event, {**fields, "exception": traceback.format_exc().rstrip()})
 
 
 class _Settings:
-    """What `configure` and `set_level` change; one per process, as stderr is."""
+    """State of `configure` and `set_level`; one per process, like stderr."""
 
     def __init__(self) -> None:
         self.format = "console"
         self.clock: Clock = SystemClock()
         self.loggers: dict[str, Logger] = {}
-        self.levels = {ROOT: LEVELS["WARN"]}  #: as set, by logger; always has ROOT
+        self.levels = {ROOT: LEVELS["WARN"]}  #: explicit levels by logger; always has ROOT
 
 
 _settings = _Settings()
 
 
 def configure(format: str, level: str, clock: Clock | None = None) -> None:  # noqa: A002 - the config's name
-    """Choose how lines look ("console" or "json") and the level of all loggers that have none of their own.
+    """Choose the format ("console" or "json") and the root level.
 
     Until then lines of WARN and above are written for people: a broker inside a test is quiet.
 
@@ -107,7 +107,7 @@ def set_level(name: str, level: str) -> None:
 
 
 def clear_level(name: str) -> None:
-    """Let the logger `name` have the level of those above it again."""
+    """Remove the level of the logger `name`; it inherits again."""
     assert name != ROOT, "the root logger has none above it"
     _settings.levels.pop(name, None)
     _update_loggers()
@@ -119,13 +119,13 @@ def _update_loggers() -> None:
 
 
 def levels() -> dict[str, str]:
-    """The level that holds for each logger, by name; "root" included."""
+    """The effective level of each logger by name; "root" included."""
     names = sorted({*_settings.loggers, *_settings.levels})
     return {name: _LEVEL_NAMES[_effective_level(name)] for name in names}
 
 
 def parse_level(level: str) -> int:
-    """The weight of a level, named as in Kafka or as in Python, in any case.
+    """The numeric level of a name of Kafka or Python, in any case.
 
     :raises ValueError: For an unknown level.
     """
@@ -138,7 +138,7 @@ def parse_level(level: str) -> int:
 
 
 def masked(key: str, value: object) -> object:
-    """`value`, or a mask where the key says that it is secret; looks into mappings and lists too."""
+    """`value`, or a mask if the key is secret; recurses into mappings and lists."""
     if any(word in key.lower() for word in _SECRET_WORDS):
         return MASK
     if isinstance(value, Mapping):
@@ -169,7 +169,7 @@ def _write(name: str, level: str, event: str, fields: dict[str, object]) -> None
 
 
 def _write_text(text: str) -> None:
-    # Nobody is left to be told when stderr is closed, and the broker serves on.
+    # If stderr is closed the line is lost and the broker continues.
     with suppress(OSError, ValueError):
         sys.stderr.write(text)
         sys.stderr.flush()
@@ -185,7 +185,7 @@ def _render_json(line: dict[str, object]) -> str:
 
 
 def _render_console(line: dict[str, object]) -> str:
-    """Time, level and event, then `key=value`; a traceback stands below."""
+    """Time, level and event, then `key=value`; a traceback follows on lines of its own."""
     shown = {key: _printable(key, value) for key, value in line.items()}
     exception = shown.pop("exception", None)
     start = f"{shown.pop('timestamp')} [{shown.pop('level')}] {shown.pop('event')} [{shown.pop('logger')}]"
@@ -199,7 +199,7 @@ def _quoted(value: object) -> str:
 
 
 def _printable(key: str, value: object) -> object:
-    """Text from clients may hold control characters, which a terminal would obey."""
+    """Escape control characters, which clients could use to control a terminal."""
     if key == "exception" or not isinstance(value, str) or value.isprintable():
         return value
     return value.encode("unicode_escape").decode("ascii")

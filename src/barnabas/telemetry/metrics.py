@@ -1,4 +1,4 @@
-"""Metrics in Prometheus' text format. Rooms keep plain numbers and are asked for them at each scrape."""
+"""Metrics in Prometheus' text format. Parts keep plain numbers, which are collected at each scrape."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -10,14 +10,14 @@ from barnabas.telemetry.logs import get_logger
 from barnabas.telemetry.names import Kind, MetricName
 from barnabas.telemetry.requests import LATENCY_BOUNDS_SECONDS, RequestStatistics
 
-#: The version is of the text format: the one that every Prometheus reads.
+#: The version of the text format that every Prometheus reads.
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 Labels = dict[str, str]
 Values = Iterable[tuple[Labels, float]]
-#: One line of the text format: its name, with the suffix that a histogram's lines have, labels and value.
+#: One line of the text format: name (with suffix, for histograms), labels and value.
 Sample = tuple[str, Labels, float]
-#: Gives the lines of some metrics; those left out have none.
+#: Returns the samples of some metrics; a missing metric has none.
 Collect = Callable[[], Mapping[MetricName, Iterable[Sample]]]
 
 _NAME = re.compile(r"barnabas_[a-z0-9_]*[a-z0-9]")
@@ -27,21 +27,21 @@ _log = get_logger("barnabas.metrics")
 
 
 class Family(NamedTuple):
-    """All lines of one metric, as they were when it was collected."""
+    """All samples of one metric at one collection."""
 
     metric: MetricName
     samples: list[Sample]
 
 
 class MetricsRegistry:
-    """What can be scraped from one broker. Collectors run one after the other, in the thread that scrapes."""
+    """The metrics of one broker. Collectors run one after the other, in the thread that scrapes."""
 
     def __init__(self) -> None:
         self._names: set[str] = set()
         self._collectors: list[tuple[Sequence[MetricName], Collect]] = []
 
     def add(self, name: str, help: str, kind: Kind, collect: Callable[[], Values]) -> None:  # noqa: A002
-        """Add a counter or gauge; `collect` gives a value for each set of labels it has at the moment."""
+        """Add a counter or gauge; `collect` returns a value for each current set of labels."""
         self.add_metric(MetricName(name, help, kind), collect)
 
     def add_metric(self, metric: MetricName, collect: Callable[[], Values]) -> None:
@@ -51,7 +51,7 @@ class MetricsRegistry:
     def add_together(
         self, metrics: Sequence[MetricName], collect: Callable[[], Mapping[MetricName, Values]]
     ) -> None:
-        """Add counters and gauges that are counted in one go; those that `collect` leaves out have no lines."""
+        """Add counters and gauges that one call collects; those that `collect` leaves out have no lines."""
         assert all(metric.kind in ("counter", "gauge") for metric in metrics), metrics
         self._add(
             metrics,
@@ -59,7 +59,7 @@ class MetricsRegistry:
         )
 
     def add_samples(self, metric: MetricName, collect: Callable[[], Iterable[Sample]]) -> None:
-        """Add a metric of any kind, a histogram for one, that is collected line by line."""
+        """Add a metric of any type, such as a histogram, that is collected line by line."""
         self._add((metric,), lambda: {metric: collect()})
 
     def _add(self, metrics: Sequence[MetricName], collect: Collect) -> None:
@@ -71,11 +71,11 @@ class MetricsRegistry:
         self._collectors.append((metrics, collect))
 
     def snapshot(self) -> list[Family]:
-        """Collect everything now. A collector that fails costs its own lines only, and is logged."""
+        """Collect everything. A failing collector loses only its own lines, and is logged."""
         return [family for metrics, collect in self._collectors for family in _collected(metrics, collect)]
 
     def render(self) -> bytes:
-        """Everything that can be scraped now, in Prometheus' text format."""
+        """All metrics in Prometheus' text format."""
         return exposition(self.snapshot())
 
 
@@ -93,7 +93,7 @@ def _collected(metrics: Sequence[MetricName], collect: Collect) -> list[Family]:
 
 
 def exposition(families: Iterable[Family]) -> bytes:
-    """Prometheus' text format. Touches nothing but `families`, so any thread may do it."""
+    """The families in Prometheus' text format. Reads only `families`, so any thread may call it."""
     from prometheus_client.exposition import generate_latest
     from prometheus_client.metrics_core import Metric
     from prometheus_client.registry import Collector
@@ -112,7 +112,7 @@ def exposition(families: Iterable[Family]) -> bytes:
 def request_metrics(
     registry: MetricsRegistry, statistics: RequestStatistics, api_names: Mapping[int, str]
 ) -> None:
-    """Add what `statistics` counts; `api_names` are the values of the label `api`, by api key."""
+    """Add the metrics of `statistics`; `api_names` are the values of the label `api`, by API key."""
 
     def per_api(count: Callable[[int], int]) -> Callable[[], Values]:
         return lambda: [({"api": _api_name(key, api_names)}, count(key)) for key in sorted(statistics.apis)]

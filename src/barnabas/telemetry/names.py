@@ -1,4 +1,4 @@
-"""Every metric that a broker has, in one table; docs/metrics.md is held to it by a test."""
+"""All metrics of a broker in one table; a test compares it with docs/metrics.md."""
 
 from typing import Literal, NamedTuple
 
@@ -6,7 +6,7 @@ Kind = Literal["counter", "gauge", "histogram"]
 
 
 class MetricName(NamedTuple):
-    """What a metric is called and what it means. Units stand last in names; counters end in `_total`."""
+    """A metric's name, type and description. Names end with the unit, names of counters in `_total`."""
 
     name: str
     help: str

@@ -1,7 +1,7 @@
-"""Metrics as clients push them: OpenTelemetry's protobuf, as much of it as clients write (KIP-714).
+"""OpenTelemetry metrics in protobuf, as far as clients push them (KIP-714).
 
-`MetricsData` holds resources, these scopes, these metrics, and these data points. Gauges, sums and histograms are read,
-whatever else there is is passed over. Bytes from outside: how much is looked at is bounded.
+`MetricsData` contains resources, these scopes, these metrics, and these data points. Gauges, sums and histograms are
+read, everything else is skipped. The bytes are untrusted, so the number of fields is limited.
 """
 
 import struct
@@ -10,10 +10,10 @@ from enum import Enum
 from math import isinf
 from typing import NamedTuple, NoReturn
 
-#: Fields that are looked at in one payload, which takes about 0.1 s.
+#: Fields read in one payload, which takes about 0.1 s.
 FIELDS_COUNT_MAX = 100_000
 
-#: Fields of one resource, metric or data point with all that is in it: it is read in one piece.
+#: Fields of one resource, metric or data point with everything in it, which is read in one piece.
 PIECE_FIELDS_COUNT_MAX = 2_000
 
 #: Of a name, an attribute's name or its value.
@@ -24,8 +24,8 @@ BUCKETS_COUNT_MAX = 200
 
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _VARINT_BITS_MAX = 64
-_SHAPES = _GAUGE, _SUM, _HISTOGRAM = 5, 7, 9  #: which field of a metric holds its data points
-_DELTA = 1  #: a temporality
+_SHAPES = _GAUGE, _SUM, _HISTOGRAM = 5, 7, 9  #: field of a metric that holds its data points
+_DELTA = 1  #: an aggregation temporality
 _double = struct.Struct("<d").unpack
 _int64 = struct.Struct("<q").unpack
 _uint64 = struct.Struct("<Q").unpack
@@ -33,19 +33,19 @@ _NUMBER_BYTES = 8
 _EMPTY = memoryview(b"")
 
 Attributes = tuple[tuple[str, str], ...]
-_Number = tuple[str, float, Attributes]  #: what follows the metric's name, the value, its own attributes
+_Number = tuple[str, float, Attributes]  #: suffix of the metric's name, value, attributes
 
 
 class MalformedMetrics(Exception):
-    """Bytes that are no metrics."""
+    """The bytes are not metrics."""
 
 
 class DataPointKind(Enum):
-    """What a data point says."""
+    """The meaning of a data point's value."""
 
-    GAUGE = "gauge"  #: how it is now
-    DELTA = "delta"  #: how much has come since the last push
-    CUMULATIVE = "cumulative"  #: how much has come since a start
+    GAUGE = "gauge"  #: a current value
+    DELTA = "delta"  #: an increase since the last push
+    CUMULATIVE = "cumulative"  #: an increase since a start
 
 
 class DataPoint(NamedTuple):
@@ -58,14 +58,14 @@ class DataPoint(NamedTuple):
 
 
 class _ProtobufReader:
-    """Reads the fields of messages, one inside the other, until the budget of them all is spent."""
+    """Reads the fields of nested messages until their common budget is spent."""
 
     def __init__(self) -> None:
         self._left_count = FIELDS_COUNT_MAX
-        self._piece_end_count = 0  #: a piece ends when no more than this is left of the budget
+        self._piece_end_count = 0  #: a piece ends when the budget falls to this
 
     def begin_piece(self) -> None:
-        """Begin to read what is read in one piece."""
+        """Begin a piece that is read without a pause."""
         self._piece_end_count = self._left_count - PIECE_FIELDS_COUNT_MAX
 
     def end_piece(self) -> None:
@@ -133,12 +133,12 @@ def _size(data: memoryview, wire_type: int, position: int) -> tuple[int, int]:
 
 
 def read_points(data: bytes) -> Iterator[Sequence[DataPoint]]:
-    """Every data point of a gauge, a sum or a histogram, in pieces that take less than 5 ms each; many are empty.
+    """The data points of gauges, sums and histograms, in pieces of less than 5 ms, many of them empty.
 
-    A histogram's gives several: `NAME.count`, `NAME.sum`, and for each bound `NAME.bucket`, which says how many values
-    are at most the bound, its attribute `le`.
+    A histogram has several: `NAME.count`, `NAME.sum`, and for each bound `NAME.bucket`, the number of values
+    up to the bound, which is its attribute `le`.
 
-    :raises MalformedMetrics: When the bytes cannot be read, or have too many fields; points before that are given.
+    :raises MalformedMetrics: When the bytes cannot be read or have too many fields; earlier points are yielded before.
     """
     fields = _ProtobufReader()
     for resource_metrics in fields.elements(memoryview(data), 1):
@@ -228,7 +228,7 @@ def _histogram_point(fields: _ProtobufReader, point: memoryview) -> Iterator[_Nu
 
 
 def _packed(data: memoryview, kind: str) -> tuple[float, ...]:
-    """Numbers of eight bytes, packed one behind the other."""
+    """Packed eight-byte numbers."""
     count = min(len(data) // _NUMBER_BYTES, BUCKETS_COUNT_MAX)
     return struct.unpack(f"<{count}{kind}", data[: count * _NUMBER_BYTES])
 
@@ -258,7 +258,7 @@ def _attributes(fields: _ProtobufReader, data: memoryview, wanted: int) -> Attri
 
 
 def _any_value(fields: _ProtobufReader, data: memoryview) -> str:
-    """Text, truth and numbers as text; arrays and maps are not told."""
+    """Text, booleans and numbers as text; arrays and maps are skipped."""
     for number, _, value in fields.of(data):
         if isinstance(value, memoryview):
             if number == 1:

@@ -1,4 +1,4 @@
-"""What the operating system says of this process."""
+"""Metrics of the operating system about this process."""
 
 import os
 from pathlib import Path
@@ -7,7 +7,7 @@ from barnabas.telemetry import names
 from barnabas.telemetry.metrics import MetricsRegistry, Values
 
 _STATM = Path("/proc/self/statm")
-_RESIDENT_FIELD = 1  #: of /proc/self/statm, see proc(5); in pages
+_RESIDENT_FIELD = 1  #: index in /proc/self/statm, see proc(5); in pages
 
 
 def process_metrics(registry: MetricsRegistry) -> None:

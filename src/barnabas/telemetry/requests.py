@@ -1,4 +1,4 @@
-"""Counts and latencies of requests: plain integers, which the event loop's thread alone changes."""
+"""Counts and latencies of requests, as plain integers that only the event loop's thread changes."""
 
 import time
 from bisect import bisect_left
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from barnabas.telemetry.logs import get_logger
 
 # fmt: off
-#: Upper bounds of the latency buckets, each included in its bucket; one bucket more holds what took longer.
+#: Upper bounds of the latency buckets, inclusive; a last bucket holds slower requests.
 LATENCY_BOUNDS_SECONDS = (
     0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5,
     1.0, 2.5, 5.0, 10.0, 30.0,
@@ -30,32 +30,32 @@ class ApiStatistics:
 
     errors_count: int = 0
     total_ns: int = 0
-    #: requests by latency, each counted once: `LATENCY_BOUNDS_NS`, then what took longer than all of them
+    #: requests by latency, each counted once: by `LATENCY_BOUNDS_NS`, then the slower ones
     buckets: list[int] = field(default_factory=_empty_buckets)
 
     @property
     def requests_count(self) -> int:
-        """Requests answered, with an error or without."""
+        """Answered requests, with or without an error."""
         return sum(self.buckets)
 
 
 class RequestStatistics:
     """Counts one broker's requests: `started` and `finished` around each, `failed` or `crashed` in between.
 
-    `started()` is the time in nanoseconds, for `finished`; it is `clock_ns` itself, which saves a call.
+    `started()` returns the time in nanoseconds for `finished`; it is `clock_ns` itself, which saves a call.
     """
 
     def __init__(self, clock_ns: Callable[[], int] = time.perf_counter_ns) -> None:
         self.started = clock_ns
         self.apis: defaultdict[int, ApiStatistics] = defaultdict(ApiStatistics)  #: by api key
-        self.crashes: defaultdict[str, int] = defaultdict(int)  #: by the API's name
+        self.crashes: defaultdict[str, int] = defaultdict(int)  #: by API name
         self.in_bytes = 0
         self.out_bytes = 0
 
     def finished(self, api_key: int, started_ns: int, count: int = 1) -> int:
-        """Count requests that were answered together, and how long that took, waiting on purpose included.
+        """Count requests that were answered together, with their time, intended waits included.
 
-        Gives back that time in nanoseconds.
+        Returns that time in nanoseconds.
         """
         elapsed_ns = self.started() - started_ns
         api = self.apis[api_key]
@@ -64,24 +64,24 @@ class RequestStatistics:
         return elapsed_ns
 
     def failed(self, api_key: int) -> None:
-        """Count a request that is answered with an error which its client is told."""
+        """Count a request that is answered with an error code."""
         self.apis[api_key].errors_count += 1
 
     def crashed(self, api_name: str, api_version: int) -> None:
-        """Count and log the exception that is being handled: a fault of ours."""
+        """Count and log the current exception, an internal error."""
         self.crashes[api_name] += 1
         _log.exception("a request met an unexpected error", api=api_name, api_version=api_version)
 
     def bytes_in(self, size_bytes: int) -> None:
-        """Count bytes that came from clients."""
+        """Count received bytes."""
         self.in_bytes += size_bytes
 
     def bytes_out(self, size_bytes: int) -> None:
-        """Count bytes that went to clients."""
+        """Count sent bytes."""
         self.out_bytes += size_bytes
 
     def statistics(self) -> dict[str, object]:
-        """All counts, in types that JSON knows; `apis` by api key, `crashes` by the API's name."""
+        """All counts, in JSON types; `apis` by API key, `crashes` by API name."""
         return {
             "bytes_in": self.in_bytes,
             "bytes_out": self.out_bytes,

@@ -1,4 +1,4 @@
-"""Lines that libraries write with Python's own logging (asyncio, OpenTelemetry) join the broker's."""
+"""Adds the lines of Python's own logging (asyncio, OpenTelemetry) to the broker's log."""
 
 import logging
 import traceback
@@ -9,10 +9,9 @@ from barnabas.telemetry.logs import get_logger
 
 
 class StandardLogHandler(logging.Handler):
-    """Hands the records of Python's logging to the logger of the same name."""
+    """Passes the records of Python's logging to the logger of the same name."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write a record as a structured line."""
         fields: dict[str, object] = {}
         if record.exc_info and record.exc_info[1]:
             fields["exception"] = "".join(traceback.format_exception(record.exc_info[1])).rstrip()
@@ -27,7 +26,7 @@ class StandardLogHandler(logging.Handler):
 
 @contextmanager
 def standard_logs_captured() -> Iterator[None]:
-    """Send what Python's logging gets to the broker's lines; for a process that is a broker and no more."""
+    """Send Python's logging to the broker's log; for a process that is only a broker."""
     handler = StandardLogHandler()
     logging.getLogger().addHandler(handler)
     try:
@@ -40,4 +39,4 @@ def _message(record: logging.LogRecord) -> str:
     try:
         return record.getMessage()
     except (TypeError, ValueError, KeyError):
-        return f"{record.msg} {record.args}"  # arguments that do not fit: better odd than lost
+        return f"{record.msg} {record.args}"  # arguments do not fit: print them unformatted

@@ -1,4 +1,4 @@
-"""Spans: what one operation did and how long it took. Off unless asked for; OpenTelemetry when on."""
+"""Spans: the operations of a request and their durations. Disabled by default; exported by OpenTelemetry."""
 
 import time
 from collections.abc import Callable
@@ -15,35 +15,36 @@ if TYPE_CHECKING:
 
 _MISSING = "tracing needs OpenTelemetry, which is not installed: `pip install '.[tracing]'` in a checkout of Barnabas"
 
-#: How long a collector that does not answer may keep the broker from stopping.
+#: How long an unresponsive collector may delay the broker's stop.
 CLOSE_TIMEOUT_S = 0.5
 
 
-#: An open span as its sink knows it: for `Tracer.end`, and to be the parent of others.
+#: An open span of a sink, for `Tracer.end` and as a parent.
 Span = Any
 
 
 class SpanSink(Protocol):
-    """Where spans go. Times are nanoseconds of the tracer's clock."""
+    """The destination of spans. Times are nanoseconds of the tracer's clock."""
 
     def begin(self, name: str, started_ns: int, parent: Span | None) -> Span:
-        """Open a span; one without a parent is a request that came from a client."""
+        """Open a span; one without a parent is a client's request."""
         ...
 
     def end(self, span: Span, ended_ns: int, attributes: dict[str, object]) -> None:
-        """Take a span that is finished."""
+        """Take a finished span."""
         ...
 
     def close(self) -> None:
-        """Send what is still held back, and stop."""
+        """Send pending spans, and stop."""
         ...
 
 
 class Tracer:
-    """Makes spans of requests, by `begin` and `end`, and below them of what is done for each.
+    """Makes spans of requests, with `begin` and `end`, and child spans of their operations.
 
-    The latter are made after the fact: `started_ns = tracer.now_ns()`, do it, `tracer.record(name, started_ns, ...)`.
-    On hot paths ask `enabled` first: that saves collecting the attributes.
+    Child spans are recorded afterwards: `started_ns = tracer.now_ns()`, the work, `tracer.record(name, started_ns,
+    ...)`.
+    On hot paths check `enabled` first, which saves collecting the attributes.
     """
 
     def __init__(self, sink: SpanSink | None, clock_ns: Callable[[], int] = time.perf_counter_ns) -> None:
@@ -58,12 +59,12 @@ class Tracer:
 
     @classmethod
     def opentelemetry(cls, exporter: "SpanExporter | None" = None, clock: Clock | None = None) -> "Tracer":
-        """A tracer that hands its spans to OpenTelemetry's SDK, which exports them from a thread of its own.
+        """A tracer that exports by OpenTelemetry's SDK, from a thread of its own.
 
-        Without an `exporter` they go out by OTLP over HTTP, to where OpenTelemetry's own environment
-        variables say (OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_SERVICE_NAME ...).
+        The default exporter is OTLP over HTTP, configured by OpenTelemetry's own environment
+        variables (OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_SERVICE_NAME ...).
 
-        :raises ImportError: When OpenTelemetry is not installed; the message says how to.
+        :raises ImportError: When OpenTelemetry is not installed; the message says how to install it.
         """
         clock_ns = time.perf_counter_ns
         epoch_ns = (clock or SystemClock()).wall_ms() * 1_000_000 - clock_ns()
@@ -73,24 +74,24 @@ class Tracer:
             raise ImportError(_MISSING) from error
 
     def begin(self, name: str, /) -> Span | None:
-        """Open the span of a request; None when tracing is off."""
+        """Open the span of a request; None when tracing is disabled."""
         return None if self._sink is None else self._sink.begin(name, self.now_ns(), None)
 
     def end(self, span: Span | None, /, **attributes: object) -> None:
-        """Finish what `begin` gave.
+        """Finish a span.
 
-        Attributes that are None are left out; what is neither text, number nor bool is written as text.
+        Attributes that are None are left out; values other than text, numbers and booleans are written as text.
         """
         if self._sink is not None and span is not None:
             self._sink.end(span, self.now_ns(), attributes)
 
     def record(self, name: str, started_ns: int, parent: Span | None, /, **attributes: object) -> None:
-        """Make a span, below that of a request, of what began at `started_ns` (from `now_ns`) and ends now."""
+        """Record a child span from `started_ns` (from `now_ns`) until now."""
         if self._sink is not None:
             self._sink.end(self._sink.begin(name, started_ns, parent), self.now_ns(), attributes)
 
     def close(self) -> None:
-        """Export the spans that wait, for half a second at most, and make no more."""
+        """Export pending spans, for half a second at most, and stop."""
         sink, self._sink = self._sink, None
         self.enabled = False
         if sink is not None:
@@ -98,7 +99,7 @@ class Tracer:
 
 
 class _OpenTelemetrySink:
-    """Spans for OpenTelemetry's SDK, through its batching exporter."""
+    """Passes spans to OpenTelemetry's SDK and its batching exporter."""
 
     def __init__(self, exporter: "SpanExporter", epoch_ns: int) -> None:
         from opentelemetry.sdk.resources import OTELResourceDetector, Resource
@@ -113,7 +114,6 @@ class _OpenTelemetrySink:
         self._epoch_ns = epoch_ns  #: wall time at the zero of the tracer's clock
 
     def begin(self, name: str, started_ns: int, parent: "OpenTelemetrySpan | None") -> "OpenTelemetrySpan":
-        """Open a span; one without a parent is a request that came from a client."""
         from opentelemetry.context import Context
         from opentelemetry.trace import SpanKind, set_span_in_context
 
@@ -125,14 +125,13 @@ class _OpenTelemetrySink:
         )
 
     def end(self, span: "OpenTelemetrySpan", ended_ns: int, attributes: dict[str, object]) -> None:
-        """Take a span that is finished."""
         for key, value in attributes.items():
             if value is not None:
                 span.set_attribute(key, value if isinstance(value, str | bool | int | float) else str(value))
         span.end(self._epoch_ns + ended_ns)
 
     def close(self) -> None:
-        """Export what waits and stop the exporting thread; give up after `CLOSE_TIMEOUT_S`."""
+        """Export pending spans and stop the exporting thread; give up after `CLOSE_TIMEOUT_S`."""
         shutdown = Thread(target=self._provider.shutdown, name="tracing-shutdown", daemon=True)
         shutdown.start()
         shutdown.join(CLOSE_TIMEOUT_S)

@@ -21,6 +21,7 @@ def keys(node: YamlNode) -> list[str]:
         ("a: &a x", "line 1: &a is an anchor"),
         (f"[{'x,' * (UNTRUSTED_NODES_MAX + 1)}]", f"more than {UNTRUSTED_NODES_MAX} keys and values"),
         ("[" * 60, "nested too deeply"),
+        ("[" * 5_000, "nested too deeply"),
     ],
 )
 def test_a_text_that_is_not_trusted_has_no_aliases_and_is_bounded(text: str, why: str) -> None:

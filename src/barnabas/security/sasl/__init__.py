@@ -1,1 +1,1 @@
-"""SASL on the broker's side: mechanisms and a connection's login as machines without IO."""
+"""SASL on the broker's side: mechanisms and a connection's authentication as state machines without IO."""

@@ -1,7 +1,7 @@
-"""A connection's login (KIP-43, KIP-152) and its renewal (KIP-368): what a client may send when.
+"""A connection's authentication (KIP-43, KIP-152) and re-authentication (KIP-368): which requests are allowed when.
 
-The order of things is Apache Kafka's (`SaslServerAuthenticator`): ApiVersions at most once, SaslHandshake, then
-tokens, in SaslAuthenticate or, after SaslHandshake v0, bare.
+The order is Apache Kafka's (`SaslServerAuthenticator`): ApiVersions at most once, SaslHandshake, then
+tokens, in SaslAuthenticate or, after SaslHandshake v0, as bare frames.
 """
 
 import enum
@@ -14,12 +14,12 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 
 SASL_HANDSHAKE, API_VERSIONS, SASL_AUTHENTICATE = 17, 18, 36
 
-#: A connection may log in anew no sooner than this after it last began to.
+#: The shortest time between two authentications of a connection.
 RENEWAL_INTERVAL_MS_MIN = 1000
 
 
 class SaslState(enum.Enum):
-    """Where a login stands."""
+    """The state of an authentication."""
 
     BEGIN = "ApiVersions or SaslHandshake is due"
     HANDSHAKE = "SaslHandshake is due"
@@ -41,7 +41,7 @@ TRANSITIONS: Mapping[SaslState, frozenset[SaslState]] = {
 
 
 class LoginOutcome(enum.StrEnum):
-    """What can come of a login; for those who watch."""
+    """The outcome of an authentication, for metrics and the log."""
 
     SUCCEEDED = "succeeded"
     RENEWED = "renewed"
@@ -50,24 +50,24 @@ class LoginOutcome(enum.StrEnum):
 
 
 class LoginEvent(NamedTuple):
-    """What came of a login; for metrics and the log."""
+    """An outcome with its details, for metrics and the log."""
 
-    mechanism: str  #: empty: none was chosen yet
+    mechanism: str  #: empty before one was chosen
     outcome: LoginOutcome
-    user: str  #: as the client calls itself where the login failed; empty where it has not said
-    reason: str  #: why it failed; empty otherwise
+    user: str  #: as the client claims if the authentication failed; empty if unknown
+    reason: str  #: of the failure; empty otherwise
     address: str
     listener: str
 
 
 Observe: TypeAlias = Callable[[LoginEvent], None]
 
-#: The mechanisms that a listener offers, and how an exchange by each begins.
+#: The mechanisms of a listener, and how to begin an exchange with each.
 Mechanisms: TypeAlias = Mapping[str, Callable[[], ServerMechanism]]
 
 
 class SaslAuthenticationError(Exception):
-    """The connection must close without an answer; a failed login only after a while."""
+    """The connection must be closed without a response; after a delay if the credentials were wrong."""
 
     def __init__(self, reason: str, *, is_immediate: bool) -> None:
         super().__init__(reason)
@@ -75,7 +75,7 @@ class SaslAuthenticationError(Exception):
 
 
 class Authenticator:
-    """One connection's login. It is asked about every frame until `is_done`."""
+    """One connection's authentication. It sees every frame until `is_done`."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class Authenticator:
         address: str = "",
         listener: str = "",
     ) -> None:
-        """`session_ms_max` is for how long a login by each mechanism is good; 0 for ever."""
+        """:param session_ms_max: The session lifetime of each mechanism; 0 for no limit."""
         self._mechanisms = mechanisms
         self._session_ms_max = session_ms_max
         self._now_ms = now_ms
@@ -95,26 +95,26 @@ class Authenticator:
         self._listener = listener
         self._exchange: ServerMechanism | None = None
         self._takes_bare_tokens = False
-        self._expires_ms: int | None = None  #: when the session ends, on the monotonic clock
-        self._renewed_ms: int | None = None  #: when a renewal was last begun
+        self._expires_ms: int | None = None  #: end of the session, on the monotonic clock
+        self._renewed_ms: int | None = None  #: start of the last re-authentication
         self.state = SaslState.BEGIN
         self.mechanism: str | None = None
-        self.user: str | None = None  #: as last logged in
-        self.failure = ""  #: why it has failed; for the log
+        self.user: str | None = None  #: the last authenticated user
+        self.failure = ""  #: why it failed; for the log
 
     @property
     def is_complete(self) -> bool:
-        """Whether the client is known, for now at least."""
+        """Whether the client is authenticated."""
         return self.state is SaslState.COMPLETE
 
     @property
     def is_in_session(self) -> bool:
-        """Whether requests may come at this moment."""
+        """Whether requests are allowed now."""
         return self.is_complete and (self._expires_ms is None or self._now_ms() <= self._expires_ms)
 
     @property
     def is_done(self) -> bool:
-        """Whether there is nothing more to ask: the client is known for good."""
+        """Whether nothing more is to be checked: the client is authenticated and its session has no end."""
         return self.is_complete and self._expires_ms is None
 
     @property
@@ -124,9 +124,9 @@ class Authenticator:
     # Frames
 
     def receive(self, frame: memoryview) -> bytes | None:
-        """The token to answer a bare one with; None where the frame is a request, to be handled as such.
+        """The response token for a bare token; None if the frame is a request, to be handled as such.
 
-        :raises SaslAuthenticationError: When it may not come now.
+        :raises SaslAuthenticationError: When the frame is not allowed now.
         """
         if self.state is SaslState.AUTHENTICATE and self._takes_bare_tokens:
             return self._receive_bare(bytes(frame))
@@ -169,23 +169,23 @@ class Authenticator:
     # Requests
 
     def admit(self, api_key: int, api_name: str) -> None:
-        """Let a request be handled that is well-formed.
+        """Check that a well-formed request is allowed now.
 
-        :raises KafkaError: ILLEGAL_SASL_STATE when a token is due and it is none.
+        :raises KafkaError: ILLEGAL_SASL_STATE when a token is expected instead.
         """
         if self.state is SaslState.AUTHENTICATE and api_key != SASL_AUTHENTICATE:
             self._fail(f"api key {api_key} came where a token is due")
-            name = re.sub("(?<!^)([A-Z])", r"_\1", api_name).upper()  # as Kafka spells it
+            name = re.sub("(?<!^)([A-Z])", r"_\1", api_name).upper()  # the name as Kafka spells it
             message = f"Unexpected Kafka request of type {name} during SASL authentication."
             raise KafkaError(ErrorCode.ILLEGAL_SASL_STATE, message)
 
     def on_api_versions_answered(self) -> None:
-        """ApiVersions was answered without an error: it does not come twice."""
+        """Record a successful ApiVersions response; a second request is refused."""
         if self.state is SaslState.BEGIN:
             self._go(SaslState.HANDSHAKE)
 
     def handshake(self, mechanism: str, version: int) -> ErrorCode:
-        """Choose a mechanism: NONE, ILLEGAL_SASL_STATE after the login, or UNSUPPORTED_SASL_MECHANISM."""
+        """Choose a mechanism: NONE, ILLEGAL_SASL_STATE after the authentication, or UNSUPPORTED_SASL_MECHANISM."""
         if self.state is SaslState.COMPLETE:
             return ErrorCode.ILLEGAL_SASL_STATE
         if mechanism not in self._mechanisms:
@@ -202,14 +202,14 @@ class Authenticator:
 
     @property
     def offered(self) -> list[str]:
-        """The mechanisms that a client may choose from."""
+        """The enabled mechanisms."""
         return list(self._mechanisms)
 
     def authenticate(self, token: bytes) -> tuple[bytes, int]:
-        """Take a token; gives the one to answer with, and for how many ms the login is good (0: for ever).
+        """Take a token; return the response token and the session lifetime in ms (0: no limit).
 
-        :raises KafkaError: ILLEGAL_SASL_STATE after the login; SASL_AUTHENTICATION_FAILED, in words that do
-            not tell whether it was the name or the password.
+        :raises KafkaError: ILLEGAL_SASL_STATE after the authentication; SASL_AUTHENTICATION_FAILED, with a
+            message that does not tell whether the name or the password was wrong.
         """
         if self.state is SaslState.COMPLETE:
             message = "SaslAuthenticate request received after successful authentication"
@@ -270,5 +270,4 @@ class Authenticator:
         self.state = state
 
     def statistics(self) -> dict[str, object]:
-        """Where the login stands, without secrets."""
         return {"state": self.state.name, "mechanism": self.mechanism, "user": self.user}

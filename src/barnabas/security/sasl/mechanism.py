@@ -1,14 +1,14 @@
-"""What all mechanisms have in common, and the two ways in which one fails."""
+"""The interface of mechanisms, and the two ways in which one fails."""
 
 from typing import Protocol
 
 
 class LoginRefused(Exception):
-    """A login that fails for a reason which the client may be told (`SaslAuthenticationException`)."""
+    """A failure whose reason the client may be told (`SaslAuthenticationException`)."""
 
 
 class BadCredentials(Exception):
-    """A login that fails for a reason which is for the log alone: it could tell what was wrong."""
+    """A failure whose reason is only logged, because it would reveal what was wrong."""
 
 
 class ServerMechanism(Protocol):
@@ -16,18 +16,18 @@ class ServerMechanism(Protocol):
 
     @property
     def user(self) -> str | None:
-        """Who has logged in; None until the exchange is complete."""
+        """The authenticated user; None until the exchange is complete."""
         ...
 
     @property
     def claimed_user(self) -> str | None:
-        """Who the client says that it is; None until it has said so. For the log alone."""
+        """The user that the client claims to be, for the log; None until it is known."""
         ...
 
     def evaluate(self, token: bytes) -> bytes:
-        """Take the client's next token; gives the one to answer with, which may be empty.
+        """Take the client's next token; return the response token, which may be empty.
 
-        :raises LoginRefused: The client may be told why.
-        :raises BadCredentials: It may not.
+        :raises LoginRefused: With a reason for the client.
+        :raises BadCredentials: With a reason for the log only.
         """
         ...

@@ -1,11 +1,11 @@
-"""PLAIN (RFC 4616): name and password as they are, in one token."""
+"""PLAIN (RFC 4616): name and password in clear text, in one token."""
 
 import hmac
 from collections.abc import Callable
 
 from barnabas.security.sasl.mechanism import LoginRefused
 
-#: user name -> password; None for a user that there is not
+#: user name -> password; None for an unknown user
 Passwords = Callable[[str], str | None]
 
 

@@ -1,7 +1,7 @@
 """SCRAM-SHA-256 and SCRAM-SHA-512 (RFC 5802, RFC 7677): both sides prove that they know the password.
 
-Where there is no such user, the exchange goes on with a stand-in (`stand_ins`) and fails at the proof, in the same
-words and after the same work: clients do not learn here which users exist.
+For an unknown user the exchange continues with a stand-in credential (`stand_ins`) and fails at the proof, with the
+same message after the same work, so that clients cannot find out which users exist.
 """
 
 import hmac
@@ -15,7 +15,7 @@ from barnabas.wire.scram import ClientFirst, ScramMechanism, ServerFirst
 
 _NONCE_BYTES = 20
 
-#: user name -> credential; None for a user that there is not
+#: user name -> credential; None for an unknown user
 CredentialOf = Callable[[str], ScramCredential | None]
 
 
@@ -51,7 +51,7 @@ class ScramServer:
             message = "Client requested an authorization id that is different from username"
             raise LoginRefused(f"Authentication failed: {message}")
         found = None if client.names_token else self._credential_of(client.name)
-        stand_in = self._stand_in_for(client.name)  # derived for real users too: it takes time
+        stand_in = self._stand_in_for(client.name)  # derived for existing users too, because it takes time
         self._credential = found or stand_in
         self._is_known = found is not None
         nonce = client.nonce + self._rng.randbytes(_NONCE_BYTES).hex()

@@ -1,4 +1,4 @@
-"""What the connections of one listener log in against."""
+"""The SASL configuration of one listener."""
 
 import random
 from collections.abc import Callable
@@ -14,12 +14,12 @@ from barnabas.security.sasl.stand_ins import StandIns
 from barnabas.security.sasl.users_file import UsersFile
 from barnabas.wire.scram import MECHANISMS_BY_TITLE, ScramMechanism
 
-#: (user name, mechanism) -> credential; None where there is none
+#: (user name, mechanism) -> credential; None if there is none
 Credentials = Callable[[str, ScramMechanism], ScramCredential | None]
 
 
 class SaslServer:
-    """The mechanisms of one listener, its users and its bounds."""
+    """The mechanisms of one listener, its users and its limits."""
 
     def __init__(
         self,
@@ -33,8 +33,7 @@ class SaslServer:
         observe: Observe,
         listener: str = "",
     ) -> None:
-        """`failure_delay_ms` is how long a failed login waits for its answer.
-
+        """:param failure_delay_ms: The delay of the response to a failed authentication.
         :raises OSError: When the users file cannot be read.
         :raises ValueError: When it is malformed.
         """
@@ -51,7 +50,7 @@ class SaslServer:
         self._mechanisms: Mechanisms = {title: self._mechanism(title) for title in settings.mechanisms}
 
     def authenticator(self, address: str) -> Authenticator:
-        """The login of a new connection from `address`."""
+        """The authenticator of a new connection from `address`."""
         return Authenticator(
             self._mechanisms,
             self._settings.session_ms_max,

@@ -1,7 +1,7 @@
-"""Stand-ins for the SCRAM credentials of unknown users: a client cannot tell them from those of real users.
+"""Stand-in SCRAM credentials of unknown users, which a client cannot tell from real ones.
 
-A stand-in has the iterations and the kind of salt of a credential that some user has. It depends on the user's name,
-the cluster's secret and the kinds that there are, so it is the same after a restart.
+A stand-in has the iterations and the salt format of some user's credential. It is derived from the user's name,
+the cluster's secret and the existing formats, so it stays the same after a restart.
 """
 
 import hashlib
@@ -14,14 +14,14 @@ from barnabas.metadata.scram import ITERATIONS_MIN, SALT_BYTES, Credentials, Scr
 from barnabas.wire.scram import ScramMechanism
 
 _SHAPES_MAX = 16
-#: Apache Kafka's tools make salts of random numbers of so many bits, written in base 36.
+#: Apache Kafka's tools make salts of random numbers of this size, written in base 36.
 _KAFKA_SALT_BITS = 130
 _KAFKA_SALT_LENGTHS = (24, 25, 26)
 _DIGITS = b"0123456789abcdefghijklmnopqrstuvwxyz"
 
 
 class Shape(NamedTuple):
-    """What a client sees of a credential, apart from the salt's value."""
+    """The properties of a credential that a client sees, except for the salt's value."""
 
     iterations: int
     salt_bytes: int | None  #: None for a salt as Apache Kafka's tools write it
@@ -31,7 +31,7 @@ DEFAULT_SHAPE = Shape(ITERATIONS_MIN, SALT_BYTES)
 
 
 class StandIns:
-    """Derives stand-ins. `credentials_of_users` gives what the users of the cluster have now."""
+    """Derives stand-ins. `credentials_of_users` returns the current credentials of the cluster's users."""
 
     def __init__(self, secret: bytes, credentials_of_users: Callable[[], Mapping[str, Credentials]]) -> None:
         self._secret = secret
@@ -47,7 +47,7 @@ class StandIns:
         return ScramCredential(self._salt(mechanism, user, shape.salt_bytes), key, key, shape.iterations)
 
     def _shapes_of(self, mechanism: ScramMechanism) -> list[Shape]:
-        """The commonest shapes that users have; kept until credentials change."""
+        """The most frequent formats among users; cached until credentials change."""
         users = self._credentials_of_users()
         if users is not self._seen:
             self._shapes, self._seen = {}, users

@@ -1,4 +1,6 @@
-"""Users of PLAIN in a file: NAME=PASSWORD lines in the form of Java's properties, read anew when it changes."""
+"""Users of PLAIN in a file: NAME=PASSWORD lines in the format of Java's properties, read again when the file
+changes.
+"""
 
 from pathlib import Path
 
@@ -9,20 +11,20 @@ _log = get_logger("barnabas.security")
 
 
 class UsersFile:
-    """The passwords in a file. While it cannot be read, those that were read last hold."""
+    """The passwords in a file. While it cannot be read, the last ones stay valid."""
 
     def __init__(self, path: Path) -> None:
         """Read the file.
 
         :raises OSError: When it cannot be read.
-        :raises ValueError: When it is not such a file.
+        :raises ValueError: When it is malformed.
         """
         self._path = path
         self._stamp = self._stamp_now()
         self._passwords = self._read()
 
     def password_of(self, user: str) -> str | None:
-        """A user's password; None for a user that there is not."""
+        """A user's password; None for an unknown user."""
         try:
             stamp = self._stamp_now()
             if stamp != self._stamp:
