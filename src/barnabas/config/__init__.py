@@ -1,1 +1,1 @@
-"""Every configuration key as data: its type, default, bounds, text, and what it does in Barnabas."""
+"""Every configuration key as data: type, default, bounds, documentation, and its effect in Barnabas."""

@@ -1,11 +1,11 @@
-"""Single changes of configs, as IncrementalAlterConfigs carries them (KIP-339)."""
+"""Single config changes, as in IncrementalAlterConfigs (KIP-339)."""
 
 import enum
 from typing import NamedTuple
 
 
 class OpType(enum.IntEnum):
-    """What an edit does to a config (`AlterConfigOp.OpType`)."""
+    """The operation of a config change (`AlterConfigOp.OpType`)."""
 
     SET = 0
     DELETE = 1
@@ -14,7 +14,7 @@ class OpType(enum.IntEnum):
 
 
 class AlterConfigOp(NamedTuple):
-    """One config as it is to change; DELETE needs no value."""
+    """A config change; DELETE needs no value."""
 
     key: str
     operation: OpType

@@ -1,4 +1,4 @@
-"""What the built-in authorizer is configured with: keys that Apache Kafka hands on to its authorizer unread."""
+"""The built-in authorizer's settings, which Apache Kafka passes to its authorizer unread."""
 
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.config.definition import ConfigError
@@ -7,9 +7,9 @@ SUPER_USERS, ALLOW_IF_NO_ACL = "super.users", "allow.everyone.if.no.acl.found"
 
 
 def super_users(config: BrokerConfig) -> frozenset[str]:
-    """The principals of `super.users`, which are parted by semicolons, since names may have commas.
+    """The principals of `super.users`, separated by semicolons because names may contain commas.
 
-    :raises ConfigError: When one has no type.
+    :raises ConfigError: When a principal has no type.
     """
     text = config.originals.get(SUPER_USERS, "")
     users = frozenset(user.strip() for user in text.split(";") if user.strip())
@@ -23,5 +23,5 @@ def super_users(config: BrokerConfig) -> frozenset[str]:
 
 
 def allows_if_no_acl(config: BrokerConfig) -> bool:
-    """Whether everybody may do everything to resources to which no ACL applies; Java's idea of true."""
+    """Whether resources without any ACL are open to everybody; parsed like Java's `Boolean.parseBoolean`."""
     return config.originals.get(ALLOW_IF_NO_ACL, "").strip().lower() == "true"

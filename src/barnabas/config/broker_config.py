@@ -1,4 +1,4 @@
-"""A broker's configuration: typed, immutable, and aware of where each value came from."""
+"""A broker's configuration: typed, immutable, with the source of each value."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -19,12 +19,12 @@ from barnabas.config.listeners import (
 )
 from barnabas.config.values import parse_value
 
-#: Listener names that are themselves the names of protocols other than PLAINTEXT.
+#: Listener names that equal a protocol other than PLAINTEXT.
 _PROTECTED = frozenset(SecurityProtocol.__members__) - {"PLAINTEXT"}
 
 
 def find_broker_key(name: str) -> ConfigKey | None:
-    """The definition of a broker key, dynamic-only and listener-prefixed ones included."""
+    """The definition of a broker key; includes dynamic-only keys and keys with a listener prefix."""
     key = BROKER_KEYS.get(name) or BROKER_QUOTA_KEYS.get(name)
     if key is None and (base := listener_base(name)):
         key = BROKER_KEYS.get(base)
@@ -32,18 +32,18 @@ def find_broker_key(name: str) -> ConfigKey | None:
 
 
 class BrokerConfig:
-    """What `originals` set, then what Barnabas sets where Kafka demands a value, then the defaults.
+    """The values of `originals`, then values that Barnabas sets because Kafka requires them, then the defaults.
 
-    Read a value with the getter of its type; asking for another type, or for an unknown key, is our own bug.
+    Read a value with the getter of its type; a wrong type or an unknown key is a bug of the caller.
 
-    :raises ConfigError: When a value is not valid, or the listeners make no sense together.
+    :raises ConfigError: When a value is invalid, or the listeners contradict one another.
     """
 
     __slots__ = ("_values", "controller_listeners", "listeners", "originals")
 
-    #: What was set, as text, by key; unknown keys included.
+    #: The values that were set, as text, by key; includes unknown keys.
     originals: Mapping[str, str]
-    #: Where the broker listens for clients and brokers.
+    #: The listeners for clients and brokers.
     listeners: tuple[Listener, ...]
     #: KRaft controller listeners: accepted, never opened.
     controller_listeners: tuple[Listener, ...]
@@ -91,7 +91,7 @@ class BrokerConfig:
     def security_protocols(self) -> dict[str, SecurityProtocol]:
         """The security protocol of each listener name.
 
-        Controller listeners are PLAINTEXT when nobody set a map and no listener is protected, as in Kafka.
+        As in Kafka, controller listeners are PLAINTEXT if no map is set and no listener is protected.
         """
         key = "listener.security.protocol.map"
         protocols = parse_protocol_map(key, self.text(key))
@@ -102,7 +102,7 @@ class BrokerConfig:
         return protocols
 
     def value(self, name: str) -> Value:
-        """The parsed value of a key, None when it has none."""
+        """The parsed value of a key; None for no value."""
         if name in self._values:
             return self._values[name]
         key = find_broker_key(name)
@@ -110,7 +110,7 @@ class BrokerConfig:
         return self.value(key.name) if key.name != name else key.default
 
     def is_set(self, name: str) -> bool:
-        """Whether somebody set the key, whatever the value."""
+        """Whether the key was set, to any value."""
         return name in self.originals
 
     def boolean(self, name: str) -> bool:
@@ -162,12 +162,11 @@ class BrokerConfig:
         return value
 
     def part(self, name: str) -> str:
-        """The built-in part or Python class that a class key names; empty for none (see `class_names`)."""
+        """The built-in class or Python class that a class key names; empty for none (see `class_names`)."""
         return resolve_class(name, self.text_or_none(name) or "")
 
     @property
     def node_id(self) -> int:
-        """The number of this broker."""
         return self.integer("node.id")
 
     @property
@@ -177,12 +176,12 @@ class BrokerConfig:
 
     @property
     def inter_broker_listener_name(self) -> str:
-        """The listener over which brokers speak with one another."""
+        """The listener for communication between brokers."""
         name = self.text_or_none("inter.broker.listener.name")
         return (name or self.text("security.inter.broker.protocol")).upper()
 
     def for_listener(self, listener_name: str) -> "BrokerConfig":
-        """This configuration as one listener sees it: its own values over the common ones."""
+        """This configuration for one listener: its own values override the common ones."""
         prefix = f"{LISTENER_PREFIX}{listener_name.lower()}."
         own = {
             name.removeprefix(prefix): text
@@ -194,9 +193,9 @@ class BrokerConfig:
     def with_dynamic(
         self, dynamic_broker: Mapping[str, str], dynamic_default: Mapping[str, str]
     ) -> "BrokerConfig":
-        """This configuration under dynamic values: those of this broker over those of the whole cluster.
+        """This configuration with dynamic values: those of this broker override those of the whole cluster.
 
-        A dynamic value hides static ones of its synonyms: log.retention.hours set so beats log.retention.ms.
+        A dynamic value hides static values of its synonyms: a dynamic log.retention.hours overrides log.retention.ms.
         """
         if not dynamic_broker and not dynamic_default:
             return self
@@ -210,12 +209,12 @@ class BrokerConfig:
 
 
 class LayeredConfig(NamedTuple):
-    """A broker's configuration with what it is made of."""
+    """A broker's configuration and its layers."""
 
-    static: BrokerConfig  #: as the broker was started
+    static: BrokerConfig  #: from the broker's start
     of_broker: Mapping[str, str]  #: dynamic values of this broker
-    of_every_broker: Mapping[str, str]  #: dynamic values of the whole cluster
-    current: BrokerConfig  #: what holds: the dynamic values over the static ones
+    of_every_broker: Mapping[str, str]  #: dynamic values of all brokers
+    current: BrokerConfig  #: the effective configuration
 
     @staticmethod
     def of(
@@ -223,16 +222,16 @@ class LayeredConfig(NamedTuple):
         of_broker: Mapping[str, str] = MappingProxyType({}),
         of_every_broker: Mapping[str, str] = MappingProxyType({}),
     ) -> "LayeredConfig":
-        """The layers put together.
+        """Combine the layers.
 
-        :raises ConfigError: When they do not fit.
+        :raises ConfigError: When the values contradict one another.
         """
         current = static.with_dynamic(of_broker, of_every_broker)
         return LayeredConfig(static, of_broker, of_every_broker, current)
 
 
 def _completed(originals: Mapping[str, str]) -> dict[str, str]:
-    """`originals` with the embedded values; of node.id and broker.id the one that is set is both."""
+    """`originals` with the embedded values; node.id and broker.id take the value of the one that is set."""
     completed = dict(originals)
     node_id = originals.get("node.id", originals.get("broker.id", EMBEDDED_VALUES["node.id"]))
     completed.setdefault("node.id", node_id)

@@ -1,4 +1,4 @@
-"""What the keys of a broker must satisfy together, as Apache Kafka checks it at the start."""
+"""Constraints between broker keys, as Apache Kafka checks them at the start."""
 
 from collections.abc import Callable
 
@@ -12,11 +12,11 @@ _EVERY_DIRECTORY = "*"
 
 
 def check_broker_config(config: BrokerConfig) -> None:
-    """Let the configuration pass, or name the first key that does not fit the others.
+    """Check the configuration.
 
-    What only a KRaft quorum needs is not asked for.
+    Keys that only a KRaft quorum needs are not required.
 
-    :raises ConfigError: With the key, its value and what is valid.
+    :raises ConfigError: For the first contradiction, with the key, its value and what is valid.
     """
     for rule in _RULES:
         rule(config)
@@ -122,7 +122,7 @@ def _connections_per_address(config: BrokerConfig) -> None:
 
 
 def parse_connection_overrides(config: BrokerConfig) -> dict[str, int]:
-    """The hosts of max.connections.per.ip.overrides with their bounds.
+    """The limits of max.connections.per.ip.overrides by host.
 
     :raises ConfigError: When an entry is not `host:count`.
     """

@@ -1,4 +1,4 @@
-"""Class names in configurations: Apache Kafka's own stand for what is built in, Python's are kept."""
+"""Class names in configurations: names of Apache Kafka's classes select built-in parts, Python classes are kept."""
 
 from typing import NamedTuple
 
@@ -9,13 +9,13 @@ _SECURITY = "org.apache.kafka.common.security."
 
 
 class ClassKey(NamedTuple):
-    """What a key takes: names of built-in parts by class name, and classes of the user's own in Python."""
+    """What a key accepts: class names of built-in parts, and the user's Python classes."""
 
     built_in: dict[str, str]
     python_ok: bool = False
 
 
-#: The keys whose class acts in Barnabas; other CLASS keys take any name.
+#: The keys whose class has an effect in Barnabas; other CLASS keys accept any name.
 CLASS_KEYS = {
     "authorizer.class.name": ClassKey(
         {"org.apache.kafka.metadata.authorizer.StandardAuthorizer": "standard"}
@@ -46,9 +46,9 @@ CLASS_KEYS = {
 
 
 def resolve_class(key: str, class_name: str) -> str:
-    """The built-in part that `class_name` stands for, or the Python class `package.module:Class` itself.
+    """The built-in part that `class_name` selects, or the Python class `package.module:Class` itself.
 
-    :raises ConfigError: When the key acts in Barnabas and the class is neither.
+    :raises ConfigError: When the key has an effect in Barnabas and the class is neither.
     """
     known = CLASS_KEYS.get(key)
     if known is None or not class_name:

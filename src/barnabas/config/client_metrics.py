@@ -1,4 +1,4 @@
-"""Client metrics subscriptions: what may stand in them (KIP-714)."""
+"""Validates client metrics subscriptions (KIP-714)."""
 
 from collections.abc import Mapping
 
@@ -11,7 +11,7 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 def effective_client_metrics_values(overrides: Mapping[str, str]) -> dict[str, Value]:
     """The parsed value of every key of a subscription, by name.
 
-    :raises ConfigError: When a value is not valid: they are checked before they are stored.
+    :raises ConfigError: When a stored value is invalid, which validation prevents.
     """
     return {
         name: parse_value(key, overrides[name]) if name in overrides else key.default
@@ -20,10 +20,10 @@ def effective_client_metrics_values(overrides: Mapping[str, str]) -> dict[str, V
 
 
 def validate_client_metrics(overrides: Mapping[str, str]) -> None:
-    """Let a subscription pass, or say what is wrong with it.
+    """Check a subscription.
 
-    :raises KafkaError: INVALID_REQUEST for an unknown key or an interval out of bounds, INVALID_CONFIG for a
-        value that cannot be read.
+    :raises KafkaError: INVALID_REQUEST for an unknown key or an interval out of bounds, INVALID_CONFIG for an
+        invalid value.
     """
     for name, text in overrides.items():
         key = CLIENT_METRICS_KEYS.get(name)

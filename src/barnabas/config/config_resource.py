@@ -1,4 +1,4 @@
-"""What bears configurations: a kind and a name."""
+"""Resources with configs: a type and a name."""
 
 import enum
 from typing import NamedTuple
@@ -15,7 +15,7 @@ class ResourceKind(enum.IntEnum):
 
 
 class Resource(NamedTuple):
-    """One bearer of configs: a topic by name, a broker by its id as text; a broker without name is every broker."""
+    """A resource with configs: a topic by name, a broker by its id as text; an empty name stands for all brokers."""
 
     kind: ResourceKind
     name: str
@@ -25,5 +25,5 @@ class Resource(NamedTuple):
         return f"{what} '{self.name}'" if self.name else f"every {what}"
 
 
-#: The name of the broker resource that stands for every broker of the cluster.
+#: The name of the default resource of all brokers.
 EVERY_BROKER = ""

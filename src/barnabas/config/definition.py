@@ -1,10 +1,10 @@
-"""What a configuration key is: its name, type, default, bounds and what it does in Barnabas."""
+"""The definition of a configuration key: name, type, default, bounds and its effect in Barnabas."""
 
 import enum
 from collections.abc import Mapping
 from typing import NamedTuple, Protocol
 
-#: A parsed value: a list is a tuple of strings; a password and a class are strings.
+#: A parsed value: lists are tuples of strings; passwords and classes are strings.
 Value = bool | int | float | str | tuple[str, ...] | None
 
 
@@ -24,7 +24,7 @@ class ConfigType(enum.IntEnum):
 
 
 class UpdateMode(enum.Enum):
-    """Where a broker key may be changed while the broker runs (KIP-226)."""
+    """The scope of a dynamic change of a broker key (KIP-226)."""
 
     READ_ONLY = "R"
     PER_BROKER = "P"
@@ -32,14 +32,14 @@ class UpdateMode(enum.Enum):
 
 
 class Effect(enum.Enum):
-    """What Barnabas does with a key: every key is parsed and checked, not every key acts."""
+    """The effect of a key in Barnabas: every key is parsed and validated, not every key has an effect."""
 
     HONOURED = "honoured"
     NONE = "accepted without effect"
 
 
 class ConfigError(Exception):
-    """A value that a key does not allow."""
+    """A value is invalid for its key."""
 
     def __init__(self, key: str, value: object, reason: str) -> None:
         super().__init__(f"Invalid value {quoted_value(value)} for {key}: {reason}")
@@ -49,26 +49,26 @@ class ConfigError(Exception):
 
 
 class Validator(Protocol):
-    """A bound on parsed values."""
+    """A constraint on parsed values."""
 
     def check(self, name: str, value: Value) -> None:
-        """Let `value` pass or raise `ConfigError`."""
+        """Raise `ConfigError` for an invalid value."""
         ...
 
     def describe(self) -> str:
-        """What is valid, for people."""
+        """The valid values, for people."""
         ...
 
 
 class Synonym(NamedTuple):
-    """A broker key that stands in for another key, counted in units of `factor` (60000: minutes for ms)."""
+    """A broker key that provides the value of another key, multiplied by `factor` (60000: minutes to ms)."""
 
     name: str
     factor: int = 1
 
 
 class ConfigKey(NamedTuple):
-    """One key. `default` is a parsed value; `since` is the Apache Kafka release that brought the key."""
+    """A configuration key. `default` is a parsed value; `since` is the first Apache Kafka release with the key."""
 
     name: str
     type: ConfigType
@@ -83,31 +83,31 @@ class ConfigKey(NamedTuple):
 
     @property
     def listed(self) -> bool:
-        """Whether DescribeConfigs shows the key unset: not internal ones, nor those newer than Kafka 4.3."""
+        """Whether DescribeConfigs returns the key unset: internal keys and keys newer than Kafka 4.3 are left out."""
         return not self.internal and self.since != "4.4"
 
     @property
     def description(self) -> str:
-        """What DescribeConfigs tells of the key: its documentation, and whether it acts here."""
+        """The documentation in DescribeConfigs, with a note if the key has no effect."""
         if self.effect is Effect.HONOURED:
             return self.documentation
         return f"{self.documentation} {self.effect.value.capitalize()} in Barnabas."
 
     @property
     def sensitive(self) -> bool:
-        """Whether the value is never shown."""
+        """Whether the value is secret."""
         return self.type is ConfigType.PASSWORD
 
 
 def table(*groups: tuple[ConfigKey, ...]) -> Mapping[str, ConfigKey]:
-    """The keys of `groups` by name; a name may come once only."""
+    """The keys of `groups` by name; duplicates are errors."""
     keys = {key.name: key for group in groups for key in group}
     assert len(keys) == sum(len(group) for group in groups), "a configuration key is defined twice"
     return keys
 
 
 def quoted_value(value: object) -> str:
-    """A value as error messages quote it."""
+    """A value as quoted in error messages."""
     if value is None:
         return "null"
     if isinstance(value, tuple):

@@ -1,4 +1,4 @@
-"""What DescribeConfigs says: each key with its value, where it comes from, and what stands behind it."""
+"""Results of DescribeConfigs: each key with its value, source and synonyms."""
 
 import enum
 from collections.abc import Container, Iterable, Mapping
@@ -27,7 +27,7 @@ class ConfigSource(enum.IntEnum):
 
 
 class DescribedSynonym(NamedTuple):
-    """A name under which a value is set. `value` is None when it is sensitive."""
+    """A synonym with a value. `value` is None if it is sensitive."""
 
     name: str
     value: str | None
@@ -35,7 +35,7 @@ class DescribedSynonym(NamedTuple):
 
 
 class DescribedConfig(NamedTuple):
-    """One key of a resource. `value` is None when there is none or it is sensitive."""
+    """One key of a resource. `value` is None if there is none or it is sensitive."""
 
     name: str
     value: str | None
@@ -53,7 +53,7 @@ class DescribedConfig(NamedTuple):
 
 
 class Layer(NamedTuple):
-    """Values of one source, as text."""
+    """The values of one source, as text."""
 
     source: ConfigSource
     values: Mapping[str, str]
@@ -62,9 +62,9 @@ class Layer(NamedTuple):
 def describe_topic(
     broker: LayeredConfig, overrides: Mapping[str, str], names: Container[str] | None = None
 ) -> list[DescribedConfig]:
-    """The keys of a topic in the order of their names; those in `names`, or all when it is None.
+    """The keys of a topic by name; those in `names`, or all if it is None.
 
-    A topic's own value comes first among the synonyms, then those of the broker key that gives the default.
+    A topic's own value comes first among the synonyms, then those of the broker key with the default.
     """
     layers = broker_layers(broker)
     values = effective_values(broker.current, overrides)
@@ -93,9 +93,9 @@ def _topic_entry(key: ConfigKey, value: str | None, overridden: bool, layers: li
 
 
 def describe_broker(broker: LayeredConfig, names: Container[str] | None = None) -> list[DescribedConfig]:
-    """The keys of a broker in the order of their names; those in `names`, or all when it is None.
+    """The keys of a broker by name; those in `names`, or all if it is None.
 
-    Internal keys and names that are no keys are shown when they are set; the latter count as sensitive.
+    Internal and unknown keys are included if they are set; unknown keys count as sensitive.
     """
     layers = broker_layers(broker)
     listed = {name for name, key in BROKER_KEYS.items() if key.listed}
@@ -108,7 +108,7 @@ def describe_broker(broker: LayeredConfig, names: Container[str] | None = None) 
 def describe_broker_default(
     dynamic_default: Mapping[str, str], names: Container[str] | None = None
 ) -> list[DescribedConfig]:
-    """The dynamic values for every broker of the cluster: the broker resource with an empty name."""
+    """The dynamic defaults of all brokers: the broker resource with an empty name."""
     layers = [Layer(ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG, dynamic_default)]
     return [
         _broker_entry(name, dynamic_default[name], broker_key_synonyms(name, layers))
@@ -121,7 +121,7 @@ def _wanted(candidates: Iterable[str], names: Container[str] | None) -> list[str
 
 
 def _shown_value(broker: BrokerConfig, name: str) -> str | None:
-    """Known keys are shown as parsed; others, and listener-prefixed ones, as they were written."""
+    """Known keys are shown as parsed; others, and keys with a listener prefix, as they were set."""
     return format_value(broker.value(name)) if name in BROKER_KEYS else broker.originals[name]
 
 
@@ -142,13 +142,13 @@ def _broker_entry(name: str, value: str | None, synonyms: tuple[DescribedSynonym
 
 
 def is_sensitive(name: str) -> bool:
-    """Whether a broker's key must never be shown; so it is with names that are no keys."""
+    """Whether a broker key's value is hidden; unknown keys are hidden, too."""
     key = find_broker_key(name)
     return key is None or key.sensitive
 
 
 def broker_layers(broker: LayeredConfig) -> list[Layer]:
-    """The values of a broker by source, the strongest first."""
+    """The values of a broker by source, the highest precedence first."""
     return [
         Layer(ConfigSource.DYNAMIC_BROKER_CONFIG, broker.of_broker),
         Layer(ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG, broker.of_every_broker),
@@ -157,9 +157,9 @@ def broker_layers(broker: LayeredConfig) -> list[Layer]:
 
 
 def broker_key_synonyms(name: str, layers: list[Layer]) -> tuple[DescribedSynonym, ...]:
-    """Every place that gives `name` a value, the strongest first.
+    """Every source of a value of `name`, the highest precedence first.
 
-    Kafka leaves out what comes before the name itself, and so all of it when the name is set nowhere.
+    Like Kafka, leaves out synonyms before the name itself, and so all of them if the name is not set.
     """
     names = broker_synonyms(name, with_listeners=True)
     sensitive = is_sensitive(name)
@@ -185,5 +185,5 @@ def _default_synonyms(names: Iterable[str], sensitive: bool) -> list[DescribedSy
 
 
 def first_source(synonyms: tuple[DescribedSynonym, ...]) -> ConfigSource:
-    """Where a value comes from that stands first among its synonyms."""
+    """The source of the first synonym."""
     return synonyms[0].source if synonyms else ConfigSource.DEFAULT_CONFIG

@@ -1,4 +1,4 @@
-"""Which values of a broker may be set while it runs, as Apache Kafka's `DynamicBrokerConfig` has it (KIP-226)."""
+"""Which broker values may be changed at runtime, as in Apache Kafka's `DynamicBrokerConfig` (KIP-226)."""
 
 from collections.abc import Mapping, Sequence
 
@@ -9,7 +9,7 @@ from barnabas.config.keys.broker import listener_base
 from barnabas.config.listener_validation import check_listener_change
 from barnabas.config.values import parse_value
 
-#: Keys that one listener alone may have; without the listener's name they are refused.
+#: Keys that must have a listener prefix.
 _LISTENERS_OWN = frozenset(
     {
         "ssl.key.password",
@@ -27,13 +27,13 @@ _LISTENERS_OWN = frozenset(
 _ONLY_WITH_LISTENER = (
     "These security configs can be dynamically updated only per-listener using the listener prefix"
 )
-#: Keys that may be set for a listener on every broker at once.
+#: Keys that may be set for a listener on all brokers at once.
 _LISTENERS_EVERYWHERE = ("max.connections", "max.connection.creation.rate", "num.network.threads")
 
-#: Bounds of connections, which may be 0 in a file only.
+#: Connection limits, which may be 0 in the file only.
 _AT_LEAST_1 = ("max.connections", "max.connection.creation.rate", "log.cleaner.threads")
 
-#: Threads, of which Kafka at most halves or doubles the count at a time.
+#: Thread counts, which Kafka lets halve or double at most in one change.
 _THREAD_COUNTS = (
     "background.threads",
     "log.cleaner.threads",
@@ -49,20 +49,20 @@ _THREAD_COUNTS = (
 
 
 class NotChangeable(ConfigError):
-    """Keys that may not be set here; their values, which may be secrets, have no part in that."""
+    """Keys that may not be set here; the message has no values, which may be secrets."""
 
     def __init__(self, reason: str, names: Sequence[str]) -> None:
         super().__init__(names[0], None, reason)
-        self.args = (f"{reason}: [{', '.join(names)}]",)  # Apache Kafka's words
+        self.args = (f"{reason}: [{', '.join(names)}]",)  # Apache Kafka's wording
 
 
 def check_dynamic_values(values: Mapping[str, str], *, every_broker: bool) -> None:
-    """Let the dynamic values of a broker, or of every broker, pass each for itself.
+    """Check each dynamic value of a broker, or of all brokers.
 
-    Names that are no keys pass: they are for plug-ins, and kept as secrets.
+    Unknown keys are accepted for plug-ins, and kept as secrets.
 
-    :raises NotChangeable: When keys may not be changed while a broker runs, or not for every broker.
-    :raises ConfigError: When a value is not valid.
+    :raises NotChangeable: When keys may not be changed at runtime, or not for all brokers.
+    :raises ConfigError: When a value is invalid.
     """
     keys = {name: key for name in values if (key := find_broker_key(name)) is not None}
     plain = {name: key for name, key in keys.items() if listener_base(name) is None}
@@ -92,9 +92,9 @@ def _is_per_broker(name: str, key: ConfigKey | None) -> bool:
 
 
 def check_dynamic_change(before: BrokerConfig, after: BrokerConfig) -> None:
-    """Let a whole configuration follow another while the broker runs.
+    """Check the change from one whole configuration to another at runtime.
 
-    :raises ConfigError: When its values do not fit together, or one moves too far at once.
+    :raises ConfigError: When values contradict one another, or one changes too much at once.
     """
     check_broker_config(after)
     check_listener_change(before, after)

@@ -1,4 +1,4 @@
-"""Group configurations: overrides over the broker's values, and the bounds that brokers set (KIP-848, KIP-932)."""
+"""Group configs: overrides of the broker's values, and the bounds that brokers set (KIP-848, KIP-932)."""
 
 from collections.abc import Mapping
 
@@ -13,7 +13,7 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 def effective_group_values(broker: BrokerConfig, overrides: Mapping[str, str]) -> dict[str, Value]:
     """The parsed value of every group key, by name.
 
-    :raises ConfigError: When an override is not valid.
+    :raises ConfigError: When an override is invalid.
     """
     return {name: group_value(broker, overrides, name) for name in GROUP_KEYS}
 
@@ -21,7 +21,7 @@ def effective_group_values(broker: BrokerConfig, overrides: Mapping[str, str]) -
 def group_value(broker: BrokerConfig, overrides: Mapping[str, str], name: str) -> Value:
     """The parsed value of one group key.
 
-    :raises ConfigError: When the override is not valid.
+    :raises ConfigError: When the override is invalid.
     """
     if name in overrides:
         return parse_value(GROUP_KEYS[name], overrides[name])
@@ -29,13 +29,13 @@ def group_value(broker: BrokerConfig, overrides: Mapping[str, str], name: str) -
 
 
 def group_default(broker: BrokerConfig, name: str) -> Value:
-    """The value that a group key has where the group does not override it."""
+    """A group key's value without an override."""
     key = GROUP_KEYS[name]
     return broker.value(key.synonyms[0].name) if key.synonyms else key.default
 
 
 def validate_group_overrides(broker: BrokerConfig, overrides: Mapping[str, str]) -> None:
-    """Let the configuration of a group pass, or say what is wrong with it.
+    """Check the configs of a group.
 
     :raises KafkaError: INVALID_CONFIG, naming the key, the value and what is valid.
     """
@@ -53,7 +53,7 @@ def validate_group_overrides(broker: BrokerConfig, overrides: Mapping[str, str])
 
 
 def _check_bounds(broker: BrokerConfig, name: str, value: Value) -> None:
-    """A group's value lies between the broker keys `group.<kind>.min.<rest>` and `group.<kind>.max.<rest>`."""
+    """A group's value must lie between the broker keys `group.<kind>.min.<rest>` and `group.<kind>.max.<rest>`."""
     kind, _, rest = name.partition(".")
     low_key = f"group.{kind}.min.{rest}"
     high_key = f"group.{kind}.max.{rest.removeprefix('num.')}"

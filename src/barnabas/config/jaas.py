@@ -1,4 +1,4 @@
-"""JAAS login configurations, as Kafka's `sasl.jaas.config` holds them: `MODULE FLAG key="value" ...;`."""
+"""JAAS configurations, as in Kafka's `sasl.jaas.config`: `MODULE FLAG key="value" ...;`."""
 
 import re
 from collections.abc import Mapping
@@ -19,16 +19,16 @@ _ENTRY = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class JaasEntry:
-    """One login module. Its options may hold passwords, so they are not printed."""
+    """A login module. Its options may hold passwords, so they are not printed."""
 
     module: str
     options: Mapping[str, str] = field(repr=False)
 
 
 def parse_jaas(text: str) -> JaasEntry:
-    """The one login module of a configuration.
+    """The only login module of a configuration.
 
-    :raises ValueError: When the text is not such a configuration. It is not quoted: it may hold passwords.
+    :raises ValueError: When the text is malformed. The message does not quote it: it may hold passwords.
     """
     match = _ENTRY.fullmatch(text)
     if match is None:
@@ -45,6 +45,6 @@ def _unquoted(word: str) -> str:
 
 
 def quoted(text: str) -> str:
-    """A text as a word of a configuration, whatever is in it."""
+    """A text quoted as a word of a configuration."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'

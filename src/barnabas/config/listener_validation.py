@@ -1,18 +1,18 @@
-"""Which listeners a broker can have, and how they may change while it runs."""
+"""Validates a broker's listeners and their changes at runtime."""
 
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.config.definition import ConfigError
 from barnabas.config.listeners import SecurityProtocol
 from barnabas.config.sasl import sasl_settings
 
-#: What can be had.
+#: The supported protocols.
 _PROTOCOLS = (SecurityProtocol.PLAINTEXT, SecurityProtocol.SASL_PLAINTEXT)
 
 
 def check_listeners(config: BrokerConfig) -> None:
-    """Refuse listeners that promise a protection which there is not, or logins that cannot be.
+    """Refuse listeners with unsupported security, or with an unusable login.
 
-    :raises ConfigError: For a security protocol with TLS, an unknown mechanism, an unreadable login.
+    :raises ConfigError: For a security protocol with TLS, an unknown mechanism, a malformed login.
     """
     for listener in config.listeners:
         if listener.security_protocol not in _PROTOCOLS:
@@ -24,10 +24,7 @@ def check_listeners(config: BrokerConfig) -> None:
 
 
 def check_listener_change(before: BrokerConfig, after: BrokerConfig) -> None:
-    """Let listeners come and go; one that stays keeps its security protocol.
-
-    :raises ConfigError: Otherwise, and as `check_listeners`.
-    """
+    """Allow listeners to be added and removed; a kept one must keep its security protocol."""
     check_listeners(after)
     protocols = {listener.name: listener.security_protocol for listener in before.listeners}
     for listener in after.listeners:

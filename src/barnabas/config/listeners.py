@@ -1,4 +1,4 @@
-"""Listeners: parsing `listeners`, `advertised.listeners` and `listener.security.protocol.map`."""
+"""Parses `listeners`, `advertised.listeners` and `listener.security.protocol.map`."""
 
 import enum
 import re
@@ -13,7 +13,7 @@ _PORT_MAX = 65535
 
 
 class SecurityProtocol(enum.IntEnum):
-    """How a listener protects and authenticates its connections, by Kafka's numbers."""
+    """Encryption and authentication of a listener's connections, by Kafka's numbers."""
 
     PLAINTEXT = 0
     SSL = 1
@@ -22,16 +22,16 @@ class SecurityProtocol(enum.IntEnum):
 
 
 class ListenerAddress(NamedTuple):
-    """Where clients connect. An empty host stands for the machine's own name, port 0 for the bound port."""
+    """An advertised address. An empty host stands for the machine's own name, port 0 for the bound port."""
 
     host: str
     port: int
 
 
 class Listener(NamedTuple):
-    """A place where the broker listens. An empty host means every interface, port 0 any free port.
+    """A listener. An empty host means every interface, port 0 any free port.
 
-    `advertised` is None when clients are not told of this listener.
+    `advertised` is None if the listener is not advertised.
     """
 
     name: str
@@ -60,9 +60,9 @@ def parse_protocol_map(key: str, text: str) -> dict[str, SecurityProtocol]:
 def parse_endpoints(
     key: str, entries: Sequence[str], protocols: Mapping[str, SecurityProtocol]
 ) -> list[Listener]:
-    """The listeners that `NAME://host:port` entries describe, names in upper case.
+    """The listeners of `NAME://host:port` entries, with names in upper case.
 
-    :raises ConfigError: When an entry is malformed, has no security protocol, or a name comes twice.
+    :raises ConfigError: When an entry is malformed, has no security protocol, or a name is repeated.
     """
     endpoints = [_parse_endpoint(key, entry, protocols) for entry in entries]
     names = [endpoint.name for endpoint in endpoints]
@@ -84,7 +84,7 @@ def _parse_endpoint(key: str, entry: str, protocols: Mapping[str, SecurityProtoc
 
 
 def check_ports(entries: Sequence[str], endpoints: Sequence[Listener]) -> None:
-    """Two listeners may share a port only when one has an IPv4 and the other an IPv6 address.
+    """Check that listeners share a port only if one has an IPv4 and the other an IPv6 address.
 
     :raises ConfigError: When they share it otherwise.
     """
@@ -108,7 +108,7 @@ def _ip_version(host: str) -> int:
 
 
 def advertise(listeners: Sequence[Listener], advertised: Sequence[Listener] | None) -> list[Listener]:
-    """`listeners` with the addresses of `advertised`, or with their own when it is None.
+    """`listeners` with the addresses of `advertised`, or with their own if it is None.
 
     :raises ConfigError: When an advertised name has no listener, or an address cannot be reached.
     """

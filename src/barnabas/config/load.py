@@ -1,4 +1,4 @@
-"""Loading a broker's configuration: defaults < file < environment < `--set`."""
+"""Loads a broker's configuration: defaults < file < environment < `--set`."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -14,7 +14,7 @@ from barnabas.config.properties import parse_properties
 
 _ENVIRONMENT_PREFIX = "BARNABAS_"
 _OWN_PREFIX = "barnabas."
-#: Variables with that prefix that are options of commands and no keys.
+#: Variables with the prefix that are options of commands, not keys.
 _OPTIONS = (
     "BARNABAS_ADD_SCRAM",
     "BARNABAS_BOOTSTRAP",
@@ -22,13 +22,13 @@ _OPTIONS = (
     "BARNABAS_COMPLETION_TIMEOUT_MS",
     "BARNABAS_PASSWORD",
 )
-#: Keys of plug-ins, which Apache Kafka hands on without knowing them.
+#: Keys of plug-ins, which Apache Kafka passes on unread.
 _PLUGIN_KEYS = (SUPER_USERS, ALLOW_IF_NO_ACL)
 _PLUGIN_PREFIXES = ("config.providers.", "rlmm.config.", "rsm.config.")
 
 
 class ConfigWarning(NamedTuple):
-    """A name that is no key. `nearest` is the key that was probably meant, if one is near."""
+    """An unknown key. `nearest` is a similar known key, if there is one."""
 
     name: str
     nearest: str | None
@@ -40,12 +40,12 @@ class ConfigWarning(NamedTuple):
 
 
 class LoadedConfig(NamedTuple):
-    """A configuration, and what to tell the user about it."""
+    """A configuration and warnings about it."""
 
     config: BrokerConfig
     warnings: tuple[ConfigWarning, ...]
-    without_effect: tuple[str, ...] = ()  #: keys that were set although they change nothing in Barnabas
-    replaced: tuple[str, ...] = ()  #: what to say of settings that an option of the command line replaces
+    without_effect: tuple[str, ...] = ()  #: keys that were set although they have no effect in Barnabas
+    replaced: tuple[str, ...] = ()  #: warnings about settings that an option of the command line replaces
 
 
 def read_properties(path: Path) -> dict[str, str]:
@@ -67,11 +67,11 @@ def load_broker_config(
     environment: Mapping[str, str] | None = None,
     settings: Iterable[str] = (),
 ) -> LoadedConfig:
-    """The configuration of a broker, checked.
+    """The checked configuration of a broker.
 
-    :param file: What `read_properties` gave.
+    :param file: The result of `read_properties`.
     :param environment: Variables; those named BARNABAS_KEY_NAME count.
-    :param settings: `key=value` texts of the command line; they come last and win.
+    :param settings: `key=value` texts of the command line, which win over the others.
     :raises ConfigError: With the key, the value and what is valid.
     """
     sources = {
@@ -93,7 +93,7 @@ def load_broker_config(
 
 
 def nearest_key(name: str) -> str | None:
-    """The broker key that is written most like `name`, None when none is near."""
+    """The broker key spelled most like `name`; None if none is similar."""
     import difflib
 
     return next(iter(difflib.get_close_matches(name, BROKER_KEYS, n=1, cutoff=0.75)), None)
@@ -105,7 +105,7 @@ def environment_name(key: str) -> str:
 
 
 def _from_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """The variables meant for Barnabas, by key; an unknown one stays as the key it would have been."""
+    """The variables of Barnabas by key; an unknown one keeps the key that its name stands for."""
     found = {
         name: text
         for name, text in environment.items()

@@ -13,11 +13,11 @@ class Property(NamedTuple):
     line: int
     key: str
     value: str
-    is_key_alone: bool  #: without any separator, which Java reads as an empty value
+    is_key_alone: bool  #: has no separator, which Java reads as an empty value
 
 
 def parse_properties(text: str) -> dict[str, str]:
-    """The keys and values in `text`; of a key that comes twice the last value stays.
+    """The keys and values in `text`; the last value of a repeated key wins.
 
     :raises ValueError: When a `\\u` escape lacks its four hexadecimal digits.
     """
@@ -27,7 +27,7 @@ def parse_properties(text: str) -> dict[str, str]:
 def read_properties(text: str) -> Iterator[Property]:
     """Iterate over the properties in `text`.
 
-    :raises ValueError: As `parse_properties`, with the number of the line.
+    :raises ValueError: As `parse_properties`, with the line number.
     """
     for number, line in _logical_lines(text):
         try:
@@ -39,7 +39,7 @@ def read_properties(text: str) -> Iterator[Property]:
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Number and text of lines without comments and leading blanks; a lone backslash at the end joins the next."""
+    """Number and text of lines without comments and leading blanks; a backslash at the end continues a line."""
     pending = ""
     first = 0
     continued = False

@@ -1,4 +1,4 @@
-"""How clients log in on one listener: mechanisms, users of PLAIN, the time for which a login is good."""
+"""SASL settings of one listener: mechanisms, users of PLAIN, session lifetimes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,19 +17,19 @@ _USER_PREFIX = "user_"
 
 @dataclass(frozen=True, slots=True)
 class SaslSettings:
-    """What one listener asks of who logs in."""
+    """The SASL settings of one listener."""
 
     mechanisms: tuple[str, ...]
     plain_users: Mapping[str, str] = field(repr=False)  #: user name -> password
-    users_file: Path | None  #: more users of PLAIN
-    session_ms_max: Mapping[str, int]  #: by mechanism; 0 for a login that is good for ever
-    receive_bytes_max: int  #: of one frame, until the login is complete
+    users_file: Path | None  #: file with more users of PLAIN
+    session_ms_max: Mapping[str, int]  #: session lifetime by mechanism; 0 for no limit
+    receive_bytes_max: int  #: size limit of one frame until the authentication is complete
 
 
 def sasl_settings(config: BrokerConfig, listener_name: str) -> SaslSettings:
-    """The settings of a listener whose security protocol is a SASL one.
+    """The settings of a listener with a SASL protocol.
 
-    :raises ConfigError: For a mechanism that there is not, or a PLAIN login that cannot be read.
+    :raises ConfigError: For an unknown mechanism or a malformed PLAIN login.
     """
     own = config.for_listener(listener_name)
     mechanisms = own.items("sasl.enabled.mechanisms")

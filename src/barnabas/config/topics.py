@@ -1,4 +1,4 @@
-"""Topic configurations: overrides over the broker's values, and the rules between them."""
+"""Topic configs: overrides of the broker's values, and constraints between them."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -9,14 +9,14 @@ from barnabas.config.keys.topic import TOPIC_KEYS
 from barnabas.config.values import parse_value
 from barnabas.wire.errors import ErrorCode, KafkaError
 
-#: KIP-497 keeps values in records whose strings have 16-bit lengths.
+#: KIP-497: values are stored in records with 16-bit string lengths.
 VALUE_CHARACTERS_MAX = 32767
-#: What local.retention.* means by -2: as much as retention.*.
+#: The value -2 of local.retention.*: the same as retention.*.
 _AS_RETENTION = -2
 
 
 class TopicConfig(NamedTuple):
-    """Every topic key with its effective value, named as the key with underscores; units are in the names."""
+    """Every topic key with its effective value, named as the key with underscores; names contain the units."""
 
     cleanup_policy: tuple[str, ...]
     compression_gzip_level: int
@@ -59,9 +59,9 @@ class TopicConfig(NamedTuple):
 
 
 def effective_topic_config(broker: BrokerConfig, overrides: Mapping[str, str]) -> TopicConfig:
-    """The values that a topic with `overrides` has on a broker.
+    """The effective values of a topic with `overrides` on a broker.
 
-    :raises ConfigError: When an override is not valid: they are checked before they are stored.
+    :raises ConfigError: When a stored override is invalid, which validation prevents.
     """
     values = effective_values(broker, overrides)
     return TopicConfig(**{name.replace(".", "_"): value for name, value in values.items()})  # type: ignore[arg-type]
@@ -70,7 +70,7 @@ def effective_topic_config(broker: BrokerConfig, overrides: Mapping[str, str]) -
 def effective_values(broker: BrokerConfig, overrides: Mapping[str, str]) -> dict[str, Value]:
     """The parsed value of every topic key, by name.
 
-    :raises ConfigError: When an override is not valid.
+    :raises ConfigError: When an override is invalid.
     """
     return {
         name: parse_value(key, overrides[name]) if name in overrides else broker_default(broker, name)
@@ -79,9 +79,9 @@ def effective_values(broker: BrokerConfig, overrides: Mapping[str, str]) -> dict
 
 
 def broker_default(broker: BrokerConfig, name: str) -> Value:
-    """The value that a topic key has where the topic does not override it.
+    """A topic key's value without an override.
 
-    The first synonym with a value wins; times come out in milliseconds, negative ones of retention.ms as -1.
+    The first synonym with a value wins; times are converted to milliseconds, negative values of retention.ms to -1.
     """
     key = TOPIC_KEYS[name]
     for synonym in key.synonyms:
@@ -99,9 +99,9 @@ def validate_topic_overrides(
     overrides: Mapping[str, str | None],
     existing: Mapping[str, str] | None = None,
 ) -> None:
-    """Let the configuration of a topic pass, or say what is wrong with it.
+    """Check the configs of a topic.
 
-    :param existing: What the topic had before the change; nothing for a new topic.
+    :param existing: The topic's configs before the change; empty for a new topic.
     :raises KafkaError: INVALID_CONFIG, naming the key, the value and what is valid.
     """
     try:

@@ -1,4 +1,4 @@
-"""Bounds on parsed values: small immutable objects that say what is valid."""
+"""Constraints on parsed values, as small immutable objects that describe what is valid."""
 
 import re
 from typing import NamedTuple
@@ -8,7 +8,7 @@ from barnabas.config.definition import ConfigError, Value
 
 
 class Range(NamedTuple):
-    """A number from `low` to `high`, both included; None leaves that side open."""
+    """A number from `low` to `high`, both included; None for no bound."""
 
     low: float | None = None
     high: float | None = None
@@ -23,37 +23,34 @@ class Range(NamedTuple):
             raise ConfigError(name, value, f"must be {self.describe()}")
 
     def describe(self) -> str:
-        """What is valid, for people."""
         if self.high is None:
             return f"at least {self.low}"
         return f"from {self.low} to {self.high}"
 
 
 class GzipLevel(NamedTuple):
-    """A compression level of zlib: 1 to 9, or -1 for the library's own choice."""
+    """A compression level of zlib: 1 to 9, or -1 for its default."""
 
     def check(self, name: str, value: Value) -> None:
-        """:raises ConfigError: When the level is none of zlib's."""
+        """:raises ConfigError: When zlib has no such level."""
         if value != -1 and (not isinstance(value, int) or not 1 <= value <= 9):
             raise ConfigError(name, value, f"must be {self.describe()}")
 
     def describe(self) -> str:
-        """What is valid, for people."""
         return "from 1 to 9, or -1"
 
 
 class OneOf(NamedTuple):
-    """One of the given words, in exactly that case."""
+    """One of the given words, case-sensitive."""
 
     words: tuple[str, ...]
 
     def check(self, name: str, value: Value) -> None:
-        """:raises ConfigError: When the value is another word."""
+        """:raises ConfigError: For any other value."""
         if value not in self.words:
             raise ConfigError(name, value, f"must be {self.describe()}")
 
     def describe(self) -> str:
-        """What is valid, for people."""
         return f"one of {', '.join(self.words)}"
 
 
@@ -63,17 +60,16 @@ class OneOfIgnoreCase(NamedTuple):
     words: tuple[str, ...]
 
     def check(self, name: str, value: Value) -> None:
-        """:raises ConfigError: When the value is another word."""
+        """:raises ConfigError: For any other value."""
         if not isinstance(value, str) or value.upper() not in (word.upper() for word in self.words):
             raise ConfigError(name, value, f"must be {self.describe()}")
 
     def describe(self) -> str:
-        """What is valid, for people."""
         return f"one of {', '.join(self.words)} (in any case)"
 
 
 class NonEmpty(NamedTuple):
-    """Text with at least one character; no value at all passes."""
+    """Text with at least one character; None is accepted."""
 
     def check(self, name: str, value: Value) -> None:
         """:raises ConfigError: When the text is empty."""
@@ -81,12 +77,11 @@ class NonEmpty(NamedTuple):
             raise ConfigError(name, value, f"must be {self.describe()}")
 
     def describe(self) -> str:
-        """What is valid, for people."""
         return "a text that is not empty"
 
 
 class NonNull(NamedTuple):
-    """Reject null."""
+    """Any value but None."""
 
     def check(self, name: str, value: Value) -> None:
         """:raises ConfigError: When there is no value."""
@@ -94,19 +89,18 @@ class NonNull(NamedTuple):
             raise ConfigError(name, value, f"must be {self.describe()}")
 
     def describe(self) -> str:
-        """What is valid, for people."""
         return "a text, which may be empty"
 
 
 class ListOf(NamedTuple):
-    """A list without empty entries; of `words`, or of anything when there are none."""
+    """A list without empty entries; of `words`, or of anything if there are none."""
 
     words: tuple[str, ...] = ()
     empty_ok: bool = True
     null_ok: bool = False
 
     def check(self, name: str, value: Value) -> None:
-        """:raises ConfigError: When the list is missing, empty or holds a foreign entry."""
+        """:raises ConfigError: When the list is missing, empty or has another entry."""
         if value is None and self.null_ok:
             return
         problem = self._problem(value) if isinstance(value, tuple) else "a list is needed"
@@ -122,7 +116,6 @@ class ListOf(NamedTuple):
         return f"'{foreign[0]}' is not valid" if foreign[0] else "an entry is empty"
 
     def describe(self) -> str:
-        """What is valid, for people."""
         what = f"a list of {', '.join(self.words)}" if self.words else "a list"
         return what if self.empty_ok else f"{what}, not empty"
 
@@ -136,7 +129,6 @@ class Addresses(NamedTuple):
             raise ConfigError(name, value, f"must be {self.describe()}")
 
     def describe(self) -> str:
-        """What is valid, for people."""
         return "a list of {host}:{port}"
 
 
@@ -149,12 +141,11 @@ class Networks(NamedTuple):
             raise ConfigError(name, value, f"must be {self.describe()}")
 
     def describe(self) -> str:
-        """What is valid, for people."""
         return "a list of addresses (10.1.2.3) or networks (10.1.0.0/16)"
 
 
 class QuorumVoters(NamedTuple):
-    """The KRaft voters as `id@host:port` entries; none when the quorum is found by its bootstrap servers."""
+    """The KRaft voters as `id@host:port` entries; empty if bootstrap servers are used."""
 
     def check(self, name: str, value: Value) -> None:
         """:raises ConfigError: When an entry is malformed."""
@@ -162,7 +153,6 @@ class QuorumVoters(NamedTuple):
             raise ConfigError(name, value, f"must be {self.describe()}")
 
     def describe(self) -> str:
-        """What is valid, for people."""
         return "a list of {id}@{host}:{port}"
 
 
@@ -186,7 +176,6 @@ class ThrottledReplicas(NamedTuple):
             raise ConfigError(name, value, f"must be {self.describe()}")
 
     def describe(self) -> str:
-        """What is valid, for people."""
         return "* or a list of {partition}:{broker}"
 
 
@@ -196,15 +185,14 @@ def _is_replica(entry: str) -> bool:
 
 
 class OffsetReset(NamedTuple):
-    """Where a share group starts: `earliest`, `latest` or `by_duration:` with an ISO 8601 duration."""
+    """The start of a share group: `earliest`, `latest` or `by_duration:` with an ISO 8601 duration."""
 
     def check(self, name: str, value: Value) -> None:
-        """:raises ConfigError: When the value is none of these."""
+        """:raises ConfigError: For any other value."""
         if value not in ("earliest", "latest") and not _is_duration_reset(str(value)):
             raise ConfigError(name, value, f"must be {self.describe()}")
 
     def describe(self) -> str:
-        """What is valid, for people."""
         return "earliest, latest or by_duration:PnDTnHnMn.nS"
 
 
@@ -214,12 +202,12 @@ def _is_duration_reset(text: str) -> bool:
 
 
 class MetricMatch(NamedTuple):
-    """Which clients a metrics subscription is for: `attribute=regular expression` entries (KIP-714)."""
+    """The clients of a metrics subscription: `attribute=regular expression` entries (KIP-714)."""
 
     attributes: tuple[str, ...]
 
     def check(self, name: str, value: Value) -> None:
-        """:raises ConfigError: When an entry names no known attribute."""
+        """:raises ConfigError: When an entry has an unknown attribute."""
         entries = value if isinstance(value, tuple) else ("",)
         for entry in entries:
             attribute, equals, pattern = entry.partition("=")
@@ -227,7 +215,6 @@ class MetricMatch(NamedTuple):
                 raise ConfigError(name, value, f"'{entry}' is not valid; must be {self.describe()}")
 
     def describe(self) -> str:
-        """What is valid, for people."""
         return f"a list of attribute=pattern, the attribute one of {', '.join(self.attributes)}"
 
 

@@ -1,9 +1,9 @@
-"""Between the text of a property and its typed value, by the rules of Kafka's `ConfigDef`."""
+"""Converts between the text and the typed value of a property, by the rules of Kafka's `ConfigDef`."""
 
 from barnabas.config.definition import ConfigError, ConfigKey, ConfigType, Value
 from barnabas.config.validators import ListOf
 
-#: What Java's `String.trim` takes away: every character up to the blank.
+#: What Java's `String.trim` removes: every character up to the blank.
 _BLANKS = "".join(map(chr, range(33)))
 _LIST_BLANKS = " \t\n\x0b\f\r"
 _DOUBLE_CHARACTERS = frozenset("0123456789.eE+-")
@@ -11,9 +11,9 @@ _INTEGER_BITS = {ConfigType.SHORT: 16, ConfigType.INT: 32, ConfigType.LONG: 64}
 
 
 def parse_value(key: ConfigKey, text: str | None) -> Value:
-    """The typed and validated value of `text` for `key`; entries that a list repeats count once.
+    """The typed and validated value of `text` for `key`; repeated list entries count once.
 
-    :raises ConfigError: When the text is not of the key's type, or outside its bounds.
+    :raises ConfigError: When the text does not have the key's type, or is out of bounds.
     """
     value = None if text is None else parse_type(key.name, key.type, text)
     if isinstance(key.validator, ListOf) and isinstance(value, tuple):
@@ -24,9 +24,9 @@ def parse_value(key: ConfigKey, text: str | None) -> Value:
 
 
 def parse_type(name: str, config_type: ConfigType, text: str) -> Value:
-    """`text` as a value of `config_type`, without the key's bounds.
+    """`text` as a value of `config_type`, not checked against the key's bounds.
 
-    :raises ConfigError: When the text is not of that type.
+    :raises ConfigError: When the text does not have that type.
     """
     trimmed = text.strip(_BLANKS)
     if config_type in _INTEGER_BITS:
@@ -70,7 +70,7 @@ def _parse_double(name: str, text: str) -> float:
 
 
 def format_value(value: Value) -> str | None:
-    """The text in which DescribeConfigs shows a parsed value; None stays None."""
+    """The text of a parsed value in DescribeConfigs; None stays None."""
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, bool):
@@ -81,7 +81,7 @@ def format_value(value: Value) -> str | None:
 
 
 def _format_double(value: float) -> str:
-    """As Java's `Double.toString` does: plain from 0.001 to 10 million, else one digit and an exponent."""
+    """Like Java's `Double.toString`: decimal from 0.001 to 10 million, else with an exponent."""
     if value != value:
         return "NaN"
     sign = "-" if str(value).startswith("-") else ""

@@ -1,1 +1,1 @@
-"""The web console: pages over the Kafka protocol, with the rights of the person who looks at them."""
+"""The web console: pages that use the Kafka protocol, with the rights of the person who opens them."""

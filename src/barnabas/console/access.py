@@ -1,4 +1,4 @@
-"""A cluster as one principal sees it: its connections, and what is kept of what was asked over them."""
+"""A cluster as one principal sees it: connections, and caches of what they returned."""
 
 import asyncio
 from typing import NamedTuple
@@ -30,7 +30,7 @@ _STALE_MS = 60_000
 
 
 class ClusterView(NamedTuple):
-    """The cluster, and what the principal may do to it (names of AclOperation)."""
+    """The cluster, and the operations that the principal may do on it (names of AclOperation)."""
 
     cluster_id: str
     controller_id: int
@@ -39,7 +39,7 @@ class ClusterView(NamedTuple):
 
 
 class Access:
-    """The connections of one principal. Needs no opening; `close` it."""
+    """The connections of one principal. They open when needed; `close` them."""
 
     def __init__(self, settings: ConsoleSettings, clock: Clock, login: SaslLogin | None) -> None:
         self.principal = ANONYMOUS if login is None else f"User:{login.user}"
@@ -55,16 +55,16 @@ class Access:
         )
         self.admin = Admin(self.cluster, timeout_ms=settings.request_timeout_ms)
         self._view = Snapshot(self._describe, clock, fresh_ms=_FRESH_MS, stale_ms=_STALE_MS)
-        self.lags = LagSampler(self.cluster, clock)  #: how the lags went of groups that were looked at
+        self.lags = LagSampler(self.cluster, clock)  #: lags of groups over time
         self.throughput = Throughput(self.admin, clock)
-        self.audit = AuditFollower(self.cluster)  #: what was shown of it last
-        #: every topic that the principal sees; `clear` it after a change
+        self.audit = AuditFollower(self.cluster)  #: the audit events shown last
+        #: every topic that the principal may see; `clear` it after a change
         self.topics = Snapshot(lambda: list_topics(self.admin), clock, fresh_ms=_FRESH_MS, stale_ms=_STALE_MS)
 
     async def view(self) -> ClusterView:
-        """The cluster, as it was some seconds ago at most.
+        """The cluster, at most a few seconds old.
 
-        :raises BrokerConnectionError: When no broker answers.
+        :raises BrokerConnectionError: When no broker responds.
         :raises KafkaError: When the login is refused.
         """
         return await self._view.get()
@@ -96,9 +96,9 @@ class Access:
 
 
 async def offered_mechanisms(settings: ConsoleSettings) -> tuple[str, ...]:
-    """By which of the mechanisms that this client knows people log in to the cluster; none: nobody has to.
+    """The mechanisms for logging in that the cluster and this client support; empty if no login is required.
 
-    :raises BrokerConnectionError: When no broker answers.
+    :raises BrokerConnectionError: When no broker responds.
     """
     failure: BrokerConnectionError | None = None
     for address in parse_bootstrap(settings.bootstrap):
@@ -111,7 +111,7 @@ async def offered_mechanisms(settings: ConsoleSettings) -> tuple[str, ...]:
 
 
 async def _offered_at(address: BrokerAddress, settings: ConsoleSettings) -> tuple[str, ...]:
-    """Ask for a mechanism that does not exist: the refusal names those that do."""
+    """Ask for a mechanism that does not exist: the error response lists the enabled ones."""
     connection = await BrokerConnection.open(
         address,
         client_id=CLIENT_ID,

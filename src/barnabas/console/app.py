@@ -1,4 +1,4 @@
-"""The console as an ASGI application: routes, sessions, and what becomes of errors."""
+"""The console as an ASGI application: routes, sessions and error pages."""
 
 import asyncio
 import contextlib
@@ -37,16 +37,16 @@ _log = get_logger("barnabas.console")
 STATIC = Path(__file__).parent / "static"
 _CSRF_FIELD, _CSRF_HEADER = "csrf", "x-csrf-token"
 _SWEEP_S = 30.0
-#: How long the frame of a page that tells of a problem is waited for.
+#: How long an error page waits for the data of its frame.
 _PROBLEM_S = 5.0
-#: Of whoever has no session; a form to log in is not larger.
+#: Size limit of a body without a session; a login form is smaller.
 _STRANGERS_BODY_MAX_BYTES = 64 * 1024
 _MECHANISMS_FRESH_MS, _MECHANISMS_STALE_MS = 60_000, 600_000
 _SEE_OTHER = 303
 
 
 class Console:
-    """What the pages of one console share: sessions, the way to the cluster, the clock."""
+    """What the pages of one console share: sessions, access to the cluster, the clock."""
 
     def __init__(self, settings: ConsoleSettings, clock: Clock, token: Callable[[], str]) -> None:
         self.settings = settings
@@ -59,9 +59,9 @@ class Console:
             lifetime_ms=settings.lifetime_ms,
             sessions_max=settings.sessions_max,
         )
-        #: who opens a page that needs no session, and looks at no cluster
+        #: for pages that need no session and no cluster
         self._nobody = ConsoleSession("", "", Access(settings, clock, None), 0, 0, own_access=False)
-        #: records are decoded and searched for one page at a time, so that other threads get their share
+        #: one page at a time decodes and searches records, so that other threads get their share
         self.search_turns = asyncio.Semaphore(1)
         self._guests: Access | None = None
         self.plans = PlanProcesses()
@@ -74,17 +74,17 @@ class Console:
         )
 
     async def mechanisms(self) -> tuple[str, ...]:
-        """By which mechanisms people must log in; none where nobody has to.
+        """The mechanisms for logging in; empty if no login is required.
 
-        :raises BrokerConnectionError: When no broker answers.
+        :raises BrokerConnectionError: When no broker responds.
         """
         return () if self.settings.login is not None else await self._mechanisms.get()
 
     async def log_in(self, login: SaslLogin) -> ConsoleSession:
-        """A session with connections of its own.
+        """Open a session with connections of its own.
 
         :raises KafkaError: When the cluster refuses the login.
-        :raises BrokerConnectionError: When no broker answers.
+        :raises BrokerConnectionError: When no broker responds.
         """
         access = Access(self.settings, self.clock, login)
         try:
@@ -95,13 +95,13 @@ class Console:
         return self.sessions.open(access, own_access=True)
 
     def admit_guest(self) -> ConsoleSession:
-        """A session for somebody who need not log in; all of those share connections, as they are one principal."""
+        """Open a session without a login; all of these share connections, as they are one principal."""
         if self._guests is None:
             self._guests = Access(self.settings, self.clock, self.settings.login)
         return self.sessions.open(self._guests, own_access=False)
 
     def end(self, session: ConsoleSession) -> None:
-        """Log out. Connections are closed behind the scenes, so that nobody's page waits for it."""
+        """Log out. Connections are closed in the background, so that no page waits for it."""
         self.sessions.close(session)
         if session.own_access:
             task = asyncio.create_task(_closed(session.access))
@@ -109,7 +109,7 @@ class Console:
             task.add_done_callback(self._closing.discard)
 
     def sweep(self) -> None:
-        """End what has expired."""
+        """End expired sessions."""
         for session in self.sessions.take_expired():
             self.end(session)
 
@@ -130,7 +130,7 @@ class Console:
     # Pages
 
     async def serve(self, route: Route, request: Request) -> Response:
-        """Answer a request, whatever happens on the way."""
+        """Answer a request; every error becomes a page."""
         session: ConsoleSession | None = None
         try:
             async with asyncio.timeout(self.settings.page_timeout_ms / 1000):
@@ -145,7 +145,7 @@ class Console:
             response = await self.explain(error, request, session)
         finally:
             if session is not None and not self.sessions.holds(session):
-                self.end(session)  # once more: the page may have opened connections after the session's end
+                self.end(session)  # again: the page may have opened connections after the session's end
         if session is not None:
             set_session_cookie(request, response, session)
         return response
@@ -162,7 +162,7 @@ class Console:
         return await route.handler(View(self, request, session))
 
     async def explain(self, error: Exception, request: Request, session: ConsoleSession | None) -> Response:
-        """The page (or for htmx the piece of one) that tells of an error."""
+        """The error page, or a fragment of it for htmx."""
         problem = problem_of(error)
         if problem is None:
             _log.exception("page failed", path=request.url.path)
@@ -179,12 +179,12 @@ class Console:
         return HTMLResponse(render("problem.html", context), problem.status)
 
     async def shell(self, view: View) -> dict[str, Any]:
-        """What `layout.html` shows around every page."""
+        """The values of `layout.html` around every page."""
         shell = bare_shell(self, view.request)
         if not view.session.key:
             return {**shell, "view": view}
         cluster: Any = None
-        with contextlib.suppress(Exception):  # a page that tells of a lost cluster has its frame all the same
+        with contextlib.suppress(Exception):  # the error page of a lost cluster has its frame, too
             cluster = await view.cluster_view()
         may = cluster.operations if cluster is not None else frozenset()
         return {
@@ -200,7 +200,7 @@ class Console:
 
 
 def bare_shell(console: Console, request: Request) -> dict[str, Any]:
-    """What is around a page for nobody in particular."""
+    """The frame of a page without a session."""
     theme = request.cookies.get(THEME_COOKIE, "auto")
     return {
         "theme": theme if theme in THEMES else "auto",
@@ -223,7 +223,7 @@ def create_app(
     clock: Clock | None = None,
     token: Callable[[], str] = lambda: secrets.token_urlsafe(32),
 ) -> Starlette:
-    """The application. `token` gives texts that nobody can guess."""
+    """The application. `token` returns random texts that cannot be guessed."""
     console = Console(settings, clock or SystemClock(), token)
 
     @contextlib.asynccontextmanager
@@ -289,7 +289,7 @@ def _error_handler(console: Console) -> Any:
 
 
 class _Static(StaticFiles):
-    """Files of the console, which change with its version alone."""
+    """Static files, which change only with the version."""
 
     def file_response(self, *args: Any, **kwargs: Any) -> Response:
         response = super().file_response(*args, **kwargs)
@@ -298,7 +298,7 @@ class _Static(StaticFiles):
 
 
 def _check_size(request: Request) -> None:
-    """Let through from whoever has not logged in what is small, and says so."""
+    """Limit the size of bodies without a session; the length must be declared."""
     length = request.headers.get("content-length", "0")
     if "transfer-encoding" in request.headers or int(length) > _STRANGERS_BODY_MAX_BYTES:
         text = f"At most {_STRANGERS_BODY_MAX_BYTES} bytes can be sent by somebody who has not logged in."
@@ -306,7 +306,7 @@ def _check_size(request: Request) -> None:
 
 
 async def _check_token(request: Request, session: ConsoleSession) -> None:
-    """Let through what brings the session's token back: in a header, or in the form."""
+    """Check that the request carries the session's token, in a header or in the form."""
     token = request.headers.get(_CSRF_HEADER)
     if token is None:
         value = (await form_data(request)).get(_CSRF_FIELD, "")

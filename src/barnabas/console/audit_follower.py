@@ -1,4 +1,4 @@
-"""The newest events of the audit, for pages that ask again and again: each time only what has come since is read."""
+"""The newest audit events for pages that refresh: each time only new records are read."""
 
 from collections import OrderedDict
 from collections.abc import Hashable
@@ -15,21 +15,21 @@ from barnabas.console.audit_reader import (
     look_back,
 )
 
-#: Filters that one person can follow at a time; of more, the one used longest ago is looked for anew.
+#: Filters cached per person; the least recently used one is dropped.
 FOLLOWED_MAX = 4
 
 
 class AuditFollower:
-    """What one principal was shown last, for each filter. A wish with an end in time is looked for anew each time."""
+    """The events last shown to one principal, by filter. A query with an end time is not cached."""
 
     def __init__(self, cluster: ClusterClient) -> None:
         self._cluster = cluster
         self._looks: OrderedDict[Hashable, Look] = OrderedDict()
 
     async def latest(self, filtered: Hashable, query: AuditQuery) -> AuditPage:
-        """The last events that are wanted.
+        """The newest events that match.
 
-        :param filtered: The filter as it was typed: where that says "since 1h", the wish moves on.
+        :param filtered: The filter as it was typed: with "since 1h" in it, the query's times move.
         :raises KafkaError: TOPIC_AUTHORIZATION_FAILED.
         """
         bounds = await bounds_of(self._cluster, query)
@@ -55,8 +55,8 @@ class AuditFollower:
 
 
 def joined(fresh: Look, before: Look, query: AuditQuery, first: int) -> Look:
-    """What was found, with what was found before and is still wanted: as much as a page shows."""
-    if fresh.older is not None:  # it is a page by itself
+    """New events joined with earlier ones that still match, as many as a page shows."""
+    if fresh.older is not None:  # a full page by itself
         return fresh
     kept = [(offset, event) for offset, event in before.events if offset >= first and query.matches(event)]
     events = fresh.events + kept

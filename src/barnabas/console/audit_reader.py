@@ -1,4 +1,4 @@
-"""The audit's topic, read from its end backwards: what was changed last is asked for first."""
+"""Reads the audit topic backwards from its end, because the newest changes matter most."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -14,16 +14,16 @@ from barnabas.metadata.topics import AUDIT_TOPIC
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 PLACE = TopicPartition(AUDIT_TOPIC, 0)
-#: Records that are read at a time: few at first, as the newest are mostly enough, and then ever more.
+#: Records per read: few at first, because the newest are usually enough, then more.
 _CHUNK, _CHUNK_MAX = 200, 5_000
-COUNT = 50  #: events of a page
-LOOK_MAX = 50_000  #: records that one page looks at
+COUNT = 50  #: events per page
+LOOK_MAX = 50_000  #: records that one page reads at most
 HISTORY_LOOK_MAX = 500_000
 
 
 @dataclass(frozen=True)
 class AuditQuery:
-    """Which events to show; an empty text stands for any. Times in ms since the epoch."""
+    """Which events to show; an empty text matches any. Times in ms since the epoch."""
 
     resource: str = ""
     principal: str = ""
@@ -32,7 +32,7 @@ class AuditQuery:
     until_ms: int | None = None
 
     def matches(self, event: AuditEvent) -> bool:
-        """Whether an event is one of them: a resource by its beginning where it ends with a star."""
+        """Whether an event matches; a resource ending with a star is a prefix."""
         return (
             _is_named(event.resource, self.resource)
             and _is_named(event.principal, self.principal)
@@ -47,23 +47,23 @@ def _is_named(name: str, wanted: str) -> bool:
 
 
 class AuditPage(NamedTuple):
-    """Events, the newest first, and where to look for older ones: an offset, or None when there are no more."""
+    """Events, the newest first, and the offset before which to look for older ones; None if there are none."""
 
     events: list[AuditEvent]
     older: int | None
-    exists: bool = True  #: whether there is an audit at all
+    exists: bool = True  #: whether there is an audit topic
 
 
 class Look(NamedTuple):
-    """What a look has found: events with their offsets, the newest first."""
+    """The result of a read: events with their offsets, the newest first."""
 
     events: list[tuple[int, AuditEvent]]
-    older: int | None  #: as `AuditPage` has it
-    end: int  #: what lies before this offset has been looked at
+    older: int | None  #: as in `AuditPage`
+    end: int  #: records before this offset were read
 
     @property
     def found(self) -> AuditPage:
-        """The events alone."""
+        """The events without offsets."""
         return AuditPage([event for _, event in self.events], self.older)
 
 
@@ -78,7 +78,7 @@ async def read_back(
     count: int = COUNT,
     look_max: int = LOOK_MAX,
 ) -> AuditPage:
-    """The last events that are wanted, of those before an offset, or of all.
+    """The newest matching events before an offset, or of all.
 
     :raises KafkaError: TOPIC_AUTHORIZATION_FAILED.
     """
@@ -99,7 +99,7 @@ async def look_back(
     count: int = COUNT,
     look_max: int = LOOK_MAX,
 ) -> Look:
-    """The last events that are wanted between two offsets; ends when there are enough, or enough were looked at."""
+    """The newest matching events between two offsets; stops at the limit of events or of records."""
     needle = (
         json.dumps(query.resource).encode() if query.resource and not query.resource.endswith("*") else b""
     )
@@ -121,7 +121,7 @@ async def look_back(
 
 
 async def bounds_of(cluster: ClusterClient, query: AuditQuery) -> tuple[int, int] | None:
-    """The offsets between which events can lie; None where there is no audit.
+    """The first and the end offset of the audit topic; None if there is none.
 
     :raises KafkaError: TOPIC_AUTHORIZATION_FAILED.
     """
@@ -153,7 +153,7 @@ async def _read(
 
 
 def _parsed(value: bytes) -> Iterator[AuditEvent]:
-    """The event of a record; none where somebody else has written to the topic."""
+    """The event of a record; None for a record that is not an audit event."""
     try:
         yield AuditEvent.from_json(value)
     except ValueError:
@@ -161,5 +161,5 @@ def _parsed(value: bytes) -> Iterator[AuditEvent]:
 
 
 def outcomes() -> list[str]:
-    """What became of changes, in words."""
+    """The outcomes of changes, in words."""
     return [str(each) for each in AuditOutcome]

@@ -1,4 +1,4 @@
-"""Looking into partitions: forward from an offset, or backward from the end, a page of records at a time."""
+"""Reads partitions forward from an offset or backward from the end, one page of records at a time."""
 
 import heapq
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -11,32 +11,32 @@ from barnabas.console.criteria import Criteria
 from barnabas.console.scan import Budget, Reading, Scanner
 from barnabas.console.topic_view import Reach
 
-#: How long one request looks, and through how many bytes of records.
+#: Time and bytes that one request may spend on reading.
 SCAN_MS = 6_000
 SCAN_BYTES = 32 * 1024 * 1024
-#: How many offsets of each partition are read at a time, backward, where only some records are wanted.
+#: Offsets of each partition that are read at a time, backward, when records are filtered.
 _SPAN, _SPAN_MAX = 1_000, 10_000
-#: The share of the budget that one such span may use.
+#: The share of the budget that one such read may use.
 _SPAN_SHARE = 4
 
 
 @dataclass
 class RecordPage:
-    """Records in the order in which they are shown, and offsets by partition from which to go on.
+    """Records in the order of display, and offsets by partition from which to continue.
 
-    Where only some records are wanted, all those between the beginning and these offsets are among `records`.
+    With a filter, `records` has all matching records between the start and these offsets.
     """
 
     records: list[ConsumedRecord]
     newer: dict[int, int] = field(default_factory=dict)  #: read forward from here; empty at the end
     older: dict[int, int] = field(default_factory=dict)  #: read backward from here; empty at the beginning
-    seen_count: int = 0  #: records that were looked at
+    seen_count: int = 0  #: records that were searched
     cut_count: int = 0  #: records of which only the beginning was searched
-    is_hurried: bool = False  #: stopped for time or size, with more to be looked at
+    is_hurried: bool = False  #: stopped by the budget before the end
 
 
 class PartitionShare(NamedTuple):
-    """How far a search has come in one partition: offsets from `begin` to `at`, of those up to `limit`."""
+    """The progress of a search in one partition: offsets from `begin` to `at`, out of those up to `limit`."""
 
     begin: int
     at: int
@@ -44,12 +44,12 @@ class PartitionShare(NamedTuple):
 
     @property
     def searched_count(self) -> int:
-        """Offsets that were looked at."""
+        """Number of searched offsets."""
         return abs(self.at - self.begin)
 
     @property
     def total_count(self) -> int:
-        """Offsets from where the search began."""
+        """Number of offsets from the start of the search."""
         return abs(self.limit - self.begin)
 
 
@@ -63,7 +63,7 @@ class Browser:
     async def forward(
         self, reach: Mapping[int, Reach], starts: Mapping[int, int], wanted: Criteria, limit: int
     ) -> RecordPage:
-        """The first `limit` wanted records from `starts` on, oldest first."""
+        """The first `limit` matching records from `starts` on, oldest first."""
         begin = within(starts, reach)
         ends = {index: reach[index].end for index in begin}
         budget = self._budget()
@@ -81,10 +81,10 @@ class Browser:
     async def backward(
         self, reach: Mapping[int, Reach], ends: Mapping[int, int], wanted: Criteria, limit: int
     ) -> RecordPage:
-        """The last `limit` wanted records before `ends`, newest first.
+        """The last `limit` matching records before `ends`, newest first.
 
-        Read span by span, as logs can only be read forward. A span that takes too long or too much is left out
-        and read again in smaller ones.
+        Logs can only be read forward, so this reads span by span. A span that exceeds its budget is dropped and read
+        again in smaller ones.
         """
         upto = within(ends, reach)
         budget, total = self._budget(), Reading.of(upto)
@@ -111,7 +111,7 @@ class Browser:
         return found
 
     async def one(self, partition: int, offset: int) -> ConsumedRecord | None:
-        """The record at that offset; None where there is none (any more).
+        """The record at that offset; None if there is none.
 
         :raises KafkaError: OFFSET_OUT_OF_RANGE, UNKNOWN_TOPIC_OR_PARTITION.
         """
@@ -125,14 +125,14 @@ class Browser:
 
 
 def within(offsets: Mapping[int, int], reach: Mapping[int, Reach]) -> dict[int, int]:
-    """The offsets, each within what its partition has."""
+    """The offsets, limited to the range of each partition."""
     return {index: min(max(at, reach[index].first), reach[index].end) for index, at in offsets.items()}
 
 
 def shares(
     reach: Mapping[int, Reach], began: Mapping[int, int], at: Mapping[int, int], *, backward: bool
 ) -> dict[int, PartitionShare]:
-    """How far a search has come that began at `began`; an empty `at` stands for all the way."""
+    """The progress of a search that began at `began`; an empty `at` means that it is complete."""
     found = {}
     for index, begin in within(began, reach).items():
         limit = reach[index].first if backward else reach[index].end
@@ -141,7 +141,7 @@ def shares(
 
 
 def _prepend(total: Reading, reading: Reading, begin: Mapping[int, int]) -> bool:
-    """Add the partitions of a span that were read to its end; gives whether all were."""
+    """Prepend the completely read partitions of a span; return whether all were complete."""
     total.seen_count += reading.seen_count
     total.cut_count += reading.cut_count
     unread = {index for index, end in total.positions.items() if reading.positions[index] < end}
@@ -154,7 +154,7 @@ def _prepend(total: Reading, reading: Reading, begin: Mapping[int, int]) -> bool
 def _partly_shown(
     by_partition: Mapping[int, Sequence[ConsumedRecord]], shown: Sequence[ConsumedRecord]
 ) -> dict[int, list[ConsumedRecord]]:
-    """What is shown of each partition of which not everything is."""
+    """The offsets to continue from, of partitions that are not shown completely."""
     found: dict[int, list[ConsumedRecord]] = {index: [] for index in by_partition}
     for record in shown:
         found[record.partition].append(record)
@@ -174,7 +174,7 @@ def _first(records: Iterator[ConsumedRecord], limit: int) -> list[ConsumedRecord
 
 
 def _drop_ends(found: RecordPage, reach: Mapping[int, Reach]) -> None:
-    """Forget ways on that lead nowhere."""
+    """Remove links without records behind them."""
     if all(offset >= reach[index].end for index, offset in found.newer.items()):
         found.newer = {}
     if all(offset <= reach[index].first for index, offset in found.older.items()):
@@ -182,12 +182,12 @@ def _drop_ends(found: RecordPage, reach: Mapping[int, Reach]) -> None:
 
 
 def cursor(offsets: Mapping[int, int]) -> str:
-    """Offsets by partition as an address holds them: `0:15,1:7`."""
+    """Offsets by partition in the form of a query parameter: `0:15,1:7`."""
     return ",".join(f"{index}:{offset}" for index, offset in sorted(offsets.items()))
 
 
 def parse_cursor(text: str, partitions: Iterable[int]) -> dict[int, int]:
-    """The offsets of those partitions that a cursor names; what cannot be is left out."""
+    """The offsets in a cursor for these partitions; invalid ones are ignored."""
     known = set(partitions)
     offsets = {}
     for part in text.split(","):

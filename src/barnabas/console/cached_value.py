@@ -10,9 +10,10 @@ ValueT = TypeVar("ValueT")
 
 
 class Snapshot(Generic[ValueT]):
-    """What `load` gave last.
+    """The last result of `load`.
 
-    Up to `fresh_ms` old it is shown as it is; up to `stale_ms`, too, while it is loaded anew; older, it is waited for.
+    Up to `fresh_ms` old it is returned as it is; up to `stale_ms`, it is returned while a new one is loaded; if older,
+    the caller waits for the new one.
     """
 
     def __init__(
@@ -29,8 +30,8 @@ class Snapshot(Generic[ValueT]):
     async def get(self) -> ValueT:
         """The value.
 
-        :raises Exception: What `load` raises, when it must be waited for.
-        :raises ConnectionError: When this is closed meanwhile.
+        :raises Exception: An error of `load`, if the caller must wait for it.
+        :raises ConnectionError: When the cache is closed meanwhile.
         """
         age_ms = self._clock.monotonic_ms() - self._loaded_ms
         if self._value is None or age_ms > self._stale_ms:
@@ -40,12 +41,12 @@ class Snapshot(Generic[ValueT]):
         return self._value
 
     def clear(self) -> None:
-        """Have the next `get` wait for a new value: what was loaded is known to be wrong."""
+        """Drop the value, so that the next `get` loads a new one."""
         self._value = None
-        self._loading = None  # not cancelled: others wait for it
+        self._loading = None  # not cancelled: other callers wait for it
 
     def close(self) -> None:
-        """Ask no more; whoever waits is told so."""
+        """Stop loading; waiting callers get an error."""
         if self._loading is not None:
             self._loading.cancel()
         self.clear()
@@ -59,7 +60,7 @@ class Snapshot(Generic[ValueT]):
     async def _take(self) -> ValueT:
         began_ms = self._clock.monotonic_ms()
         value = await self._load()
-        if self._loading is asyncio.current_task():  # else it began before somebody knew better
+        if self._loading is asyncio.current_task():  # else it began before the value was cleared
             self._value, self._loaded_ms = value, began_ms
         return value
 
@@ -76,6 +77,6 @@ async def _outcome(loading: asyncio.Task[ValueT]) -> ValueT:
 
 
 def _retrieve(task: asyncio.Task[ValueT]) -> None:
-    """Look at a failure, which whoever waits next will meet again."""
+    """Retrieve a failure, which the next caller sees again."""
     if not task.cancelled():
         task.exception()

@@ -1,4 +1,4 @@
-"""What a form wants of a topic's configs, and what that would change."""
+"""Reads a form's config changes, and previews what they change."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -8,7 +8,7 @@ from barnabas.config.alter_op import AlterConfigOp, OpType
 from barnabas.config.describe import ConfigSource
 from barnabas.console.forms import Form
 
-#: How pages call where a value comes from.
+#: Names of config sources on pages.
 SOURCES: Mapping[ConfigSource, str] = {
     ConfigSource.DYNAMIC_TOPIC_CONFIG: "set for this topic",
     ConfigSource.DYNAMIC_BROKER_CONFIG: "set for the broker",
@@ -20,7 +20,7 @@ OWN = ConfigSource.DYNAMIC_TOPIC_CONFIG
 
 
 class ConfigPreview(NamedTuple):
-    """An edit, and the value before and after it as people are shown them."""
+    """A config change with the value before and after it, as displayed."""
 
     edit: AlterConfigOp
     before: str | None
@@ -28,9 +28,9 @@ class ConfigPreview(NamedTuple):
 
 
 def changes_of(form: Form, entries: Iterable[ConfigEntry], own: ConfigSource = OWN) -> list[ConfigPreview]:
-    """The changes that a form wants: `value:KEY` is the new value, `reset:KEY` takes the own value back.
+    """The config changes of a form: `value:KEY` is the new value, `reset:KEY` removes the own value.
 
-    A value that is what holds already, and a reset of what is not the resource's own, are none.
+    A value that is already effective, and a reset of an inherited value, are no changes.
     """
     known = {entry.name: entry for entry in entries}
     changes = []
@@ -50,14 +50,14 @@ def changes_of(form: Form, entries: Iterable[ConfigEntry], own: ConfigSource = O
 
 
 def inherited_value(entry: ConfigEntry) -> str:
-    """What holds when the resource's own value is taken back: a value with its key, which may count in other units.
+    """The inherited value after a reset, with its key, which may use other units.
 
-    Kafka does not tell the default of every key.
+    Kafka does not report the default of every key.
     """
     found = next((each for each in entry.synonyms if each.source is not entry.source), None)
     return "what the brokers have" if found is None else f"{found.value} ({found.name})"
 
 
 def is_stale(form: Form, changes: Sequence[ConfigPreview]) -> bool:
-    """Whether values have changed since the difference was shown (`was:KEY`)."""
+    """Whether values have changed since the preview (`was:KEY`)."""
     return any(form.raw(f"was:{change.edit.key}") != (change.before or "") for change in changes)

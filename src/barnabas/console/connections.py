@@ -1,4 +1,4 @@
-"""Connections of browsers, which are so many at most, and wait so long at most for what is slow."""
+"""Connections of browsers, limited in number and in the time that a request's head may take."""
 
 import asyncio
 import socket
@@ -8,21 +8,21 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 #: An embedded console shares the broker's open files.
 CONNECTIONS_MAX = 512
-#: How long a connection may take for the head of its request.
+#: Time limit for the head of a request.
 HEAD_S = 10.0
 
 
 class BoundedConnection(H11Protocol):
-    """One connection. Those beyond the most are dropped at once."""
+    """A connection. Those beyond the limit are closed at once."""
 
     connections_max = CONNECTIONS_MAX
     head_s = HEAD_S
     _head_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin, unless there are too many."""
+        """Accept the connection unless there are too many."""
         super().connection_made(cast("asyncio.Transport", transport))
-        # asyncio does so for listeners of its own: else a body waits 40 ms for its head to be acknowledged
+        # asyncio does this for its own listeners: without it a body waits 40 ms for the head's acknowledgement
         transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if len(self.connections) > self.connections_max:
             self.transport.abort()
@@ -30,13 +30,11 @@ class BoundedConnection(H11Protocol):
         self._await_head()
 
     def on_response_complete(self) -> None:
-        """Wait for the next request."""
         super().on_response_complete()
         if not self.transport.is_closing():
             self._await_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """End."""
         self._stop_waiting()
         super().connection_lost(exc)
 
@@ -49,5 +47,5 @@ class BoundedConnection(H11Protocol):
             self._head_timer.cancel()
 
     def _give_up(self) -> None:
-        if self.cycle is None or self.cycle.response_complete:  # no request has come since
+        if self.cycle is None or self.cycle.response_complete:  # no request since
             self.transport.close()

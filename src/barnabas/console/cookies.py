@@ -9,13 +9,13 @@ _COOKIE = "barnabas-session"
 
 
 def cookie_name(request: Request) -> str:
-    """The session's cookie: cookies do not tell ports apart, so their names do, for several consoles on one machine."""
+    """The name of the session's cookie; it includes the port, because browsers share cookies among ports."""
     port = request.url.port
     return f"{_COOKIE}-{port}" if port else _COOKIE
 
 
 def set_session_cookie(request: Request, response: Response, session: ConsoleSession) -> None:
-    """Have the browser know the session; it forgets it when it is closed."""
+    """Set the session's cookie, which lasts until the browser is closed."""
     if not session.key or request.cookies.get(cookie_name(request)) == session.key:
         return
     if any(
@@ -35,5 +35,4 @@ def set_session_cookie(request: Request, response: Response, session: ConsoleSes
 
 
 def delete_session_cookie(request: Request, response: Response) -> None:
-    """Have the browser forget it."""
     response.delete_cookie(cookie_name(request), path="/", httponly=True, samesite="strict")

@@ -1,4 +1,4 @@
-"""Which records a search wants: texts that key, value or a header contains, as a page shows them."""
+"""Search criteria for records: texts that the key, the value or a header contains, as displayed."""
 
 import unicodedata
 from typing import NamedTuple
@@ -8,20 +8,20 @@ from barnabas.console.records import SEARCHED_BYTES_MAX, printable, searched, un
 
 
 class Criteria(NamedTuple):
-    """Texts that a record must contain, all of them; empty ones do not count.
+    """Texts that a record must contain, all of them; empty ones are ignored.
 
-    Upper and lower case are the same unless `match_case`. Runs of blanks count as one blank, and characters that
-    Unicode composes in several ways as one.
+    Case is ignored unless `match_case`. Runs of blanks count as one blank, and equivalent Unicode sequences
+    as equal.
     """
 
     key: str = ""
     value: str = ""
     header: str = ""  #: `name`, `name=text`, or `=text` for a header of any name
-    way: str = "auto"  #: as fields are shown: one of records.WAYS
+    way: str = "auto"  #: the display format: one of records.WAYS
     match_case: bool = False
 
     def __bool__(self) -> bool:
-        """Whether not every record is wanted."""
+        """Whether any criterion is set."""
         return bool(self.key or self.value or self.header)
 
     def matches(self, record: ConsumedRecord) -> bool:
@@ -33,7 +33,7 @@ class Criteria(NamedTuple):
         )
 
     def cuts(self, record: ConsumedRecord) -> bool:
-        """Whether only the beginning of a field that is searched is looked at."""
+        """Whether only the beginning of a searched field is searched."""
         fields = [record.key if self.key else None, record.value if self.value else None]
         fields += [data for _, data in record.headers] if self.header else []
         return any(len(data or b"") > SEARCHED_BYTES_MAX for data in fields)
@@ -55,7 +55,7 @@ class Criteria(NamedTuple):
         return may_match and self._folded(" ".join(wanted.split())) in self._folded(searched(data, way))
 
     def _may_match(self, wanted: str, plain: str | None) -> bool:
-        """Whether a field has the characters at all; most records need not be formatted."""
+        """A cheap check whether a field can match; most records need not be formatted."""
         if plain is None or not unicodedata.is_normalized("NFC", plain):
             return True
         return self._folded("".join(wanted.split())) in self._folded(plain)
@@ -66,5 +66,5 @@ class Criteria(NamedTuple):
 
 
 def header_way(way: str) -> str:
-    """How a header is shown where fields are shown in this way: JSON is for keys and values."""
+    """The display format of a header where fields have this format: JSON is for keys and values."""
     return "auto" if way == "json" else way

@@ -1,6 +1,6 @@
-"""The console of a broker, beside its metrics: on a thread and an event loop of its own.
+"""The console of a broker, with its metrics, on a thread and an event loop of its own.
 
-Nothing dear is imported with this module: the thread does that, while the broker goes on starting.
+This module imports nothing expensive: the thread does that while the broker continues to start.
 """
 
 import asyncio
@@ -34,14 +34,14 @@ class EmbeddedConsole:
 
     @property
     def port(self) -> int:
-        """The port that is listened on."""
+        """The bound port."""
         assert self._port is not None, "not started"
         return self._port
 
     async def start(self) -> None:
-        """Listen; who comes before everything is imported waits.
+        """Listen; requests wait until everything is imported.
 
-        :raises OSError: When the address is in use or not of this machine.
+        :raises OSError: When the address is in use or does not belong to this machine.
         """
         self._socket = listening(self._site.host, self._site.port)
         self._port = int(self._socket.getsockname()[1])
@@ -49,7 +49,7 @@ class EmbeddedConsole:
         self._thread.start()
 
     async def close(self) -> None:
-        """Stop; pages that are being made are waited for, but not for long."""
+        """Stop; pages in progress get a short time to finish."""
         if self._thread is None:
             return
         self._stopping.set()
@@ -61,10 +61,10 @@ class EmbeddedConsole:
         assert self._socket is not None
         try:
             self._serve(self._socket)
-        except Exception:  # the broker goes on without
+        except Exception:  # the broker continues without a console
             _log.exception("console ended")
         finally:
-            self._socket.close()  # browsers and scrapers are refused, not left waiting
+            self._socket.close()  # browsers and scrapers are refused instead of waiting
 
     def _serve(self, listener: socket.socket) -> None:
         from barnabas.console.serving import ConsoleServer

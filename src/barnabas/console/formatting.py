@@ -1,4 +1,4 @@
-"""Numbers and times as pages show them."""
+"""Formats numbers and times for pages."""
 
 import html
 import re
@@ -6,13 +6,13 @@ from datetime import UTC, datetime
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _STEP = 1024
-#: The markup that Apache Kafka has in what it says of configs; what else looks like it, as `<broker>`, is text.
+#: The markup in Apache Kafka's config documentation; other angle brackets, as in `<broker>`, are text.
 _MARKUP = re.compile(r"</?(?:(?P<block>br|li|ol|p|pre|ul)|a|b|code|em|i|strong)\b[^<>]*>")
 _SPANS = (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1_000))
 
 
 def size(count_bytes: int | float | None) -> str:
-    """Bytes in a unit that leaves few digits: `1.5 GiB`."""
+    """Bytes in a unit that gives few digits: `1.5 GiB`."""
     if count_bytes is None or count_bytes < 0:
         return "–"
     value = float(count_bytes)
@@ -29,7 +29,7 @@ def count(number: int | float | None) -> str:
 
 
 def percent(part: float, whole: float) -> str:
-    """A share without its sign; 0 and 100 stand for nothing and everything, not for nearly so."""
+    """A share without the percent sign; 0 and 100 are exact, never rounded."""
     if part == whole:
         return "100"
     share = 100 * part / whole
@@ -44,7 +44,7 @@ def rate(number: float | None) -> str:
 
 
 def moment(wall_ms: int | None) -> str:
-    """A time in UTC, to the millisecond; a dash where there is none or it cannot be."""
+    """A time in UTC, to the millisecond; a dash for a missing or invalid one."""
     if wall_ms is None or wall_ms < 0:
         return "–"
     try:
@@ -55,7 +55,7 @@ def moment(wall_ms: int | None) -> str:
 
 
 def duration(milliseconds: int | float | None) -> str:
-    """A span of time in its two largest units: `2 d 4 h`."""
+    """A duration in its two largest units: `2 d 4 h`."""
     if milliseconds is None or milliseconds < 0:
         return "–"
     rest = round(milliseconds)
@@ -75,6 +75,6 @@ def plural(number: int, one: str, many: str = "") -> str:
 
 
 def prose(text: str | None) -> str:
-    """What a broker says of a config, without the markup of Apache Kafka's documentation."""
+    """A config's documentation without Apache Kafka's markup."""
     plain = _MARKUP.sub(lambda found: " " if found["block"] else "", text or "")
     return " ".join(html.unescape(plain).split())

@@ -1,15 +1,15 @@
-"""What people send in forms, read field by field; what cannot be is said beside its field."""
+"""Reads form fields; errors are collected by field."""
 
 from collections.abc import Mapping, Sequence
 
 PARTITION_MAX = NODE_ID_MAX = 2**31 - 1
 OFFSET_MAX = 2**63 - 1
-#: Kafka's strings are not longer; brokers hang up on whoever sends one that is.
+#: The maximum length of Kafka's strings; brokers close the connection on longer ones.
 STRING_BYTES_MAX = 32_767
 
 
 class Form:
-    """The texts of a form. `errors` tells by field what is wrong; a page that finds any shows the form again."""
+    """The texts of a form. `errors` has messages by field; a page with errors shows the form again."""
 
     def __init__(self, values: Mapping[str, Sequence[str]], files: Mapping[str, bytes] | None = None) -> None:
         self._values = values
@@ -17,11 +17,13 @@ class Form:
         self.errors: dict[str, str] = {}
 
     def text(self, name: str, default: str = "") -> str:
-        """A field's text without blanks at its ends."""
+        """A field's text without surrounding blanks."""
         return self.raw(name, default).strip()
 
     def raw(self, name: str, default: str = "") -> str:
-        """A field's text as it was typed, with browsers' line ends made plain."""
+        """A field's text as it was typed, with `\
+        ` line ends.
+        """
         values = self._values.get(name)
         return values[0].replace("\r\n", "\n") if values else default
 
@@ -30,7 +32,7 @@ class Form:
         return [value.replace("\r\n", "\n") for value in self._values.get(name, ())]
 
     def flag(self, name: str) -> bool:
-        """Whether a box is ticked."""
+        """Whether a checkbox is ticked."""
         return bool(self._values.get(name))
 
     def needed(self, name: str) -> str:
@@ -43,7 +45,7 @@ class Form:
     def whole(
         self, name: str, *, minimum: int = 0, maximum: int = OFFSET_MAX, default: int | None = None
     ) -> int | None:
-        """A whole number; `default` where the field is empty."""
+        """A whole number; `default` if the field is empty."""
         text = self.text(name).replace("\u202f", "").replace(" ", "")
         if not text:
             return default
@@ -58,7 +60,7 @@ class Form:
         return number
 
     def one_of(self, name: str, choices: Sequence[str]) -> str:
-        """One of the choices; the first where the field is empty."""
+        """One of the choices; the first if the field is empty."""
         text = self.text(name) or choices[0]
         if text not in choices:
             self.errors.setdefault(name, f"'{text[:40]}' is not one of {', '.join(choices)}.")
@@ -66,17 +68,17 @@ class Form:
         return text
 
     def refuse(self, name: str, why: str) -> None:
-        """Say what is wrong with a field; the first word stays."""
+        """Add an error to a field that has none yet."""
         self.errors.setdefault(name, why)
 
 
 def is_node_id(text: str) -> bool:
-    """Whether a text can be the id of a broker."""
+    """Whether a text can be a broker's id."""
     return text.isascii() and text.isdigit() and len(text) < 11 and int(text) <= NODE_ID_MAX
 
 
 def too_long(text: str) -> str | None:
-    """What is to be said of a text that no string of Kafka's can hold."""
+    """The error message for a text longer than Kafka's strings."""
     size_bytes = len(text.encode())
     if size_bytes <= STRING_BYTES_MAX:
         return None
@@ -84,9 +86,9 @@ def too_long(text: str) -> str | None:
 
 
 def encodable(text: object) -> str:
-    """The text, which JSON can make of what no UTF-8 has.
+    """The text, checked for lone surrogates, which JSON allows and UTF-8 does not.
 
-    :raises ValueError: When it has half a surrogate.
+    :raises ValueError: When it has one.
     """
     str(text).encode()
     return str(text)

@@ -1,4 +1,4 @@
-"""How the lags of groups went lately: samples in memory, of groups that somebody has looked at."""
+"""Samples the lags of groups whose pages are open, in memory."""
 
 import asyncio
 from collections import OrderedDict, deque
@@ -11,11 +11,11 @@ from barnabas.client.group_lags import GroupLags, LagTotal, lag_by_topic, lags_o
 from barnabas.wire.errors import KafkaError
 
 EVERY_MS = 15_000
-SAMPLES_MAX = 240  #: an hour of them
+SAMPLES_MAX = 240  #: one hour
 GROUPS_MAX = 200
-#: Pages that are looked at give samples of their own, but not more often than this.
+#: The shortest interval between samples that pages take themselves.
 _CLOSEST_MS = 4_000
-#: A group that nobody has looked at for so long is forgotten.
+#: A group is dropped when its pages have not been opened for this long.
 _EXPIRY_MS = 60 * 60_000
 
 
@@ -27,28 +27,28 @@ class LagSample(NamedTuple):
 
     @property
     def total(self) -> int:
-        """Of all topics: a lower bound while the lag of a partition is not known."""
+        """The sum over topics; a lower bound if the lag of a partition is unknown."""
         return sum(each.records_count for each in self.lags.values())
 
     @property
     def is_lower_bound(self) -> bool:
-        """Whether the lag of a partition was not known."""
+        """Whether the lag of a partition is unknown."""
         return any(each.unknown_count for each in self.lags.values())
 
 
 class LagSampler:
-    """Samples the groups of one principal in the background, from the first look at one until `stop`."""
+    """Samples groups of one principal in the background, from the first page until `stop`."""
 
     def __init__(self, cluster: ClusterClient, clock: Clock) -> None:
         self._cluster = cluster
         self._clock = clock
-        self._samples: OrderedDict[str, deque[LagSample]] = OrderedDict()  #: the longest not looked at first
+        self._samples: OrderedDict[str, deque[LagSample]] = OrderedDict()  #: the least recently opened first
         self._looked_ms: dict[str, int] = {}
         self._sampling: asyncio.Task[None] | None = None
         self._failed_count = 0
 
     def look(self, lags: GroupLags) -> None:
-        """Somebody looks at these groups: keep what they see, and go on sampling them."""
+        """Record what a page of these groups shows, and keep sampling them."""
         now_ms = self._clock.monotonic_ms()
         for name in lags:
             self._samples.setdefault(name, deque(maxlen=SAMPLES_MAX))
@@ -61,18 +61,18 @@ class LagSampler:
             self._sampling = asyncio.create_task(self._sample_always())
 
     def of(self, name: str) -> Sequence[LagSample]:
-        """What is known of a group, oldest first."""
+        """The samples of a group, oldest first."""
         return list(self._samples.get(name, ()))
 
     async def sample(self) -> None:
-        """Ask once for all groups that somebody has looked at lately."""
+        """Take one sample of all groups whose pages were opened recently."""
         now_ms = self._clock.monotonic_ms()
         for name in [name for name, looked_ms in self._looked_ms.items() if now_ms - looked_ms >= _EXPIRY_MS]:
             self._remove(name)
         self._keep(await lags_of(self._cluster, list(self._samples)))
 
     async def stop(self) -> None:
-        """End sampling and forget everything."""
+        """Stop sampling and drop all samples."""
         if self._sampling is not None:
             self._sampling.cancel()
             await asyncio.wait([self._sampling])
@@ -80,7 +80,6 @@ class LagSampler:
         self._looked_ms.clear()
 
     def statistics(self) -> dict[str, int]:
-        """How many groups and samples are kept, and how often sampling failed."""
         samples_count = sum(map(len, self._samples.values()))
         return {"groups": len(self._samples), "samples": samples_count, "failed": self._failed_count}
 
@@ -93,7 +92,7 @@ class LagSampler:
                 ConnectionError,
                 KafkaError,
                 TimeoutError,
-            ):  # pages tell of it; here it is a gap in the plot
+            ):  # pages show the error; here it is a gap in the plot
                 self._failed_count += 1
 
     def _keep(self, lags: GroupLags) -> None:

@@ -1,4 +1,4 @@
-"""How often somebody may fail to log in before waiting."""
+"""Limits failed logins."""
 
 from collections import defaultdict, deque
 
@@ -13,7 +13,7 @@ _KEYS_MAX = 10_000
 class LoginAttempts:
     """Failures of the last minute by user and by address.
 
-    A try counts as one that has failed until it is known to have succeeded: else many could be made at once.
+    An attempt counts as failed until it succeeds, so that many cannot be made at once.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -22,7 +22,7 @@ class LoginAttempts:
         self._refused_count = 0
 
     def wait_s(self, user: str, address: str) -> int:
-        """For how many seconds nobody may try this user, or from this address; 0: now."""
+        """Seconds until another attempt for this user or from this address is allowed; 0: now."""
         waits = [
             self._wait_ms(("user", user), USER_FAILURES_MAX),
             self._wait_ms(("address", address), ADDRESS_FAILURES_MAX),
@@ -31,7 +31,7 @@ class LoginAttempts:
         return -(-max(waits) // 1000)
 
     def record_attempt(self, user: str, address: str) -> None:
-        """Count a try that begins."""
+        """Count an attempt that begins."""
         if len(self._failures) >= _KEYS_MAX:
             self._remove_old()
         now_ms = self._clock.monotonic_ms()
@@ -48,7 +48,6 @@ class LoginAttempts:
                 del self._failures[key]
 
     def statistics(self) -> dict[str, int]:
-        """How many are counted, and how many tries were refused."""
         return {"counted": len(self._failures), "refused": self._refused_count}
 
     def _wait_ms(self, key: tuple[str, str], failures_max: int) -> int:

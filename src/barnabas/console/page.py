@@ -1,4 +1,4 @@
-"""What a page is made of: its routes, and its place in the menu."""
+"""The parts of a page: its routes and its menu entry."""
 
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, NamedTuple
@@ -12,10 +12,10 @@ Handler = Callable[["View"], Awaitable[Response]]
 
 
 class Route(NamedTuple):
-    """An address and what answers there.
+    """An address and its handler.
 
-    A POST needs the session's token, and a console that is not read-only unless it is `harmless`.
-    `is_open` needs no session; `is_poll` does not count as use of it.
+    A POST needs the session's token, and a console that is not read-only unless the route is `harmless`.
+    `is_open` needs no session; `is_poll` does not extend the session.
     """
 
     path: str
@@ -27,7 +27,7 @@ class Route(NamedTuple):
 
 
 class MenuEntry(NamedTuple):
-    """A line of the menu. It is shown to who may do `needs` (name of an AclOperation) to the cluster."""
+    """A menu entry, shown to principals that may do `needs` (name of an AclOperation) on the cluster."""
 
     group: str
     title: str

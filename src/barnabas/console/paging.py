@@ -1,4 +1,4 @@
-"""Long lists in pages: searched, sorted and cut on the server, with all of it in the address."""
+"""Long lists in pages: searched, sorted and cut on the server, with all parameters in the address."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ SIZES = (25, 50, 100, 250)
 
 @dataclass(frozen=True)
 class ListQuery:
-    """Which part of a list an address asks for."""
+    """The part of a list that an address asks for."""
 
     path: str
     search: str = ""
@@ -21,11 +21,11 @@ class ListQuery:
     descending: bool = False
     page: int = 1
     size: int = SIZE_DEFAULT
-    extra: tuple[tuple[str, str], ...] = ()  #: what else the address says, kept in links
+    extra: tuple[tuple[str, str], ...] = ()  #: other parameters of the address, kept in links
 
     @classmethod
     def of(cls, path: str, query: Mapping[str, str], sort: str, extra: Iterable[str] = ()) -> "ListQuery":
-        """What a query asks for; what cannot be is taken for the default. `extra` names what links keep."""
+        """Parse a query; invalid values become the default. `extra` names parameters that links keep."""
         asked = query.get("sort", "")
         size = _number(query.get("size", ""), SIZE_DEFAULT)
         return cls(
@@ -55,12 +55,12 @@ class ListQuery:
         return f"{self.path}?{urlencode(parameters)}" if parameters else self.path
 
     def sort_link(self, column: str) -> str:
-        """The address of the list sorted by a column, the other way round if it is sorted by that."""
+        """The address of the list sorted by a column, in reverse if it is already sorted by it."""
         turned = self.sort == column and not self.descending
         return self.link(sort=f"-{column}" if turned else column)
 
     def direction(self, column: str) -> str:
-        """How the list is sorted by that column, as `aria-sort` says it."""
+        """The direction of that column's sorting, for `aria-sort`."""
         if self.sort != column:
             return "none"
         return "descending" if self.descending else "ascending"
@@ -68,7 +68,7 @@ class ListQuery:
 
 @dataclass(frozen=True)
 class Paged(Generic[RowT]):
-    """The rows of one page, and how many there are."""
+    """The rows of one page, and the number of all rows."""
 
     rows: Sequence[RowT]
     query: ListQuery
@@ -77,17 +77,17 @@ class Paged(Generic[RowT]):
 
     @property
     def pages_count(self) -> int:
-        """How many pages there are, at least one."""
+        """Number of pages, at least one."""
         return max(1, -(-self.found_count // self.query.size))
 
     @property
     def page(self) -> int:
-        """The page shown: the last one where there is no such page."""
+        """The displayed page: the last one if the number is too high."""
         return min(self.query.page, self.pages_count)
 
     @property
     def first(self) -> int:
-        """Number of the first row, from 1; 0 where there is none."""
+        """Number of the first row, from 1; 0 if there is none."""
         return (self.page - 1) * self.query.size + 1 if self.found_count else 0
 
     @property
@@ -102,9 +102,9 @@ def paged(
     columns: Mapping[str, Callable[[RowT], Any]],
     matches: Callable[[RowT, str], bool],
 ) -> Paged[RowT]:
-    """The part of `rows` that is asked for.
+    """The requested part of `rows`.
 
-    `columns` gives what rows are sorted by; `matches` is asked about a lower-case text.
+    `columns` returns the sort keys; `matches` is called with a lower-case text.
     """
     everything = list(rows)
     wanted = query.search.lower()

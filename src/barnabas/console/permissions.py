@@ -1,15 +1,15 @@
-"""What a principal may do, as brokers tell it in `*_authorized_operations` (KIP-430)."""
+"""A principal's permissions, as brokers report them in `*_authorized_operations` (KIP-430)."""
 
 from barnabas.wire.acls import AclOperation
 
-#: What brokers answer that were not asked, or are too old to know.
+#: The value if they were not requested, or the broker is too old.
 _UNKNOWN = -(2**31)
-#: Every operation: where nothing is known everything is offered, and the broker refuses.
+#: Every operation: if permissions are unknown everything is offered, and the broker refuses.
 EVERYTHING = frozenset(operation.name for operation in AclOperation)
 
 
 def operations_in(bits: int) -> frozenset[str]:
-    """Names of the operations that a bit field allows."""
+    """Names of the operations in a bit field."""
     if bits == _UNKNOWN:
         return EVERYTHING
     return frozenset(operation.name for operation in AclOperation if bits >> operation & 1)

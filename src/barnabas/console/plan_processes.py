@@ -1,4 +1,4 @@
-"""Plans of the console, each made in a process of its own that can be killed (`plan_worker`)."""
+"""Makes the console's plans, each in a process of its own that can be killed (`plan_worker`)."""
 
 import asyncio
 import json
@@ -24,16 +24,16 @@ _STDERR_CHARACTERS_MAX = 4_000
 
 
 class PlanProcesses:
-    """Starts worker processes, few at a time. Each ends with the request that it works for."""
+    """Starts worker processes, few at a time. Each ends with its request."""
 
     def __init__(self, command: Sequence[str] = COMMAND) -> None:
         self._command = command
         self._running: dict[str, subprocess.Popen[str]] = {}
 
     async def make(self, order: "PlanOrder") -> dict[str, Any]:
-        """Return the outcome that the worker prints. When cancelled, kill it.
+        """Return the outcome that the worker prints; kill the worker on cancellation.
 
-        :raises Problem: When too many plans are being made, or this one takes too much.
+        :raises PageError: When too many plans are being made, or this one exceeds its limits.
         """
         principal = order["principal"]
         self._check_room(principal)
@@ -61,12 +61,11 @@ class PlanProcesses:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             encoding="utf-8",
-            start_new_session=True,  # Ctrl-C is for the console, which kills this
+            start_new_session=True,  # Ctrl-C goes to the console, which kills the worker
             env=environment,
         )
 
     def statistics(self) -> dict[str, int]:
-        """How many plans are being made."""
         return {"running": len(self._running)}
 
 

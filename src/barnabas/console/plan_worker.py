@@ -1,7 +1,7 @@
-"""The process that makes one plan for the plan page: an order as JSON on stdin, the outcome as JSON on stdout.
+"""The process that makes one plan for the plan page: reads a JSON request from stdin, prints a JSON outcome.
 
-What it is given comes from users of the console, so it bounds its CPU time and memory, and yields to all other
-processes. `plan_processes` starts and kills it.
+Its input comes from users of the console, so it limits its CPU time and memory, and has the lowest priority.
+`plan_processes` starts and kills it.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ _BADGES = {
 
 
 class PlanOrder(TypedDict):
-    """What to plan, for whom, and within which limits."""
+    """What to plan, for which principal, and the limits."""
 
     text: str  #: YAML
     bootstrap: str
@@ -47,21 +47,18 @@ class PlanOrder(TypedDict):
     connect_timeout_ms: int
     request_timeout_ms: int
     retry_timeout_ms: int
-    timeout_ms: int  #: the process ends then, even where it is not killed
+    timeout_ms: int  #: the process ends itself after this time
     cpu_s_max: int
 
 
 class UnseenSecrets(Secrets):
-    """Secrets that are never looked up: what is sent to the console must not read its machine's files."""
+    """Secrets that are never resolved: a state sent to the console must not read files of its machine."""
 
     def __init__(self) -> None:
         super().__init__({}, Path())
 
     def value(self, secret: SecretRef) -> str:
-        """None.
-
-        :raises SecretMissing: Always.
-        """
+        """:raises SecretMissing: Always."""
         message = (
             f"the console looks up no secrets, so that this one ({secret.origin} {secret.name}) is not judged"
         )
@@ -69,14 +66,16 @@ class UnseenSecrets(Secrets):
 
 
 def main() -> None:
-    """Read the order, print the outcome: `html`, a `refusal` of the text, or a `problem` as arguments of Problem."""
+    """Read the request and print the outcome: `html`, a `refusal` of the text, or a `problem` as arguments of
+    PageError.
+    """
     order: PlanOrder = json.load(sys.stdin)
     limit_resources(order["cpu_s_max"])
     print(json.dumps(outcome_of(order)))
 
 
 def limit_resources(cpu_s_max: int) -> None:
-    """Bound this process, as far as the platform can."""
+    """Limit this process, as far as the platform can."""
     os.nice(NICENESS)
     limits = (
         (resource.RLIMIT_CPU, cpu_s_max),
@@ -84,7 +83,7 @@ def limit_resources(cpu_s_max: int) -> None:
         (resource.RLIMIT_CORE, 0),
     )
     for kind, most in limits:
-        with contextlib.suppress(ValueError, OSError):  # less is allowed already
+        with contextlib.suppress(ValueError, OSError):  # a lower limit is set already
             resource.setrlimit(kind, (most, most))
 
 
@@ -129,7 +128,7 @@ async def _plan(order: PlanOrder, state: Any) -> Plan:
 
 
 def rows_of(changes: Any) -> list[dict[str, Any]]:
-    """The plan's changes as the table shows them."""
+    """The plan's changes as rows of the table."""
     return [
         {
             "resource": change.resource,
@@ -145,7 +144,7 @@ def rows_of(changes: Any) -> list[dict[str, Any]]:
 
 
 def format_value(value: Any) -> str | None:
-    """A value for people, without its secrets; None for nothing."""
+    """A value for people, without secrets; empty for None."""
     if isinstance(value, Credential):
         return f"{value.iterations} iterations" if value.iterations else "a password"
     if value is True:
@@ -155,7 +154,7 @@ def format_value(value: Any) -> str | None:
 
 
 def _diagnostics(change: ResourceChange) -> list[tuple[str, str, str]]:
-    """(badge, weight, text) of what is to be known of a change."""
+    """(badge, level, text) of each diagnostic of a change."""
     return [(_BADGES.get(each.level, ""), each.level.name.lower(), each.text) for each in change.diagnostics]
 
 

@@ -1,4 +1,4 @@
-"""Lines over time, as the points of an SVG that the server draws."""
+"""Line plots over time, as points of an SVG that the server draws."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -18,7 +18,7 @@ class Tick(NamedTuple):
 
 
 class Plot(NamedTuple):
-    """What a template draws; `summary` says it in words."""
+    """The values of the plot's template; `summary` describes it in words."""
 
     line: str
     area: str
@@ -67,7 +67,7 @@ def _across(begin_ms: int, end_ms: int, plot_point: object) -> list[Tick]:
 
 
 def rounded_up(value: float) -> float:
-    """The next of 2, 4, 10, 20, 40, 100 ..., so that the half of it is a round number, too."""
+    """The next of 2, 4, 10, 20, 40, 100 ..., so that its half is a round number, too."""
     scale = 2.0
     while True:
         for factor in (1, 2, 5):

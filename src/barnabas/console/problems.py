@@ -1,4 +1,4 @@
-"""What goes wrong, as a page tells it: what it was, and what to do about it."""
+"""Errors as pages show them: what failed, and what to do about it."""
 
 from barnabas.client.core.errors import NotKafka
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -21,7 +21,7 @@ _FORBIDDEN = {code for code in ErrorCode if code.name.endswith("AUTHORIZATION_FA
 
 
 class PageError(Exception):
-    """A page that cannot be shown: an HTTP status, a headline, a sentence, and what to do next."""
+    """An error page: HTTP status, headline, sentence, and what to do next."""
 
     def __init__(self, status: int, title: str, text: str, hint: str = "") -> None:
         super().__init__(text)
@@ -37,12 +37,12 @@ def not_found(text: str = "There is no page at this address.") -> PageError:
 
 
 def wrong_form(text: str) -> PageError:
-    """What was sent makes no sense."""
+    """A malformed form."""
     return PageError(400, "This cannot be", text, "Go back, correct it, and send it again.")
 
 
 def problem_of(error: Exception) -> PageError | None:
-    """The error as a page tells it; None for one that nobody has thought of."""
+    """The error page of an exception; None for an unexpected one."""
     if isinstance(error, PageError):
         return error
     if isinstance(error, KafkaError):
@@ -65,7 +65,7 @@ def problem_of(error: Exception) -> PageError | None:
 
 
 def sentence(error: KafkaError) -> str:
-    """What the broker said, with the name of its code."""
+    """The broker's message with the name of its error code."""
     return f"{error.message} ({error.code.name})" if error.message else error.code.name
 
 

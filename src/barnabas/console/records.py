@@ -1,16 +1,16 @@
-"""Bytes of records as pages show them: JSON, text or hexadecimal; and the text in which searches look."""
+"""Formats bytes of records for pages as JSON, text or hexadecimal, and as searchable text."""
 
 import json
 import re
 from typing import NamedTuple
 
-#: Of one field a page shows no more; the rest can be downloaded.
+#: Characters of one field that a page shows at most; the whole field can be downloaded.
 SHOWN_CHARACTERS_MAX = 20_000
-#: What is larger is not taken apart to see whether it is JSON.
+#: Larger fields are not parsed as JSON.
 _JSON_BYTES_MAX = 256 * 1024
-#: Of one field no more is searched.
+#: Bytes of one field that are searched at most.
 SEARCHED_BYTES_MAX = 1024 * 1024
-#: So many bytes of a large field decide whether it is text.
+#: Bytes of a large field that decide whether it is text.
 _HEAD_BYTES = 4 * SHOWN_CHARACTERS_MAX
 _LINE_BYTES = 16
 _LINE_CHARACTERS = 160
@@ -18,14 +18,14 @@ _DEPTH_MAX = 100
 WAYS = ("auto", "json", "text", "hex")
 
 _JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+', re.DOTALL)
-#: An escape in a JSON string, or several in a row: one character can take two (a surrogate pair).
+#: One or more escapes in a JSON string: a character may take two (a surrogate pair).
 _JSON_ESCAPES = re.compile(r"(?:\\u[0-9a-fA-F]{4})+|\\.", re.DOTALL)
-#: Bytes as the column beside hexadecimal shows them, in Latin-1.
+#: Bytes in the text column beside hexadecimal, in Latin-1.
 _LETTERS = bytes(each if 32 <= each < 127 else 0xB7 for each in range(256))
 
 
 class Shown(NamedTuple):
-    """A field of a record: `kind` is null, empty, json, text or hex; `is_cut` when the text is not all of it."""
+    """A displayed field: `kind` is null, empty, json, text or hex; `is_cut` if the text is incomplete."""
 
     kind: str
     text: str
@@ -35,7 +35,7 @@ class Shown(NamedTuple):
 
 
 def shown(data: bytes | None, way: str = "auto") -> Shown:
-    """The field as `way` has it (one of WAYS); where it is not JSON or text it is shown in the next simpler way."""
+    """The field in the format `way` (one of WAYS); if it is not JSON or text, in the next simpler format."""
     if data is None:
         return Shown("null", "", 0)
     if not data:
@@ -69,10 +69,10 @@ def searched(data: bytes | None, way: str = "auto") -> str:
 
 
 def unformatted(data: bytes, way: str = "auto") -> str | None:
-    """Return the text of a field without any blanks, which is cheap; formatting adds and removes blanks alone.
+    """Return the text of a field without any blanks, which is cheap; formatting only adds and removes blanks.
 
-    Where JSON would be unescaped, a second line has it so. None where the text that is shown has other characters:
-    hexadecimal, and what cannot be seen.
+    If JSON is unescaped for display, a second line has the unescaped form. None if the displayed text has other
+    characters: hexadecimal, or escaped control characters.
     """
     text = None if way == "hex" or len(data) > _JSON_BYTES_MAX else _text(data, lenient=way == "text")
     if text is None:
@@ -83,7 +83,7 @@ def unformatted(data: bytes, way: str = "auto") -> str | None:
 
 
 def printable(text: str) -> str:
-    """The text with what cannot be seen, or would turn what is around it, written as `\\u202e`."""
+    """The text with invisible and direction-changing characters written as `\\u202e`."""
     if text.isprintable():
         return text
     unseen = [each for each in set(text) if each not in "\n\t" and not each.isprintable()]
@@ -91,11 +91,11 @@ def printable(text: str) -> str:
 
 
 def indented(text: str, characters_max: int | None = None) -> str:
-    """JSON with a line for every element, and escaped characters that can be seen (`\\u00fc`) as such.
+    """JSON with one line per element, with printable escapes (`\\u00fc`) unescaped.
 
-    The elements are otherwise as they were written. Cut soon after `characters_max`.
+    Elements are otherwise kept as written. Cut soon after `characters_max`.
 
-    :raises ValueError: When it is so deep that indentation would be most of it.
+    :raises ValueError: When it is nested so deeply that indentation would be most of it.
     """
     out: list[str] = []
     depth = length = 0
@@ -122,7 +122,7 @@ def indented(text: str, characters_max: int | None = None) -> str:
 
 
 def _unescaped(escapes: re.Match[str]) -> str:
-    """Escapes of JSON as characters where these can be seen, and mean the same within quotes."""
+    """Unescape printable characters that need no escape in a JSON string."""
     if not escapes[0].startswith("\\u"):
         return "/" if escapes[0] == "\\/" else escapes[0]
     text: str = json.loads(f'"{escapes[0]}"')
@@ -132,7 +132,7 @@ def _unescaped(escapes: re.Match[str]) -> str:
 
 
 def _text(data: bytes, *, lenient: bool) -> str | None:
-    """The bytes as UTF-8, unless they are something else; all the same when `lenient`."""
+    """The bytes as UTF-8, if they are text; in any case if `lenient`."""
     head = data[:_HEAD_BYTES] if len(data) > _JSON_BYTES_MAX else data
     try:
         text = head.decode()

@@ -1,4 +1,4 @@
-"""Templates: the one environment, autoescaped, with the ways in which values are shown."""
+"""The template environment: autoescaped, with the filters that format values."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -56,12 +56,12 @@ def environment() -> Environment:
 
 
 def render(template: str, context: Mapping[str, Any]) -> str:
-    """A template's text."""
+    """Render a template."""
     return environment().get_template(template).render(context)
 
 
 def polyline(values: Sequence[float], width: int, height: int) -> str:
-    """The points of a line over values at equal distances, the highest at the top, for SVG."""
+    """The points of an SVG polyline of equidistant values, the highest at the top."""
     top = max([*values, 1e-9])
     step = width / max(1, len(values) - 1)
     return " ".join(

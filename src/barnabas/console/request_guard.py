@@ -1,4 +1,4 @@
-"""What every request must pass, and every answer carries, whatever page it is for."""
+"""Checks of every request, and headers of every response."""
 
 from collections.abc import Iterable
 
@@ -30,18 +30,18 @@ _HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
-#: Of a form in application/x-www-form-urlencoded; those that carry more are multipart/form-data.
+#: Size limit of application/x-www-form-urlencoded; larger forms are multipart/form-data.
 ESCAPED_BYTES_MAX = 1 << 20
 _SAFE_METHODS = ("GET", "HEAD")
 
 
 class Gate:
-    """Lets requests to its own hosts through to `app`, posts only from its own pages, bodies up to a size."""
+    """Passes requests for its own hosts to `app`, posts only from its own pages, bodies up to a size."""
 
     def __init__(
         self, app: ASGIApp, hosts: Iterable[str] = (), body_max_bytes: int = 8 * 1024 * 1024
     ) -> None:
-        """`hosts` are further names by which this machine may be called."""
+        """:param hosts: Further names of this machine."""
         self._app = app
         self._hosts = own_names(hosts)
         self._body_max_bytes = body_max_bytes
@@ -80,12 +80,12 @@ class Gate:
         return None
 
     def _most_bytes(self, headers: Headers) -> int:
-        """A form whose characters are escaped is decoded in one go, so less of it is taken."""
+        """An urlencoded form is decoded in one step, so its limit is lower."""
         is_escaped = "x-www-form-urlencoded" in headers.get("content-type", "").lower()
         return min(self._body_max_bytes, ESCAPED_BYTES_MAX) if is_escaped else self._body_max_bytes
 
     def _bounded(self, receive: Receive, most_bytes: int) -> Receive:
-        """The same, for bodies that do not say how long they are."""
+        """The same limit for bodies without a declared length."""
         received_bytes = 0
 
         async def receive_some() -> Message:
@@ -100,7 +100,7 @@ class Gate:
 
 
 def is_same_origin(headers: Headers) -> bool:
-    """Whether a browser says that a page of this very host sends the request."""
+    """Whether the browser reports that a page of this host sent the request."""
     origin = headers.get("origin")
     if origin is None:
         return headers.get("sec-fetch-site", "same-origin") == "same-origin"

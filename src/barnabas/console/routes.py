@@ -1,4 +1,4 @@
-"""The one table of pages: every address of the console, and the menu."""
+"""The table of pages: every address of the console, and the menu."""
 
 from barnabas.console.page import MenuEntry, Route
 from barnabas.console.pages import (
@@ -28,7 +28,7 @@ from barnabas.console.pages import (
     users,
 )
 
-#: In the order of the menu. A page is a module with ROUTES and, if it has a line in the menu, MENU.
+#: In the order of the menu. A page is a module with ROUTES and, for a menu entry, MENU.
 _PAGES = (
     overview,
     brokers,
@@ -45,7 +45,7 @@ _PAGES = (
     audit,
     plan,
 )
-#: Pages below those, and what is on none of them.
+#: Pages below those.
 _FURTHER = (
     group,
     history,

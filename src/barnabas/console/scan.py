@@ -1,7 +1,7 @@
-"""Reads records of partitions for pages, within a budget, and beside the event loop rather than on it.
+"""Reads and searches records for pages, within a budget, and outside the event loop.
 
-The console may run in the process of a broker, whose event loop waits while other threads run Python. So records are
-decoded and searched in one thread at a time, which stops every few milliseconds.
+The console may run in a broker's process, whose event loop waits while other threads run Python. So one thread at a
+time decodes and searches records, and pauses every few milliseconds.
 """
 
 import asyncio
@@ -25,16 +25,16 @@ from barnabas.wire.records.batch import iterate_headers
 
 _LANE = "fetch"
 _MAX_WAIT_MS = 200
-#: Of all partitions together, in one round; and of one of them.
+#: Bytes of one round, for all partitions together and for one.
 _ROUND_BYTES = 8 * 1024 * 1024
 _FETCH_BYTES_MIN, _FETCH_BYTES_MAX = 16 * 1024, 128 * 1024
 _CONCURRENT_FETCHES_MAX = 4
-#: How long a thread searches before it lets other threads run, and for how long.
+#: How long a thread searches before it pauses, and for how long.
 _WORK_MS, _PAUSE_S = 2, 0.001
 
 
 class Budget:
-    """How long and how much may still be read; a budget that is spent stays so."""
+    """How long and how much may still be read; once spent it stays spent."""
 
     def __init__(self, clock: Clock, limit_ms: int, bytes_max: int) -> None:
         self.clock = clock
@@ -50,7 +50,7 @@ class Budget:
         self.can_discard = self.can_discard or late or self.used_bytes > self.bytes_max
 
     def part(self, share: int) -> "Budget":
-        """One part of so many; `take` what it has used."""
+        """One of several equal parts; `take` back what it has used."""
         left_ms = max(0, self.deadline_ms - self.clock.monotonic_ms())
         return Budget(self.clock, left_ms // share, self.bytes_max // share)
 
@@ -61,7 +61,7 @@ class Budget:
 
 @dataclass
 class Reading:
-    """Wanted records by partition, the offsets up to which everything was looked at, and how much that was."""
+    """Matching records by partition, the offsets up to which everything was searched, and how much that was."""
 
     records: dict[int, list[ConsumedRecord]]
     positions: dict[int, int]
@@ -70,17 +70,17 @@ class Reading:
 
     @classmethod
     def of(cls, positions: Mapping[int, int]) -> "Reading":
-        """Nothing yet, at these offsets."""
+        """An empty reading at these offsets."""
         return cls({index: [] for index in positions}, dict(positions))
 
     @property
     def matching_count(self) -> int:
-        """Wanted records."""
+        """Number of matching records."""
         return sum(map(len, self.records.values()))
 
 
 class _Chunk(NamedTuple):
-    """What one fetch gave."""
+    """The result of one fetch."""
 
     records: list[ConsumedRecord]
     next_offset: int
@@ -107,7 +107,7 @@ class Scanner:
         budget: Budget,
         enough: int | None = None,
     ) -> Reading:
-        """Read from `begin` to `ends`, until the budget is spent, or a round over all partitions gave `enough`.
+        """Read from `begin` to `ends`, until the budget is spent, or a round over all partitions found `enough`.
 
         :raises KafkaError: OFFSET_OUT_OF_RANGE, UNKNOWN_TOPIC_OR_PARTITION, CORRUPT_MESSAGE and others.
         """
@@ -134,7 +134,7 @@ class Scanner:
         tp = TopicPartition(self._topic, index)
         data = await self._fetch(tp, position, limits)
         if not data.records and position < self._visible_end(data):
-            budget.use(0)  # a quota holds the records back: ask again while there is time
+            budget.use(0)  # throttled by a quota: fetch again while there is time
             return
         async with self._turns:
             chunk = await asyncio.to_thread(_chunk, tp, data, position, end, self._isolation, wanted, budget)
@@ -177,7 +177,7 @@ def _chunk(
     wanted: Criteria,
     budget: Budget,
 ) -> _Chunk:
-    """The wanted records before `end`, or those up to where the budget was spent. Runs in a thread."""
+    """The matching records before `end`, or those up to the end of the budget. Runs in a thread."""
     pause_ms = budget.clock.monotonic_ms() + _WORK_MS
     data.records = before(data.records or b"", end)
     records, next_offset = read_fetched(tp, data, position, isolation)

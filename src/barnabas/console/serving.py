@@ -1,4 +1,4 @@
-"""The console over HTTP: uvicorn on a socket that listens already, in this thread or in another."""
+"""The console over HTTP: uvicorn on a bound socket, in this thread or in another."""
 
 import asyncio
 import socket
@@ -31,7 +31,7 @@ Scrape = Callable[[], "Future[bytes]"]
 
 
 class ConsoleServer:
-    """Serves a console. `run` does so here; `start` and `stop`, or a with statement, in a thread of its own."""
+    """Serves a console: `run` in this thread, `start` and `stop`, or a with statement, in a thread of its own."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class ConsoleServer:
         clock: Clock | None = None,
         scrape: Scrape | None = None,
     ) -> None:
-        """`scrape` gives what /metrics answers; it is called from this server's thread."""
+        """:param scrape: Returns the response of /metrics; called from this server's thread."""
         self._socket = listener
         self._started = threading.Event()
         app: ASGIApp = create_app(settings, clock)
@@ -54,7 +54,7 @@ class ConsoleServer:
             http=BoundedConnection,
             lifespan="on",
             ws="none",
-            proxy_headers=bool(settings.trusted_proxies),  # else uvicorn would trust 127.0.0.1
+            proxy_headers=bool(settings.trusted_proxies),  # without them uvicorn would trust 127.0.0.1
             forwarded_allow_ips=list(settings.trusted_proxies),
         )
         self._server = _Server(config, self._started)
@@ -62,12 +62,12 @@ class ConsoleServer:
 
     @property
     def url(self) -> str:
-        """Where browsers find it."""
+        """The console's address."""
         host, port = self._socket.getsockname()[:2]
         return f"http://{BrokerAddress(host, port)}"
 
     def start(self) -> None:
-        """Serve from now on in another thread."""
+        """Start to serve in another thread."""
         self._thread = threading.Thread(target=self.run, name="barnabas-console", daemon=True)
         self._thread.start()
         self._started.wait(_START_S)
@@ -77,7 +77,7 @@ class ConsoleServer:
         asyncio.run(self._server.serve(sockets=[self._socket]))
 
     def stop(self) -> None:
-        """End; pages that are being made are waited for, but not for long."""
+        """Stop; pages in progress get a short time to finish."""
         self._server.should_exit = True
         if self._thread is not None:
             self._thread.join(_STOP_S)
@@ -99,13 +99,13 @@ class _Server(uvicorn.Server):
         self._started = started
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to serve, and tell."""
+        """Start to serve, and signal it."""
         await super().startup(sockets)
         self._started.set()
 
 
 class _BesideMetrics:
-    """A console, and /metrics beside it: without a login or a session, for the same hosts."""
+    """A console with /metrics beside it: without login or session, for the same hosts."""
 
     def __init__(self, app: ASGIApp, scrape: Scrape, hosts: Iterable[str]) -> None:
         self._app = app
@@ -135,7 +135,7 @@ class _BesideMetrics:
         return Response(metrics, headers={"Content-Type": CONTENT_TYPE})
 
     def _shared(self) -> "asyncio.Future[bytes]":
-        """One look at the broker for all who ask at the same time: many scrapers cost it no more than one."""
+        """One scrape for all requests at the same time: many scrapers cost the broker no more than one."""
         if self._scraping is None or self._scraping.done():
             self._scraping = asyncio.wrap_future(self._scrape())
         return self._scraping

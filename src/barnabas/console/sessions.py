@@ -1,4 +1,4 @@
-"""Who is logged in: sessions by the random id in a cookie, kept in this process alone."""
+"""Sessions by the random id in a cookie, kept in this process only."""
 
 from collections import defaultdict, deque
 from collections.abc import Callable
@@ -12,7 +12,7 @@ _NOTICES_MAX = 5
 
 
 class Notice(NamedTuple):
-    """A sentence that the next page shows once; `kind` is good or bad."""
+    """A message that the next page shows once; `kind` is good or bad."""
 
     kind: str
     text: str
@@ -20,33 +20,33 @@ class Notice(NamedTuple):
 
 @dataclass
 class ConsoleSession:
-    """One person's visit. The id is a secret, as is the token that forms must bring back."""
+    """A person's session. Its id is secret, and so is the token that forms must carry."""
 
     key: str = field(repr=False)
     csrf: str = field(repr=False)
     access: Access
     opened_ms: int
     used_ms: int
-    own_access: bool  #: whether the connections are this session's alone, so that they end with it
+    own_access: bool  #: whether the connections belong to this session alone and end with it
     notices: list[Notice] = field(default_factory=list)
 
     def note(self, kind: str, text: str) -> None:
-        """Have the next page say `text`."""
+        """Show `text` on the next page."""
         self.notices = [*self.notices, Notice(kind, text)][-_NOTICES_MAX:]
 
     def take_notices(self) -> list[Notice]:
-        """What is to be said, once."""
+        """Return and clear the notices."""
         notices, self.notices = self.notices, []
         return notices
 
 
 class Sessions:
-    """All sessions of a console. What ends is handed to whoever calls, for its connections to be closed."""
+    """All sessions of a console. Ended sessions are returned to the caller, which closes their connections."""
 
     def __init__(
         self, clock: Clock, token: Callable[[], str], *, idle_ms: int, lifetime_ms: int, sessions_max: int
     ) -> None:
-        """`token` gives a random text that nobody can guess."""
+        """:param token: Returns a random text that cannot be guessed."""
         self._clock = clock
         self._token = token
         self._idle_ms = idle_ms
@@ -65,7 +65,7 @@ class Sessions:
         return session
 
     def find(self, key: str | None, *, use: bool = True) -> ConsoleSession | None:
-        """The session with that id, unless it has expired; with `use` it stays for longer."""
+        """The session with that id, unless it has expired; `use` extends it."""
         session = self._sessions.get(key or "")
         if session is None or self._is_over(session):
             return None
@@ -74,15 +74,16 @@ class Sessions:
         return session
 
     def holds(self, session: ConsoleSession) -> bool:
-        """Whether it has not been forgotten."""
+        """Whether the session still exists."""
         return self._sessions.get(session.key) is session
 
     def close(self, session: ConsoleSession) -> None:
-        """Forget a session."""
         self._sessions.pop(session.key, None)
 
     def take_expired(self) -> list[ConsoleSession]:
-        """Forget what is over and, where there are too many, the longest unused of who has the most; gives those."""
+        """Remove and return expired sessions and, if there are too many, the least recently used of the principal
+        with most sessions.
+        """
         over: list[ConsoleSession] = []
         left: defaultdict[str, deque[ConsoleSession]] = defaultdict(deque)
         for session in sorted(self._sessions.values(), key=lambda each: each.used_ms):
@@ -95,13 +96,12 @@ class Sessions:
         return over
 
     def take_all(self) -> list[ConsoleSession]:
-        """Forget every session; gives them."""
+        """Remove and return all sessions."""
         sessions = list(self._sessions.values())
         self._sessions.clear()
         return sessions
 
     def statistics(self) -> dict[str, int]:
-        """How many sessions there are and were."""
         return {
             "open": len(self._sessions),
             "opened": self._opened_count,

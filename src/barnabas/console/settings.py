@@ -1,4 +1,4 @@
-"""What a console is told when it starts."""
+"""Settings of a console."""
 
 from dataclasses import dataclass
 
@@ -9,19 +9,21 @@ _MINUTE_MS = 60_000
 
 @dataclass(frozen=True)
 class ConsoleSettings:
-    """Which cluster, for whom, and for how long."""
+    """The cluster, the login and the limits of a console."""
 
     bootstrap: str  #: host:port, several with commas
-    read_only: bool = False  #: nothing can be changed, whatever the principal may do
-    login: SaslLogin | None = None  #: lent to everybody who opens the console; None: people log in themselves
-    hosts: tuple[str, ...] = ()  #: names, beside this machine's own, by which browsers may call it
-    #: addresses or networks whose X-Forwarded-For and X-Forwarded-Proto are believed
+    read_only: bool = False  #: no changes, whatever the principal may do
+    login: SaslLogin | None = (
+        None  #: used for everybody who opens the console; None: people log in themselves
+    )
+    hosts: tuple[str, ...] = ()  #: names, beside this machine's own, that browsers may use
+    #: addresses or networks whose X-Forwarded-For and X-Forwarded-Proto are trusted
     trusted_proxies: tuple[str, ...] = ()
-    idle_ms: int = 30 * _MINUTE_MS  #: a session ends when nobody has used it for so long
-    lifetime_ms: int = 12 * 60 * _MINUTE_MS  #: and after this in any case
+    idle_ms: int = 30 * _MINUTE_MS  #: a session ends after this time without use
+    lifetime_ms: int = 12 * 60 * _MINUTE_MS  #: and after this time in any case
     sessions_max: int = 1_000
-    page_timeout_ms: int = 20_000  #: how long a page may work before an error is shown
+    page_timeout_ms: int = 20_000  #: time limit of a page
     connect_timeout_ms: int = 3_000
     request_timeout_ms: int = 15_000
-    retry_timeout_ms: int = 4_000  #: how long the same question is asked again
-    body_max_bytes: int = 8 * 1024 * 1024  #: of a form that is sent
+    retry_timeout_ms: int = 4_000  #: time limit of retries of one request
+    body_max_bytes: int = 8 * 1024 * 1024  #: size limit of a form

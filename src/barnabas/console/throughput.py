@@ -1,4 +1,4 @@
-"""How much is written now: end offsets looked at again and again, while somebody looks at the page."""
+"""Throughput: end offsets are sampled while the page is open."""
 
 import asyncio
 from collections import defaultdict, deque
@@ -12,10 +12,10 @@ from barnabas.client.admin.offsets import LATEST, ListedOffset
 from barnabas.client.core.cluster import ClusterClient
 from barnabas.client.core.metadata import NO_LEADER
 
-#: At most so often are offsets asked for, and at most for this share of the time.
+#: The shortest interval between samples, and the largest share of the time that sampling may take.
 INTERVAL_MS = 2_500
 _COST_SHARE = 10
-#: After a pause nothing is known of what was written at what time.
+#: After a longer pause earlier samples do not count.
 _PAUSE_MS = 60_000
 _METADATA_MS = 60_000
 _HISTORY_MAX = 60
@@ -24,7 +24,7 @@ _BUSIEST_MAX = 5
 
 @dataclass(frozen=True)
 class Rates:
-    """Records per second: of the whole cluster now (None: not known yet), lately, and of the busiest topics."""
+    """Records per second: of the cluster now (None: unknown), over time, and of the busiest topics."""
 
     now: float | None
     history: tuple[float, ...]
@@ -33,7 +33,7 @@ class Rates:
 
 
 class Throughput:
-    """Samples the ends of all partitions that a principal sees."""
+    """Samples the end offsets of all partitions that a principal may see."""
 
     def __init__(self, admin: Admin, clock: Clock) -> None:
         self._admin = admin
@@ -48,9 +48,9 @@ class Throughput:
         self._busiest: tuple[tuple[str, float], ...] = ()
 
     async def rates(self) -> Rates:
-        """What is known now, after a new look if it is time for one.
+        """The current rates, after a new sample if one is due.
 
-        :raises BrokerConnectionError: When no broker answers.
+        :raises BrokerConnectionError: When no broker responds.
         """
         async with self._lock:
             now_ms = self._clock.monotonic_ms()
@@ -89,7 +89,7 @@ class Throughput:
 
 
 def written(before: Mapping[TopicPartition, int], after: Mapping[TopicPartition, int]) -> dict[str, int]:
-    """How many records each topic has got in between; a topic that was made anew counts from its beginning."""
+    """Records written to each topic between two samples; a recreated topic counts from its beginning."""
     counts: defaultdict[str, int] = defaultdict(int)
     for tp, end in after.items():
         begin = before.get(tp)

@@ -1,4 +1,4 @@
-"""Times as people type them into pages, which show UTC."""
+"""Parses times that people type into pages, which show UTC."""
 
 import re
 from datetime import UTC, datetime
@@ -9,9 +9,9 @@ EXAMPLES = "2026-01-31 09:30 (UTC), 10m, 2h, or milliseconds since 1970"
 
 
 def time_ms(text: str, now_ms: int) -> int:
-    """Milliseconds since the epoch of a date, a date with time, an age, or of themselves.
+    """Milliseconds since the epoch of a date, a date with time, an age, or a number of milliseconds.
 
-    :raises ValueError: When it is none of these; says so for people.
+    :raises ValueError: When it is none of these, with a message for people.
     """
     text = text.strip()
     if text.isascii() and text.isdigit() and len(text) < 16:

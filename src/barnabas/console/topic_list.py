@@ -1,4 +1,4 @@
-"""All topics at a glance, as lists show them."""
+"""Topics as lists show them."""
 
 import asyncio
 from collections import Counter
@@ -13,12 +13,12 @@ from barnabas.client.core.metadata import NO_LEADER
 from barnabas.wire.errors import KafkaError
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataResponse, MetadataResponseTopic
 
-#: A list does not wait longer for a broker that does not tell sizes.
+#: How long a list waits for sizes of a broker.
 _SIZES_TIMEOUT_S = 2.0
 
 
 class TopicRow(NamedTuple):
-    """A topic's line: how many partitions it has, and how many of those are not well."""
+    """A topic in a list: its partitions, and the unhealthy ones."""
 
     name: str
     is_internal: bool
@@ -30,7 +30,7 @@ class TopicRow(NamedTuple):
 
 
 class TopicSize(NamedTuple):
-    """What a topic takes on the disks of those brokers that told: bytes of so many replicas."""
+    """A topic's bytes on the disks of the brokers that responded, and the number of replicas counted."""
 
     size_bytes: int
     replicas_count: int
@@ -39,8 +39,8 @@ class TopicSize(NamedTuple):
 async def list_topics(admin: Admin) -> list[TopicRow]:
     """Every topic that the principal may see, by name.
 
-    :raises KafkaError: What the broker answered.
-    :raises BrokerConnectionError: When no broker answers.
+    :raises KafkaError: An error of the broker.
+    :raises BrokerConnectionError: When no broker responds.
     """
     response: MetadataResponse = await admin.send(
         MetadataRequest(topics=None, allow_auto_topic_creation=False)
@@ -50,7 +50,7 @@ async def list_topics(admin: Admin) -> list[TopicRow]:
 
 
 def topic_rows(topics: Iterable[MetadataResponseTopic]) -> list[TopicRow]:
-    """The lines of topics, by name."""
+    """The rows of topics, by name."""
     return sorted(_row(topic) for topic in topics if topic.name)
 
 
@@ -70,7 +70,7 @@ def _row(topic: MetadataResponseTopic) -> TopicRow:
 async def topic_sizes(
     admin: Admin, nodes: Iterable[int], rows: Collection[TopicRow]
 ) -> Mapping[str, TopicSize]:
-    """Bytes of these topics, by name: one request to each broker; nothing of brokers that do not answer."""
+    """Bytes of these topics by name, with one request per broker; brokers that do not respond are left out."""
     partitions = [TopicPartition(row.name, index) for row in rows for index in range(row.partitions_count)]
     if not partitions:
         return {}

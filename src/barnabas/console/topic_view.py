@@ -1,4 +1,4 @@
-"""One topic: its partitions, how far they reach, how large they are, and what may be done to it."""
+"""One topic: its partitions, offsets, sizes and the principal's permissions."""
 
 import asyncio
 from collections.abc import Iterable, Mapping
@@ -15,7 +15,7 @@ from barnabas.wire.messages.metadata import MetadataRequest, MetadataRequestTopi
 
 
 class PartitionView(NamedTuple):
-    """A partition; offsets are None where its leader was not asked, or did not tell."""
+    """A partition; offsets are None if its leader did not respond."""
 
     partition: int
     leader: int
@@ -33,7 +33,7 @@ class PartitionView(NamedTuple):
 
 
 class TopicView(NamedTuple):
-    """A topic, and what the principal may do to it (names of AclOperation)."""
+    """A topic, and the operations that the principal may do (names of AclOperation)."""
 
     name: str
     topic_id: str
@@ -43,21 +43,21 @@ class TopicView(NamedTuple):
 
     @property
     def led(self) -> list[TopicPartition]:
-        """The partitions that somebody can be asked about."""
+        """The partitions with a leader."""
         return [
             TopicPartition(self.name, each.partition) for each in self.partitions if each.leader != NO_LEADER
         ]
 
 
 class Reach(NamedTuple):
-    """Where a partition begins and ends."""
+    """First and end offset of a partition."""
 
     first: int
     end: int
 
     @property
     def records_count(self) -> int:
-        """How many offsets it has; compaction and transactions leave fewer records."""
+        """Number of offsets; compaction and transactions leave fewer records."""
         return self.end - self.first
 
 
@@ -93,9 +93,9 @@ async def find_topic(admin: Admin, name: str) -> TopicView:
 async def reaches(
     admin: Admin, partitions: Iterable[TopicPartition], isolation: Isolation = Isolation.READ_UNCOMMITTED
 ) -> dict[TopicPartition, Reach]:
-    """Return first and end offset of the partitions whose leaders answer.
+    """Return first and end offset of the partitions whose leaders respond.
 
-    Read committed, the end is where the first open transaction begins.
+    With read committed, the end is the last stable offset.
     """
     wanted = list(partitions)
     if not wanted:
@@ -113,7 +113,7 @@ async def reaches(
 
 
 async def sizes(admin: Admin, topic: TopicView) -> Mapping[int, int]:
-    """Bytes of each partition on the disk of its leader; empty where the principal may not know."""
+    """Bytes of each partition on its leader's disk; empty if the principal may not see them."""
     nodes = {each.leader for each in topic.partitions if each.leader != NO_LEADER}
     found: dict[int, int] = {}
     leaders = {each.partition: each.leader for each in topic.partitions}

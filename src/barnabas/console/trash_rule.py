@@ -1,4 +1,4 @@
-"""How long a cluster keeps deleted topics, as far as the principal may know."""
+"""How long a cluster keeps deleted topics, as far as the principal may see it."""
 
 from typing import NamedTuple
 
@@ -10,7 +10,7 @@ _RETENTION_MS, _RETENTION_BYTES = "barnabas.trash.retention.ms", "barnabas.trash
 
 
 class TrashRule(NamedTuple):
-    """Whether deleted topics can be brought back (None: unknown), and within which bounds (None: unknown or none)."""
+    """Whether deleted topics can be restored (None: unknown), and the limits (None: unknown or none)."""
 
     keeps: bool | None
     retention_ms: int | None = None
@@ -18,7 +18,9 @@ class TrashRule(NamedTuple):
 
 
 async def trash_rule(view: View) -> TrashRule:
-    """Read the rule from a broker's configs; where these are refused, from whether the cluster has a trash at all."""
+    """Read the trash settings from a broker's configs; without permission, check whether the cluster has a trash at
+    all.
+    """
     broker = Resource(ResourceKind.BROKER, str((await view.cluster_view()).controller_id))
     keys = [_RETENTION_MS, _RETENTION_BYTES]
     outcome = (await view.admin.describe_configs([broker], keys, synonyms=False))[broker]

@@ -1,4 +1,4 @@
-"""Rectangles whose areas are to each other as sizes are: squarified (Bruls, Huizing, van Wijk 2000)."""
+"""Rectangles with areas proportional to sizes: squarified treemaps (Bruls, Huizing, van Wijk 2000)."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -7,7 +7,7 @@ WIDTH, HEIGHT = 1000.0, 220.0
 
 
 class Tile(NamedTuple):
-    """One rectangle, in the units of the picture."""
+    """A rectangle, in units of the picture."""
 
     name: str
     size: int
@@ -18,12 +18,12 @@ class Tile(NamedTuple):
 
     @property
     def has_room(self) -> bool:
-        """Whether a name of some length can be read in it."""
+        """Whether a name fits into it."""
         return self.width > 8.5 * min(len(self.name), 12) and self.height > 34
 
 
 def treemap(sizes: Mapping[str, int], width: float = WIDTH, height: float = HEIGHT) -> list[Tile]:
-    """Tiles for sizes, the largest first; what has no size has no tile."""
+    """Tiles of sizes, the largest first; a size of 0 has no tile."""
     wanted = sorted(((size, name) for name, size in sizes.items() if size > 0), reverse=True)
     scale = width * height / sum(size for size, _ in wanted) if wanted else 0.0
     tiles: list[Tile] = []
@@ -53,7 +53,7 @@ def _tile(name: str, size: int, *tp: float) -> Tile:
 
 
 def _row_length(areas: Sequence[float], side: float) -> int:
-    """How many of the first areas make the row whose tiles are the least stretched."""
+    """How many of the first areas form the row with the least stretched tiles."""
     length = 1
     while length < len(areas) and _worst(areas[: length + 1], side) <= _worst(areas[:length], side):
         length += 1

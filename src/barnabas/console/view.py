@@ -1,4 +1,4 @@
-"""One request as a page sees it: who asks, of which cluster, and the ways to answer."""
+"""One request as a page sees it: session, cluster, and ways to respond."""
 
 import sys
 from typing import TYPE_CHECKING, Any
@@ -43,29 +43,29 @@ class View:
 
     @property
     def admin(self) -> Admin:
-        """What asks and changes the cluster."""
+        """The admin client."""
         return self.session.access.admin
 
     @property
     def cluster(self) -> ClusterClient:
-        """The connections to it."""
+        """The connections to the cluster."""
         return self.session.access.cluster
 
     @property
     def query(self) -> dict[str, str]:
-        """The parameters of the address; of several with one name, the last."""
+        """The parameters of the address; of repeated ones, the last."""
         return dict(self.request.query_params)
 
     @property
     def is_partial(self) -> bool:
-        """Whether htmx asks for a piece of a page rather than for all of it."""
+        """Whether htmx asks for a fragment of the page."""
         headers = self.request.headers
         return "hx-request" in headers and "hx-history-restore-request" not in headers
 
     def path(self, name: str) -> str:
         """A part of the address, such as a topic's name.
 
-        :raises Problem: When it is longer than any name, which brokers answer by hanging up.
+        :raises PageError: When it is longer than any name, on which brokers close the connection.
         """
         value = str(self.request.path_params[name])
         if too_long(value):
@@ -73,9 +73,9 @@ class View:
         return value
 
     async def form(self, *unbounded: str) -> Form:
-        """What was sent. Fields are strings of Kafka's, but for those named as `unbounded`.
+        """The submitted form. Fields have the length limit of Kafka's strings, except for those in `unbounded`.
 
-        :raises Problem: When one is longer than any string.
+        :raises PageError: When one is longer.
         """
         values: dict[str, list[str]] = {}
         files: dict[str, bytes] = {}
@@ -93,17 +93,17 @@ class View:
         return Form(values, files)
 
     async def cluster_view(self) -> ClusterView:
-        """The cluster, and what may be done to it; asked for once."""
+        """The cluster with the principal's permissions; fetched once."""
         if self._cluster_view is None:
             self._cluster_view = await self.access.view()
         return self._cluster_view
 
     async def may(self, operation: str) -> bool:
-        """Whether the principal may do that to the cluster (the name of an AclOperation)."""
+        """Whether the principal may do the operation (name of an AclOperation) on the cluster."""
         return operation in (await self.cluster_view()).operations
 
     def offers(self, operation: str, operations: frozenset[str]) -> bool:
-        """Whether a change is to be offered: it is among what the principal may do, and the console is for changes."""
+        """Whether to offer a change: the operation is permitted, and the console is not read-only."""
         return not self.console.settings.read_only and operation in operations
 
     async def page(self, template: str, *, status: int = 200, **context: Any) -> Response:
@@ -112,7 +112,7 @@ class View:
         return HTMLResponse(render(template, {**shell, **context}), status)
 
     async def piece(self, template: str, **context: Any) -> Response:
-        """A piece of a page, for htmx to put into it."""
+        """A fragment of a page for htmx."""
         shared = {
             "segment": segment,
             "view": self,
@@ -122,16 +122,16 @@ class View:
         return HTMLResponse(render(template, {**shared, **context}), headers={"Vary": "HX-Request"})
 
     def redirect_with_notice(self, path: str, notice: str = "", kind: str = "good") -> Response:
-        """What answers a form that has been dealt with: go there, and be told."""
+        """Redirect after a form, with a message on the next page."""
         if notice:
             self.session.note(kind, notice)
         return RedirectResponse(path, _SEE_OTHER)
 
 
 async def form_data(request: Request) -> FormData:
-    """What was sent; the gate has bounded how much that is.
+    """The submitted form, whose size was limited before.
 
-    :raises Problem: When it is no form.
+    :raises PageError: When it is malformed.
     """
     try:
         return await request.form(max_fields=_FIELDS_MAX, max_files=_FILES_MAX, max_part_size=sys.maxsize)
@@ -142,11 +142,11 @@ async def form_data(request: Request) -> FormData:
 def _text(value: str) -> str:
     try:
         return encodable(value)
-    except ValueError:  # of a charset that the form chose
+    except ValueError:  # an unknown charset in the form
         message = "What was sent is no text."
         raise wrong_form(message) from None
 
 
 def segment(name: str) -> str:
-    """A name as a part of an address; of a route it is `{name:path}` where a name may have slashes."""
+    """A name as a part of an address; in a route it is `{name:path}` if names may contain slashes."""
     return quote(name, safe="")

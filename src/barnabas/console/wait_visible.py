@@ -1,6 +1,6 @@
-"""Waiting until a cluster shows what it was told, so that the page that comes next does not show what was before.
+"""Waits until a cluster shows a change, so that the next page does not show the old state.
 
-On Apache Kafka the controller makes a change, and brokers learn of it some milliseconds after it was answered.
+Brokers of Apache Kafka apply a change some milliseconds after the controller's response.
 """
 
 import contextlib
@@ -14,18 +14,18 @@ from barnabas.wire.errors import KafkaError
 
 
 async def wait_until_applied(admin: Admin, declared: DeclaredState) -> None:
-    """Wait until a cluster has what is declared."""
+    """Wait until a cluster has the declared state."""
     await wait_until_visible(admin, declared, lambda live: not differences(declared, live))
 
 
 async def wait_until_visible(
     admin: Admin, asked: DeclaredState, holds: Callable[[DeclaredState], bool]
 ) -> None:
-    """Wait until something holds of the part of a live state that is asked for.
+    """Wait until a condition holds for the requested part of the live state.
 
-    Not for ever: the page then shows what there is, as it does to somebody who may make a change and not see it.
+    The wait is limited: a principal that may make a change need not be able to see it.
 
-    :raises BrokerConnectionError: When no broker answers.
+    :raises BrokerConnectionError: When no broker responds.
     """
     with contextlib.suppress(KafkaError):
         await admin.cluster.retry.until(lambda: live_state_for(admin, asked), holds)

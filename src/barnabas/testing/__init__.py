@@ -1,7 +1,7 @@
-"""A Kafka broker for other people's tests: a pytest plugin and an in-process broker.
+"""A Kafka broker for tests: a pytest plugin and an in-process broker.
 
-Importing this costs nothing: the broker is imported when it is first used, so that pytest runs that do not need
-it do not pay for it.
+Importing it is cheap: the broker is imported on first use, so that pytest runs that do not need it do not pay for
+it.
 """
 
 from typing import TYPE_CHECKING, Any

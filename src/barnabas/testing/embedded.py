@@ -1,4 +1,4 @@
-"""A real broker inside a test's process: on a free port, with its data in a directory that goes with it."""
+"""A real broker inside a test's process, on a free port, with data in a temporary directory."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -41,24 +41,23 @@ WAIT_MS = 10_000
 _NOT_RUNNING = "the broker does not run: call start(), or use it in a with statement"
 
 
-#: A group's first members wait for nobody else: in a test they are all there, and three seconds are long. Nobody
-#: reads an audit of tests, which may want to know what topics there are.
+#: Settings for tests. The first members of a group do not wait for others: in a test they are all there, and three
+#: seconds are long. There is no audit, because a test may list all topics.
 QUICK_SETTINGS = {"group.initial.rebalance.delay.ms": "0", "barnabas.audit.enable": "false"}
 
 
 class EmbeddedBroker:
-    """`start` it and `stop` it, or use it as a context manager; both may be done again.
+    """A broker with `start` and `stop`, or a context manager; it can be started again.
 
-    Every method but `start` and `stop` needs a broker that runs. Its own calls (`create_topic`, `produce`,
-    `records` ...) are never struck by faults.
+    Every method but `start` and `stop` needs a running broker. Faults do not affect its own calls (`create_topic`,
+    `produce`, `records` ...).
     """
 
     def __init__(
         self, settings: Mapping[str, str] | None = None, users: Mapping[str, str] | None = None
     ) -> None:
-        """`settings` are broker settings by Kafka's names, such as {"auto.create.topics.enable": "false"}.
-
-        `users` are passwords by name: with them clients must log in on `bootstrap`, by PLAIN or SCRAM.
+        """:param settings: Broker settings by Kafka's names, such as {"auto.create.topics.enable": "false"}.
+        :param users: Passwords by name. If given, clients must log in on `bootstrap`, by PLAIN or SCRAM.
         """
         self._settings = dict(settings or {})
         self._users = dict(users or {})
@@ -76,7 +75,7 @@ class EmbeddedBroker:
     def start(self) -> Self:
         """Serve on a free port.
 
-        :raises ConfigError: For settings that cannot be.
+        :raises ConfigError: For invalid settings.
         """
         if self._thread is not None:
             message = f"the broker runs already, on {self.bootstrap}"
@@ -92,7 +91,7 @@ class EmbeddedBroker:
         return self
 
     def stop(self) -> None:
-        """Stop and remove the data; does nothing when it does not run."""
+        """Stop and remove the data; without effect on a stopped broker."""
         try:
             self._halt(kill=False)
         finally:
@@ -105,10 +104,10 @@ class EmbeddedBroker:
             self._faults.clear()
 
     def restart(self, *, kill: bool = False) -> None:
-        """Stop and start again on the same port with the same data; clients are cut off meanwhile.
+        """Stop and start again on the same port with the same data; connections are closed.
 
-        With `kill` nothing is flushed, checkpointed or marked as cleanly stopped, as when a process is killed:
-        the start that follows recovers. Faults that wait stay.
+        With `kill` nothing is flushed, checkpointed or marked as cleanly stopped, as if the process were killed:
+        the next start recovers. Pending faults stay.
         """
         self._halt(kill=kill)
         self._serve()
@@ -147,7 +146,7 @@ class EmbeddedBroker:
     ) -> None:
         self.stop()
 
-    # What it is
+    # Attributes
 
     @property
     def bootstrap(self) -> str:
@@ -161,7 +160,7 @@ class EmbeddedBroker:
 
     @property
     def _open_address(self) -> str:
-        """A listener on which nobody logs in, where there is one: this broker's own calls go there."""
+        """A listener without authentication for this broker's own calls, if there is one."""
         open_listeners = {
             listener.name
             for listener in self.server.node.config.listeners
@@ -172,14 +171,14 @@ class EmbeddedBroker:
 
     @property
     def directory(self) -> Path:
-        """Where the data is while the broker runs."""
+        """The data directory of the running broker."""
         if self._directory is None:
             raise RuntimeError(_NOT_RUNNING)
         return Path(self._directory.name)
 
     @property
     def server(self) -> BrokerServer:
-        """The broker itself, which lives on another thread's event loop."""
+        """The broker itself, which runs on another thread's event loop."""
         if self._server is None:
             raise RuntimeError(_NOT_RUNNING)
         return self._server
@@ -191,7 +190,7 @@ class EmbeddedBroker:
     ) -> None:
         """Create a topic.
 
-        :raises KafkaError: Why it was not, for example TOPIC_ALREADY_EXISTS.
+        :raises KafkaError: The broker's error, such as TOPIC_ALREADY_EXISTS.
         """
         topic = NewTopic(name, partitions, configs=configs or {})
         raise_errors(self.client.admin.create_topics([topic]).values())
@@ -199,12 +198,12 @@ class EmbeddedBroker:
     def delete_topic(self, name: str) -> None:
         """Delete a topic.
 
-        :raises KafkaError: Why it was not, for example UNKNOWN_TOPIC_OR_PARTITION.
+        :raises KafkaError: The broker's error, such as UNKNOWN_TOPIC_OR_PARTITION.
         """
         raise_errors(self.client.admin.delete_topics([name]).values())
 
     def topics(self) -> dict[str, int]:
-        """The partition count of every topic, by name, but for those that only the broker writes to."""
+        """The partition count of every topic by name, without internal topics."""
         described = self.client.admin.describe_topics()
         return {
             name: len(topic.partitions)
@@ -222,9 +221,9 @@ class EmbeddedBroker:
         headers: RecordHeaders = (),
         timestamp_ms: int | None = None,
     ) -> RecordMetadata:
-        """Write one record and wait until it is stored; text becomes UTF-8. Creates the topic if need be.
+        """Write one record and wait until it is stored; text is encoded as UTF-8. Creates the topic if needed.
 
-        :raises KafkaError: Why it was not stored.
+        :raises KafkaError: The broker's error.
         """
         if self._producer is None:
             self._producer = self.client.producer()
@@ -240,10 +239,10 @@ class EmbeddedBroker:
     def records(
         self, topic: str, *, count: int | None = None, timeout_ms: int = WAIT_MS
     ) -> list[ConsumedRecord]:
-        """Every record of a topic by partition and offset; with `count` once there are that many.
+        """All records of a topic by partition and offset; with `count`, wait until there are that many.
 
         :raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION.
-        :raises TimeoutError: When fewer than `count` have come within `timeout_ms`.
+        :raises TimeoutError: When fewer than `count` have arrived within `timeout_ms`.
         """
         [described] = self.client.admin.describe_topics([topic]).values()
         if not isinstance(described, TopicInfo):
@@ -264,7 +263,7 @@ class EmbeddedBroker:
 
     @property
     def client(self) -> BlockingClient:
-        """Barnabas's own client, connected."""
+        """A connected `KafkaClient` of Barnabas."""
         if self._client is None:
             assert self.server
             self._client = BlockingClient(self._open_address, client_id=OWN_CLIENT_ID)
@@ -275,26 +274,26 @@ class EmbeddedBroker:
     def fail_next(
         self, api: str | int, error: ErrorCode | str | int, times: int = 1, *, topic: str | None = None
     ) -> Fault:
-        """Answer the next `times` requests of an API with an error instead of doing what they ask.
+        """Answer the next `times` requests of an API with an error, without executing them.
 
         :param api: Its name, such as "Produce", or its key.
-        :param topic: Strike only requests that name this topic; the whole request fails then.
-        :raises ValueError: For an API or error that there is not.
+        :param topic: Only requests that name this topic; the whole request fails.
+        :raises ValueError: For an unknown API or error.
         """
         return self._inject(ErrorFault(self._api_key(api), times, topic, error_code_of(error)))
 
     def delay_next(self, api: str | int, delay_ms: int, times: int = 1, *, topic: str | None = None) -> Fault:
-        """Do what the next `times` requests of an API ask, and answer `delay_ms` late."""
+        """Execute the next `times` requests of an API, and answer `delay_ms` late."""
         return self._inject(Delay(self._api_key(api), times, topic, delay_ms))
 
     def drop_next(
         self, api: str | int, times: int = 1, *, topic: str | None = None, handled: bool = False
     ) -> Fault:
-        """Close the connection instead of answering: before anything is done, or with `handled` after it."""
+        """Close the connection instead of answering, before the request is executed, or after it with `handled`."""
         return self._inject(Drop(self._api_key(api), times, topic, handled))
 
     def clear_faults(self) -> None:
-        """Take back every fault that has not struck."""
+        """Remove all pending faults."""
         self._faults.clear()
 
     def _api_key(self, api: str | int) -> int:

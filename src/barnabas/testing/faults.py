@@ -1,4 +1,4 @@
-"""Faults to inject: errors, delays and lost connections in place of what a broker would answer."""
+"""Faults to inject: errors, delays and closed connections in place of responses."""
 
 import asyncio
 from collections.abc import Iterator, Mapping
@@ -10,16 +10,16 @@ from barnabas.api.registry import ApiSpec
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.schema import Message, Struct
 
-#: The client id of `EmbeddedBroker`'s own calls, which no fault strikes.
+#: The client id of `EmbeddedBroker`'s own calls, which faults do not affect.
 OWN_CLIENT_ID = "barnabas-testing"
 
 _TOPIC_FIELDS = frozenset({"topic", "name", "topic_name", "topic_names", "resource_name"})
 
 
 class Fault:
-    """What befalls the next requests of one API. Made by `EmbeddedBroker`'s `fail_next` and its like.
+    """A fault for the next requests of one API, made by `EmbeddedBroker.fail_next` and similar methods.
 
-    `times_left` counts down with each request that is struck; 0 means that the fault is over.
+    `times_left` counts down with each affected request.
     """
 
     def __init__(self, api_key: int, times: int, topic: str | None) -> None:
@@ -33,59 +33,57 @@ class Fault:
 
     @property
     def is_over(self) -> bool:
-        """Whether the fault has been used up."""
         return self.times_left == 0
 
     def cancel(self) -> None:
-        """Strike no more."""
         self.times_left = 0
 
     def matches(self, context: RequestContext, request: Message) -> bool:
-        """Whether it is for this request."""
+        """Whether it affects this request."""
         if not self.times_left or context.api.api_key != self.api_key:
             return False
         return self.topic is None or self.topic in topics_of(context, request)
 
     async def trigger(self, context: RequestContext, request: Message) -> Response:
-        """Do it, in the handler's place."""
+        """Apply the fault in place of the handler."""
         raise NotImplementedError
 
 
 class ErrorFault(Fault):
-    """The request is answered with an error and does nothing."""
+    """An error response to a request that is not executed."""
 
     def __init__(self, api_key: int, times: int, topic: str | None, code: ErrorCode) -> None:
         super().__init__(api_key, times, topic)
         self.code = code
 
     async def trigger(self, context: RequestContext, request: Message) -> Response:
-        """Refuse every part of the request."""
+        """Return an error for every part of the request."""
         raise KafkaError(self.code, "This error was asked for by a test.")
 
 
 class Delay(Fault):
-    """The request does its work; the answer comes late, and what follows it on its connection with it."""
+    """A late response, and with it later responses of the connection."""
 
     def __init__(self, api_key: int, times: int, topic: str | None, delay_ms: int) -> None:
         super().__init__(api_key, times, topic)
         self.delay_ms = delay_ms
 
     async def trigger(self, context: RequestContext, request: Message) -> Response:
-        """Hold the answer back."""
+        """Delay the response."""
         response: Response = await context.api.handle(context, request)
         await asyncio.sleep(self.delay_ms / 1000)
         return response
 
 
 class Drop(Fault):
-    """The connection closes instead of an answer, before the request has done its work or after it."""
+    """A closed connection instead of a response, before or after the request is executed."""
 
     def __init__(self, api_key: int, times: int, topic: str | None, handled: bool) -> None:
         super().__init__(api_key, times, topic)
         self.handled = handled
 
     async def trigger(self, context: RequestContext, request: Message) -> Response:
-        """Answer nothing and close."""
+        """Close without a response."""
         if self.handled:
             await context.api.handle(context, request)
         context.close_after = True
@@ -95,7 +93,7 @@ class Drop(Fault):
 class Faults:
     """All faults of one broker: the interceptor of its dispatcher.
 
-    A test's thread adds to it while the broker's looks through it: the list is replaced, never changed.
+    A test's thread adds faults while the broker's thread reads them, so the list is replaced, never changed.
     """
 
     def __init__(self) -> None:
@@ -103,21 +101,20 @@ class Faults:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing left to strike."""
         return all(fault.is_over for fault in self._pending)
 
     def add(self, fault: Fault) -> None:
-        """Strike from the next request on; of several faults for one request the oldest strikes."""
+        """Add a fault, effective from the next request on; the oldest matching fault applies."""
         self._pending = (*(each for each in self._pending if not each.is_over), fault)
 
     def clear(self) -> None:
-        """Strike no more."""
+        """Remove all faults."""
         for fault in self._pending:
             fault.cancel()
         self._pending = ()
 
     async def intercept(self, context: RequestContext, request: Message) -> Response:
-        """Let a fault strike if there is one for this request, else let it pass."""
+        """Apply a matching fault, or pass the request on."""
         fault = None if context.client_id == OWN_CLIENT_ID else self._find(context, request)
         if fault is None:
             passed: Response = await context.api.handle(context, request)
@@ -131,7 +128,7 @@ class Faults:
 
 
 def topics_of(context: RequestContext, request: Message) -> set[str]:
-    """The names of the topics that a request is about, by name, by id or by its fetch session."""
+    """The topics of a request, found by name, id or fetch session."""
     names = context.node.image.topic_names
     session = context.node.fetch_sessions.get(getattr(request, "session_id", 0))
     targets = session.targets.values() if session else ()
@@ -157,9 +154,9 @@ def _topic_values(struct: Struct) -> Iterator[str | bytes | None]:
 
 
 def api_key_of(api: str | int, served: Mapping[int, ApiSpec]) -> int:
-    """The key of an API given by its name ("Produce", in any case) or by its key.
+    """The key of an API given by name ("Produce", in any case) or key.
 
-    :raises ValueError: For one that is not served, with the nearest name.
+    :raises ValueError: For an API that is not served; suggests the nearest name.
     """
     keys = {spec.name.lower(): key for key, spec in served.items()}
     if isinstance(api, str) and api.lower() in keys:
@@ -173,9 +170,9 @@ def api_key_of(api: str | int, served: Mapping[int, ApiSpec]) -> int:
 
 
 def error_code_of(error: ErrorCode | str | int) -> ErrorCode:
-    """An error given by its name, its number or itself.
+    """The code of an error given by name, number or as a code.
 
-    :raises ValueError: For one that there is not, and for NONE.
+    :raises ValueError: For an unknown error, and for NONE.
     """
     try:
         code = ErrorCode[error.upper()] if isinstance(error, str) else ErrorCode(error)

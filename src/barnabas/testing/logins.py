@@ -1,4 +1,4 @@
-"""Settings of a broker on whose first listener clients must log in."""
+"""Settings of a broker with authentication on its first listener."""
 
 from collections.abc import Mapping
 
@@ -7,9 +7,9 @@ from barnabas.config.sasl import MECHANISMS
 
 
 def login_settings(host: str, port: int, users: Mapping[str, str]) -> dict[str, str]:
-    """A listener with SASL at `port`, where those users log in, and an open one beside it for the broker's own calls.
+    """A SASL listener at `port` for those users, and an open one for the broker's own calls.
 
-    :param users: Passwords by name; PLAIN has them from the settings, SCRAM must be given them otherwise.
+    :param users: Passwords by name. PLAIN reads them from the settings; SCRAM credentials must be created separately.
     """
     options = " ".join(f"{quoted(f'user_{user}')}={quoted(password)}" for user, password in users.items())
     return {

@@ -1,7 +1,7 @@
-"""The pytest plugin: fixtures that give a test a Kafka of its own, or the whole run one to share.
+"""The pytest plugin: fixtures with a broker for each test, or for the whole run.
 
-pytest rewrites the asserts of every module of a distribution that has a plugin. For the broker that is 1 s of CPU in
-each run whose bytecode is not cached, so the plugin has Python import its packages ahead of pytest.
+pytest rewrites the asserts of every module of a distribution that has a plugin. For the broker that costs 1 s of CPU
+in each run without cached bytecode, so the plugin makes Python import its packages before pytest does.
 """
 
 import sys
@@ -36,9 +36,9 @@ _FINDER = _PlainFinder()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Broker settings for all fixtures: in the ini file, and stronger, on the command line.
+    """Add options with broker settings for all fixtures: in the ini file, and on the command line, which wins.
 
-    The first hook that pytest calls, before it imports any test or conftest: so imports become plain here.
+    The first hook that pytest calls, before it imports tests or conftest files, so that it can turn rewriting off.
     """
     sys.meta_path[:] = [_FINDER, *(each for each in sys.meta_path if each is not _FINDER)]
     parser.addini(_INI, "Broker settings for the kafka fixtures, as KEY=VALUE.", type="linelist", default=[])
@@ -53,7 +53,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make the marker known."""
+    """Register the marker."""
     text = f"{_MARKER}(settings): broker settings for this test's kafka fixture, as a dict of key to value."
     config.addinivalue_line("markers", text)
     text = f"{_USERS_MARKER}(passwords): who can log in to this test's kafka fixture, as a dict of name to password."
@@ -62,7 +62,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture
 def kafka(request: pytest.FixtureRequest) -> Iterator["EmbeddedBroker"]:
-    """A fresh broker for one test."""
+    """A new broker for one test."""
     settings = _settings(request.config)
     for marker in reversed(list(request.node.iter_markers(_MARKER))):
         settings |= marker.args[0]
@@ -72,7 +72,7 @@ def kafka(request: pytest.FixtureRequest) -> Iterator["EmbeddedBroker"]:
 
 @pytest.fixture(scope="session")
 def kafka_session(pytestconfig: pytest.Config) -> Iterator["EmbeddedBroker"]:
-    """One broker for the whole run: whoever uses it picks topic names of their own."""
+    """One broker for the whole run: tests that use it should use topic names of their own."""
     yield from _running(_settings(pytestconfig), {})
 
 

@@ -1,7 +1,7 @@
-"""Whether the output of an application holds each of its inputs exactly once: a judgement on what was read. No IO.
+"""Checks the output of an application, as read from its logs, for exactly one copy of each input. No IO.
 
-An input is its number, "3-17" for the eighteenth record of partition 3. An output begins with the number of the input
-that it was made of. A word may follow, "ID/COUNT": this is one of COUNT outputs of the transaction ID, which names one
+An input is its number, "3-17" for the eighteenth record of partition 3. An output begins with the number of its
+input. A word "ID/COUNT" may follow: the output is one of COUNT outputs of the transaction ID, which names one
 attempt.
 """
 
@@ -18,7 +18,7 @@ _OUTPUT = re.compile(rb"(\d{1,9})-(\d{1,18})(?: (\S+)/(\d{1,9}))?(?!\S)")
 
 
 class Number(NamedTuple):
-    """Which input; prints as it is written."""
+    """The number of an input; prints as it is written."""
 
     partition: int
     sequence: int
@@ -28,26 +28,26 @@ class Number(NamedTuple):
 
 
 class Output(NamedTuple):
-    """A record of the output as a client saw it; `number` is None for one that names no input."""
+    """An output record as a client read it; `number` is None if it names no input."""
 
     tp: TopicPartition
     offset: int
     number: Number | None
     transaction: bytes | None = None
-    transaction_size: int = 0  #: outputs, as the application says
+    transaction_size: int = 0  #: outputs in the transaction, as the application says
 
     def __str__(self) -> str:
         return f"{self.number} ({self.tp} offset {self.offset})"
 
 
 class ReadLog(NamedTuple):
-    """A partition of the output: what its log says of each record, and where reading committed ones ended."""
+    """A partition of the output: what its log holds, and where reading committed records ended."""
 
     outcomes: Mapping[int, TransactionOutcome]
     read_up_to: int
 
 
-#: What can be wrong, for people.
+#: Kinds of faults, for people.
 KINDS: Mapping[str, str] = {
     "misnumbered": "inputs that do not follow on the one before",
     "lost": "inputs without an output",
@@ -62,11 +62,11 @@ KINDS: Mapping[str, str] = {
 
 @dataclass
 class Findings:
-    """How much was looked at, and every fault by its kind."""
+    """How much was checked, and every fault by its kind."""
 
     inputs_count: int
     outputs_count: int
-    transactions_count: int  #: that the outputs speak of
+    transactions_count: int  #: named by the outputs
     faults: dict[str, list[str]] = field(default_factory=lambda: {kind: [] for kind in KINDS})
 
     @property
@@ -76,13 +76,13 @@ class Findings:
 
 
 def read_number(value: bytes | None) -> Number | None:
-    """The number that a value begins with."""
+    """The number at the start of a value."""
     found = _OUTPUT.match(value or b"")
     return Number(int(found[1]), int(found[2])) if found else None
 
 
 def read_output(tp: TopicPartition, offset: int, value: bytes | None) -> Output:
-    """What an output says of itself."""
+    """Parse an output's value."""
     found = _OUTPUT.match(value or b"")
     if not found:
         return Output(tp, offset, None)
@@ -95,10 +95,10 @@ def check_exactly_once(
     outputs: Sequence[Output],
     logs: Mapping[TopicPartition, ReadLog],
 ) -> Findings:
-    """All faults of an output, read committed, against its input and its logs.
+    """All faults of an output, read committed, compared with its input and its logs.
 
-    :param inputs: The numbers in each partition of the input, in the order of its log.
-    :param outputs: The output, each partition in the order of its log.
+    :param inputs: The numbers in each partition of the input, in log order.
+    :param outputs: The output by partition, in log order.
     """
     known = {number for numbers in inputs.values() for number in numbers if number is not None}
     transactions = {output.transaction for output in outputs if output.transaction is not None}
@@ -139,7 +139,9 @@ def _duplicated(outputs: Sequence[Output]) -> Iterator[Output]:
 
 
 def _reordered(outputs: Sequence[Output]) -> Iterator[str]:
-    """Inputs of a partition keep their order within a partition of the output; second outputs are duplicates alone."""
+    """Inputs of a partition keep their order within a partition of the output; repeated outputs count only as
+    duplicates.
+    """
     seen: set[Number] = set()
     latest: dict[tuple[TopicPartition, int], Number] = {}
     for output in outputs:

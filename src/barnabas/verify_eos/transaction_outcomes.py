@@ -1,4 +1,4 @@
-"""What became of every record of a partition, by the end markers in its log (KIP-98). No IO."""
+"""Determines the outcome of every record of a partition from the end markers in its log (KIP-98). No IO."""
 
 from collections import defaultdict
 from enum import Enum
@@ -10,7 +10,7 @@ from barnabas.wire.records.record import decode_batch
 
 
 class TransactionOutcome(Enum):
-    """Whether a record counts; one outside any transaction is committed."""
+    """Whether a record is committed; a record outside any transaction is."""
 
     COMMITTED = "committed"
     ABORTED = "aborted"
@@ -18,14 +18,14 @@ class TransactionOutcome(Enum):
 
 
 class TransactionOutcomes:
-    """Follows the log of one partition, read uncommitted from its beginning on, control batches included."""
+    """Follows the log of one partition, read uncommitted from its beginning, with control batches."""
 
     def __init__(self) -> None:
         self.by_offset: dict[int, TransactionOutcome] = {}
         self._open: defaultdict[int, list[int]] = defaultdict(list)  #: producer id -> offsets
 
     def take(self, batches: Buffer) -> None:
-        """Go on with the next batches.
+        """Add the next batches.
 
         :raises KafkaError: CORRUPT_MESSAGE.
         """

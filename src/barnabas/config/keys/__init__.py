@@ -1,4 +1,4 @@
-"""Short names for the tables of keys."""
+"""Helpers for the tables of keys."""
 
 from barnabas.config.definition import ConfigType, Effect, UpdateMode
 

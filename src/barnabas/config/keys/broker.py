@@ -1,4 +1,4 @@
-"""Every key of a broker's own configuration, by name."""
+"""All keys of a broker's own configuration, by name."""
 
 from barnabas.config.definition import table
 from barnabas.config.keys.barnabas import BARNABAS_KEYS
@@ -11,7 +11,7 @@ from barnabas.config.keys.replication import REPLICATION_KEYS
 from barnabas.config.keys.security import SECURITY_KEYS
 from barnabas.config.keys.transaction import TRANSACTION_KEYS
 
-#: What server.properties may hold.
+#: The keys of server.properties.
 BROKER_KEYS = table(
     NODE_KEYS,
     NETWORK_KEYS,
@@ -24,14 +24,14 @@ BROKER_KEYS = table(
     BARNABAS_KEYS,
 )
 
-#: Broker keys of which the first that is set wins; the others count as it (`DynamicBrokerConfig`).
+#: Broker keys of which the first that is set wins; the others count as synonyms (`DynamicBrokerConfig`).
 _ROLL = ("log.roll.ms", "log.roll.hours")
 _ROLL_JITTER = ("log.roll.jitter.ms", "log.roll.jitter.hours")
 _RETENTION = ("log.retention.ms", "log.retention.minutes", "log.retention.hours")
 _SYNONYMS = {name: group for group in (_ROLL, _ROLL_JITTER, _RETENTION) for name in group}
 _SYNONYMS["log.flush.interval.ms"] = ("log.flush.interval.ms", "log.flush.scheduler.interval.ms")
 
-#: Keys that a listener's mechanism may override, as `listener.name.<listener>.<mechanism>.<key>`.
+#: Keys that can be overridden for a listener's mechanism, as `listener.name.<listener>.<mechanism>.<key>`.
 _MECHANISM_KEYS = (
     "sasl.jaas.config",
     "sasl.login.callback.handler.class",
@@ -53,7 +53,7 @@ def listener_base(name: str) -> str | None:
 
 
 def broker_synonyms(name: str, *, with_listeners: bool) -> tuple[str, ...]:
-    """The names under which the value of `name` may be set, the strongest first."""
+    """The names that provide the value of `name`, the highest precedence first."""
     if name in _SYNONYMS:
         return _SYNONYMS[name]
     base = listener_base(name) if with_listeners else None

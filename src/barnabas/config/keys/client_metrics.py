@@ -24,5 +24,4 @@ _KEYS: tuple[ConfigKey, ...] = (
 )
 # fmt: on
 
-#: By name.
 CLIENT_METRICS_KEYS = table(_KEYS)

@@ -1,4 +1,4 @@
-"""Group keys, with the broker keys that give their defaults."""
+"""Group keys, with the broker keys of their defaults."""
 
 from barnabas.config.definition import ConfigKey, Synonym, table
 from barnabas.config.keys import (
@@ -95,5 +95,4 @@ _KEYS: tuple[ConfigKey, ...] = (
 )
 # fmt: on
 
-#: By name.
 GROUP_KEYS = table(_KEYS)

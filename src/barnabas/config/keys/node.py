@@ -1,4 +1,4 @@
-"""Broker keys: the node itself, the KRaft controller that Barnabas does without, metrics."""
+"""Broker keys: the node itself, the KRaft controller (without effect), metrics."""
 
 from barnabas.config.definition import ConfigKey
 from barnabas.config.keys import (
@@ -126,7 +126,7 @@ NODE_KEYS: tuple[ConfigKey, ...] = (
 )
 # fmt: on
 
-#: Values of keys that Apache Kafka has no default for; they count as set when nobody sets them.
+#: Values of keys without a default in Apache Kafka; they count as set.
 EMBEDDED_VALUES = {
     "node.id": "1",
     "process.roles": "broker,controller",

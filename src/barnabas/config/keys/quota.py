@@ -1,4 +1,4 @@
-"""Keys of quotas: of clients, of addresses, and of brokers (those exist only as dynamic values)."""
+"""Quota keys: of clients, addresses, and brokers (dynamic only)."""
 
 from barnabas.config.definition import ConfigKey, table
 from barnabas.config.keys import (
@@ -50,7 +50,7 @@ _BROKER_KEYS: tuple[ConfigKey, ...] = (
 
 #: Quotas of users and client ids.
 CLIENT_QUOTA_KEYS = table(_CLIENT_KEYS)
-#: Credentials that are listed beside the quotas of a user.
+#: Credentials, which are listed with the quotas of a user.
 SCRAM_KEYS = table(_SCRAM_KEYS)
 #: Quotas of addresses.
 ADDRESS_QUOTA_KEYS = table(_ADDRESS_KEYS)

@@ -1,4 +1,4 @@
-"""Topic keys, with the broker keys that give their defaults."""
+"""Topic keys, with the broker keys of their defaults."""
 
 from barnabas.config.definition import ConfigKey, Synonym, table
 from barnabas.config.keys import (
@@ -146,5 +146,4 @@ _KEYS: tuple[ConfigKey, ...] = (
 )
 # fmt: on
 
-#: By name.
 TOPIC_KEYS = table(_KEYS)

@@ -1,1 +1,1 @@
-"""The pages of the console: a module each, and a template of the same name."""
+"""The pages of the console: one module and one template of the same name each."""

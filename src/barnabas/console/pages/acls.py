@@ -1,4 +1,4 @@
-"""ACLs: who may do what, from where; creating and deleting them."""
+"""ACLs: list, create and delete them."""
 
 from collections.abc import Sequence
 from enum import IntEnum
@@ -37,14 +37,14 @@ _SEPARATOR = "\t"
 
 
 def word(member: IntEnum) -> str:
-    """A word of the protocol as pages show it: `transactional-id`."""
+    """A word of the protocol as displayed: `transactional-id`."""
     return member.name.lower().replace("_", "-")
 
 
 def member_of(kind: type[WordT], text: str) -> WordT:
-    """The member that `word` shows so.
+    """The enum member that `word` displays so.
 
-    :raises Problem: When there is none.
+    :raises PageError: When there is none.
     """
     for member in kind:
         if member > 1 and word(member) == text and member is not PatternType.MATCH:
@@ -53,12 +53,12 @@ def member_of(kind: type[WordT], text: str) -> WordT:
 
 
 def choices(kind: type[IntEnum]) -> list[str]:
-    """What an ACL can have, in words: not what filters alone have."""
+    """The values of an ACL, in words, without those that only filters have."""
     return [word(member) for member in kind if member > 1 and member is not PatternType.MATCH]
 
 
 async def show(view: View) -> Response:
-    """The ACLs, filtered; those that apply to a topic if the address names one."""
+    """Show the ACLs, filtered; those that apply to a topic if the address names one."""
     return await _page(view, {}, {})
 
 
@@ -108,7 +108,7 @@ def _matches(acl: AclBinding, text: str) -> bool:
 
 
 async def create(view: View) -> Response:
-    """Create one ACL for each operation that is ticked."""
+    """Create one ACL for each ticked operation."""
     form = await view.form()
     bindings = bindings_of(form)
     if not form.errors:
@@ -124,7 +124,7 @@ async def create(view: View) -> Response:
 
 
 def bindings_of(form: Form) -> list[AclBinding]:
-    """The ACLs that a form describes; what is wrong with it is among its errors."""
+    """The ACLs that a form describes; mistakes are among its errors."""
     kind = member_of(ResourceType, form.one_of("resource_type", choices(ResourceType)))
     name = CLUSTER_NAME if kind is ResourceType.CLUSTER else form.needed("resource_name")
     principal = form.needed("principal")
@@ -150,7 +150,7 @@ def bindings_of(form: Form) -> list[AclBinding]:
 
 
 async def remove(view: View) -> Response:
-    """Delete the ACLs that are ticked."""
+    """Delete the ticked ACLs."""
     chosen = (await view.form()).all("acl")
     if not chosen:
         return view.redirect_with_notice("/acls", "No ACL was selected.", "bad")
@@ -164,14 +164,14 @@ async def remove(view: View) -> Response:
 
 
 def written(acl: AclBinding) -> str:
-    """An ACL as a form carries it."""
+    """An ACL as a form field."""
     return _SEPARATOR.join(word(part) if isinstance(part, IntEnum) else part for part in acl)
 
 
 def binding_in(text: str) -> AclBinding:
-    """What `written` wrote.
+    """Parse the result of `written`.
 
-    :raises Problem: When it is something else.
+    :raises PageError: When it is malformed.
     """
     parts: Sequence[str] = text.split(_SEPARATOR)
     if len(parts) != len(AclBinding._fields):

@@ -1,4 +1,4 @@
-"""The audit: who changed what, and what was refused; the newest first, followed while one looks."""
+"""The audit: changes and refused requests, the newest first, refreshed while the page is open."""
 
 import json
 from typing import Any
@@ -14,7 +14,7 @@ _FIELDS = ("resource", "principal", "outcome", "since", "until")
 
 
 async def show(view: View) -> Response:
-    """The last events that are wanted, or those before an offset."""
+    """Show the newest matching events, or those before an offset."""
     context = await _context(view)
     if view.is_partial:
         return await view.piece("audit_list.html", **context)
@@ -47,7 +47,7 @@ async def _context(view: View) -> dict[str, Any]:
 
 
 def audit_query(values: dict[str, str], now_ms: int, errors: dict[str, str]) -> AuditQuery:
-    """What the fields ask for; what cannot be is told in `errors`."""
+    """The query of the form; mistakes are in `errors`."""
     times: dict[str, int | None] = {}
     for name in ("since", "until"):
         try:
@@ -63,12 +63,12 @@ def audit_query(values: dict[str, str], now_ms: int, errors: dict[str, str]) -> 
 
 
 def shown(value: Any) -> str | None:
-    """A value for people: text as it is, None for nothing."""
+    """A value for people: text as it is, empty for None."""
     return value if value is None or isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def history_path(resource: str) -> str:
-    """The address of a resource's history."""
+    """The address of a resource's history page."""
     kind, _, name = resource.partition("/")
     return f"/history/{segment(kind)}/{segment(name)}"
 

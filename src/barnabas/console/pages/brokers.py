@@ -1,4 +1,4 @@
-"""Brokers: where they are, and their configs with the sources of each value; dynamic ones are altered here."""
+"""Brokers: addresses, and configs with the source of each value; dynamic ones can be altered here."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -20,7 +20,7 @@ from barnabas.declared.state import DeclaredBroker, DeclaredState
 from barnabas.wire.errors import KafkaError
 
 DEFAULT = "default"
-#: Where a broker's values come from, in the order in which they hold, and how pages call it.
+#: Sources of a broker's values in order of precedence, with their names on pages.
 SOURCES: Mapping[ConfigSource, str] = {
     ConfigSource.DYNAMIC_BROKER_CONFIG: "set for this broker",
     ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG: "set for every broker",
@@ -32,19 +32,19 @@ _HIDDEN = "(hidden)"
 
 
 class ConfigRow(NamedTuple):
-    """A config as the page shows it."""
+    """A config as displayed."""
 
     entry: ConfigEntry
-    is_own: bool  #: set for this very resource, so that it can be taken back
+    is_own: bool  #: set for this resource, so that it can be reset
 
     @property
     def value(self) -> str | None:
-        """The value, but none that is secret."""
+        """The value, unless it is secret."""
         return _HIDDEN if self.entry.sensitive else self.entry.value
 
     @property
     def source(self) -> str:
-        """Where it comes from, in words."""
+        """The source in words."""
         return SOURCES.get(self.entry.source, self.entry.source.name.lower().replace("_", " "))
 
 
@@ -58,14 +58,14 @@ _COLUMNS = {
 
 
 async def show_all(view: View) -> Response:
-    """The brokers."""
+    """Show all brokers."""
     return await view.page("brokers.html", cluster=await view.cluster_view())
 
 
 def resource_of(name: str) -> Resource:
-    """The broker of that name, or every broker.
+    """The broker of that name, or the default of all brokers.
 
-    :raises Problem: When it can be neither.
+    :raises PageError: When it is neither.
     """
     if name == DEFAULT:
         return Resource(ResourceKind.BROKER, EVERY_BROKER)
@@ -75,7 +75,7 @@ def resource_of(name: str) -> Resource:
 
 
 async def show(view: View) -> Response:
-    """The configs of a broker."""
+    """Show the configs of a broker."""
     return await _page(view, {"key": view.query.get("key", "")}, {})
 
 
@@ -128,7 +128,7 @@ def _matches(row: ConfigRow, text: str) -> bool:
 
 
 async def alter(view: View) -> Response:
-    """Show what a change would do, as the broker judges it; make it when that comes back confirmed."""
+    """Preview a change, validated by the broker; make it once confirmed."""
     name, form = view.path("broker"), await view.form()
     resource, edit = resource_of(name), edit_of(form)
     values = {key: form.raw(key) for key in ("key", "value", "way")}
@@ -154,7 +154,7 @@ async def alter(view: View) -> Response:
 
 
 def changed(row: ConfigRow | None, edit: AlterConfigOp) -> tuple[str | None, str | None]:
-    """The value now and then; of one that is taken back, what holds behind it."""
+    """The value before and after; after a reset, the inherited one."""
     before = None if row is None else row.value
     if row is not None and row.entry.sensitive:
         return before, _HIDDEN
@@ -165,7 +165,7 @@ def changed(row: ConfigRow | None, edit: AlterConfigOp) -> tuple[str | None, str
 
 
 def edit_of(form: Form) -> AlterConfigOp | None:
-    """The change that a form wants; None with the reason among its errors."""
+    """The change of the form; None with the reason among its errors."""
     key = form.needed("key")
     if form.errors:
         return None

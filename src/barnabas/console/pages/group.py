@@ -1,4 +1,4 @@
-"""One group: its members and lags; resetting and deleting its offsets; deleting it."""
+"""One group: members and lags; reset and delete offsets; delete the group."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -30,12 +30,12 @@ WAYS = {
     "shift": "shift by a number of records",
 }
 _EVERY_TOPIC = ""
-#: Of the offsets that a form carries, some twenty thousand.
+#: Size limit of the offsets in a form, some twenty thousand.
 OFFSETS_CHARACTERS_MAX = 1 << 20
 
 
 async def show(view: View) -> Response:
-    """The group as a whole."""
+    """Show the whole group."""
     name = view.path("group")
     group = await _described(view, name)
     context = await _context(view, name, group)
@@ -43,13 +43,13 @@ async def show(view: View) -> Response:
 
 
 async def show_lags(view: View) -> Response:
-    """Its lags alone, as they are by now; a page that stays open asks for them."""
+    """Show its current lags, which an open page refreshes."""
     name = view.path("group")
     return await view.piece("group_lags.html", **await _context(view, name, await _described(view, name)))
 
 
 async def _described(view: View, name: str) -> GroupDescription:
-    """The group.
+    """The group's description.
 
     :raises KafkaError: GROUP_ID_NOT_FOUND, GROUP_AUTHORIZATION_FAILED.
     """
@@ -82,7 +82,7 @@ async def _context(view: View, name: str, group: GroupDescription) -> dict[str, 
 
 
 async def reset(view: View) -> Response:
-    """Show where offsets would be; commit those that were shown when they come back."""
+    """Preview new offsets; commit them once confirmed."""
     name, form = view.path("group"), await view.form("offsets")
     if form.text("offsets"):
         offsets = offsets_in(form.text("offsets"))
@@ -113,7 +113,7 @@ async def reset(view: View) -> Response:
 
 
 def target_of(form: Form, now_ms: int) -> Target | None:
-    """Where the form wants offsets; None with the reason among its errors."""
+    """The target of the reset; None with the reason among the form's errors."""
     way = form.one_of("way", tuple(WAYS))
     if way == "time":
         try:
@@ -135,14 +135,14 @@ def target_of(form: Form, now_ms: int) -> Target | None:
 
 
 def written(offsets: Mapping[TopicPartition, int]) -> str:
-    """Offsets as a form carries them."""
+    """Offsets as a form field."""
     return json.dumps([[*tp, offset] for tp, offset in sorted(offsets.items())])
 
 
 def offsets_in(text: str) -> dict[TopicPartition, int]:
-    """What `written` wrote.
+    """Parse the result of `written`.
 
-    :raises Problem: When it is something else.
+    :raises PageError: When it is malformed.
     """
     if len(text) > OFFSETS_CHARACTERS_MAX:
         raise wrong_form("These are too many offsets for a form: reset them with barnabas groups.")

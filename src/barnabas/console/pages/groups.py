@@ -1,4 +1,4 @@
-"""The groups of the cluster, their states, and how far they are behind."""
+"""The groups of the cluster with their states and lags."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -29,7 +29,7 @@ class GroupRow(NamedTuple):
 
 
 async def show(view: View) -> Response:
-    """The list; lags are asked for the part of it alone that is shown."""
+    """Show the list; only lags of displayed groups are fetched."""
     query = ListQuery.of("/groups", view.query, "name", extra=("state",))
     everything = await Groups(view.cluster).list()
     states = sorted({group.state for group in everything if group.state})

@@ -1,4 +1,4 @@
-"""The history of one resource: its revisions, what differs between two, and the way back to one."""
+"""The history of one resource: revisions, the difference between two, and rollback."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -16,7 +16,7 @@ from barnabas.metadata.audit.history import compared, state_at
 from barnabas.wire.errors import KafkaError
 
 _COUNT_MAX = 5_000
-#: What somebody must be allowed to do to the cluster for a resource of a kind to be rolled back.
+#: The cluster operation that a rollback of each resource type needs.
 _NEEDED = {
     "user": "ALTER",
     "broker": "ALTER_CONFIGS",
@@ -26,7 +26,7 @@ _NEEDED = {
 
 
 class Revision(NamedTuple):
-    """What one transaction changed of the resource."""
+    """The changes that one transaction made to the resource."""
 
     revision: int
     time_ms: int
@@ -36,7 +36,7 @@ class Revision(NamedTuple):
 
 
 def revisions_of(events: Sequence[AuditEvent]) -> list[Revision]:
-    """The revisions at which something was changed, the newest first; `events` in order."""
+    """The revisions with changes, the newest first; `events` are in order."""
     found: dict[int, list[AuditEvent]] = {}
     for event in events:
         if event.outcome is AuditOutcome.CHANGED:
@@ -48,7 +48,7 @@ def revisions_of(events: Sequence[AuditEvent]) -> list[Revision]:
 
 
 async def show(view: View) -> Response:
-    """The revisions, and the difference between two of them: the last change, unless others are chosen."""
+    """Show the revisions, and the difference between two of them, by default the last change."""
     return await _page(view)
 
 
@@ -104,7 +104,7 @@ async def _is_topic(view: View, resource: str) -> bool:
 
 
 async def _may_roll_back(view: View, resource: str) -> bool:
-    """Whether the principal may change what a rollback would; a resource that is gone has nothing to be changed."""
+    """Whether the principal may roll back; a deleted resource cannot be rolled back."""
     kind, _, name = resource.partition("/")
     if kind == "topic":
         try:
@@ -116,7 +116,7 @@ async def _may_roll_back(view: View, resource: str) -> bool:
 
 
 async def roll_back(view: View) -> Response:
-    """Show what a rollback would change; do it when that comes back confirmed."""
+    """Preview a rollback; make it once confirmed."""
     resource, form = f"{view.path('kind')}/{view.path('name')}", await view.form()
     revision = form.whole("revision")
     if revision is None:

@@ -1,4 +1,4 @@
-"""Log directories: where bytes lie, by directory and by topic."""
+"""Log directories: their usage, by directory and by topic."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ OTHERS = "others"
 
 
 class Directory(NamedTuple):
-    """A log directory of a broker, and the picture of what lies in it."""
+    """A log directory of a broker, and its treemap."""
 
     node: int
     description: LogDirDescription
@@ -40,14 +40,14 @@ class Directory(NamedTuple):
 
     @property
     def full_percent(self) -> float | None:
-        """How full its volume is; None where the broker does not tell."""
+        """How full its volume is; None if the broker does not report it."""
         if self.description.total_bytes <= 0 or self.description.usable_bytes < 0:
             return None
         return 100 * (1 - self.description.usable_bytes / self.description.total_bytes)
 
 
 async def show(view: View) -> Response:
-    """Every directory of every broker."""
+    """Show every directory of every broker."""
     cluster = await view.cluster_view()
     found: dict[int, list[LogDirDescription] | KafkaError] = {}
     for node in cluster.nodes:
@@ -76,7 +76,7 @@ async def show(view: View) -> Response:
 
 
 def directory_of(node: int, description: LogDirDescription) -> Directory:
-    """What the page shows of a directory."""
+    """A directory as displayed."""
     sizes: Counter[str] = Counter()
     for tp, replica in description.replicas.items():
         sizes[tp.topic] += replica.size_bytes
@@ -87,7 +87,7 @@ def directory_of(node: int, description: LogDirDescription) -> Directory:
 
 
 def largest(sizes: Counter[str], topics_max: int = _TOPICS_MAX) -> dict[str, int]:
-    """The largest topics, and the others as one, if they have any bytes."""
+    """The largest topics, and all others as one, if they have any bytes."""
     top = {name: size for name, size in sizes.most_common(topics_max) if size}
     rest = sizes.total() - sum(top.values())
     return {**top, **({OTHERS: rest} if rest else {})}
@@ -96,7 +96,7 @@ def largest(sizes: Counter[str], topics_max: int = _TOPICS_MAX) -> dict[str, int
 def replicas_of(
     directories: Sequence[Directory], topic: str
 ) -> list[tuple[Directory, TopicPartition, int, bool]]:
-    """The replicas of a topic, wherever they lie: directory, partition, bytes, whether on its way there."""
+    """The replicas of a topic: directory, partition, bytes, whether it is being moved there."""
     found = [
         (directory, tp, replica.size_bytes, replica.is_future)
         for directory in directories
@@ -107,7 +107,7 @@ def replicas_of(
 
 
 async def move(view: View) -> Response:
-    """Begin to bring a replica to another directory of its broker."""
+    """Start to move a replica to another directory of its broker."""
     form = await view.form()
     topic, partition = form.needed("topic"), form.whole("partition", maximum=PARTITION_MAX)
     node, directory = form.whole("node", maximum=NODE_ID_MAX), form.needed("directory")

@@ -1,4 +1,4 @@
-"""Logging in as a SASL user of the cluster, and out."""
+"""Log in as a SASL user of the cluster, and out."""
 
 from starlette.responses import RedirectResponse, Response
 
@@ -10,12 +10,12 @@ from barnabas.console.view import View
 from barnabas.wire.errors import KafkaError
 
 _SEE_OTHER = 303
-#: What is tried is remembered for a while.
+#: Attempts are remembered for a while, so their names are limited.
 _USER_MAX = 1_000
 
 
 async def ask(view: View) -> Response:
-    """The form; where nobody has to log in, the way on."""
+    """Show the form; redirect if no login is required."""
     mechanisms = await view.console.mechanisms()
     if not mechanisms or view.session.key:
         return view.redirect_with_notice(local_path(view.query.get("next", "")))
@@ -23,7 +23,7 @@ async def ask(view: View) -> Response:
 
 
 async def log_in(view: View) -> Response:
-    """Try name and password at the cluster."""
+    """Try the name and password on the cluster."""
     console, form = view.console, await view.form()
     mechanisms = await console.mechanisms()
     if not mechanisms:
@@ -44,7 +44,7 @@ async def log_in(view: View) -> Response:
             session = await console.log_in(SaslLogin(mechanism, user, password))
         except KafkaError as error:
             form.refuse("user", sentence(error))
-        except ConnectionError:  # nobody has judged the password
+        except ConnectionError:  # no broker has checked the password
             console.attempts.succeeded(user, client)
             raise
         else:
@@ -65,7 +65,7 @@ async def log_out(view: View) -> Response:
 
 
 def local_path(path: str) -> str:
-    """A path of this console to go on to; / for anything else."""
+    """The path to continue at, if it is one of this console; else /."""
     return path if path.startswith("/") and path[1:2] not in ("/", "\\") and path.isprintable() else "/"
 
 

@@ -33,21 +33,21 @@ START_CHOICES = ("end", "beginning", "offset", "time", "forward", "backward")
 _BACKWARD = ("end", "backward")
 LIMITS = ("25", "50", "100", "250")
 _PARTS = ("key", "value")
-#: So many partitions one page reads; of a topic with more, one is chosen.
+#: Partitions that one page reads at most; of a topic with more, choose one.
 _PARTITIONS_MAX = 200
-#: Of one record a page shows no more headers.
+#: Headers of one record that a page shows at most.
 _HEADERS_MAX = 100
 
 
 class Question(NamedTuple):
-    """Which records an address asks for."""
+    """The records that an address asks for."""
 
     partition: str  #: an index, or empty for all
     start: str  #: one of START_CHOICES
     offset: int
     time_text: str
     cursor: str
-    began: str  #: the cursor from which a search that goes on began
+    began: str  #: the cursor at which a continued search began
     limit: int
     wanted: Criteria
     committed: bool
@@ -58,7 +58,7 @@ class Question(NamedTuple):
         return self.start in _BACKWARD
 
     def link(self, path: str, start: str, at: Mapping[int, int], began: Mapping[int, int]) -> str:
-        """The address of what comes before or after; none where there is nothing."""
+        """The address of the page before or after; empty if there is none."""
         if not at:
             return ""
         goes_on = self.wanted and self.is_backward == (start in _BACKWARD)
@@ -79,21 +79,21 @@ class Question(NamedTuple):
 
 
 class Looked(NamedTuple):
-    """What a page found, and how far the search has come by partition."""
+    """The records of a page, and the progress of the search by partition."""
 
     found: RecordPage
     began: Mapping[int, int]
     shares: Mapping[int, PartitionShare]
-    unread: Sequence[int] = ()  #: partitions without a leader that answers
+    unread: Sequence[int] = ()  #: partitions whose leader does not respond
 
     @property
     def searched_count(self) -> int:
-        """Offsets that were looked at since the search began."""
+        """Offsets searched since the search began."""
         return sum(each.searched_count for each in self.shares.values())
 
     @property
     def total_count(self) -> int:
-        """Offsets that there are to look at from where the search began."""
+        """Offsets to search in all."""
         return sum(each.total_count for each in self.shares.values())
 
 
@@ -101,7 +101,7 @@ _NOTHING = Looked(RecordPage([]), {}, {})
 
 
 def question_of(form: Form, partitions_count: int) -> Question:
-    """Return what a query asks for; mistakes are in the form's errors."""
+    """Parse a query; mistakes are in the form's errors."""
     partition = form.whole("partition", maximum=max(0, partitions_count - 1))
     return Question(
         partition="" if partition is None else str(partition),
@@ -123,7 +123,7 @@ def question_of(form: Form, partitions_count: int) -> Question:
 
 
 async def show(view: View) -> Response:
-    """Records, by what the address asks for."""
+    """Show the records that the address asks for."""
     topic = await topic_of(view)
     form = Form({name: [value] for name, value in view.query.items()})
     question = question_of(form, len(topic.partitions))
@@ -155,7 +155,7 @@ async def show(view: View) -> Response:
 
 
 async def download(view: View) -> Response:
-    """Key or value of one record, byte for byte."""
+    """Download key or value of one record, byte for byte."""
     topic = await topic_of(view)
     form = Form({"partition": [view.path("partition")], "offset": [view.path("offset")]})
     partition, offset = form.whole("partition"), form.whole("offset")
@@ -218,7 +218,7 @@ async def _starts(
     if question.start == "beginning":
         return {index: each.first for index, each in reach.items()}
     specs = {TopicPartition(topic, index): OffsetSpec.at(time_ms) for index in reach}
-    starts = {index: each.end for index, each in reach.items()}  # where all is older
+    starts = {index: each.end for index, each in reach.items()}  # everything is older
     for tp, listed in (await view.admin.list_offsets(specs)).items():
         if isinstance(listed, ListedOffset) and listed.offset >= 0:
             starts[tp.partition] = listed.offset

@@ -1,4 +1,4 @@
-"""Creating a topic; what the cluster or a policy refuses is told where it was typed."""
+"""Create a topic; errors of the cluster or a policy appear beside the field that they are about."""
 
 from collections.abc import Mapping
 
@@ -13,12 +13,12 @@ from barnabas.console.wait_visible import wait_until_visible
 from barnabas.declared.state import DeclaredState, DeclaredTopic
 from barnabas.wire.errors import ErrorCode, KafkaError
 
-#: Configs that have a field of their own.
+#: Configs with a field of their own.
 CONFIGS = ("cleanup.policy", "retention.ms", "retention.bytes", "min.insync.replicas", "max.message.bytes")
 _FIELDS = ("name", "partitions", "replicas", "configs", *CONFIGS)
 _PARTITIONS_MAX = 100_000
 _REPLICAS_MAX = 32_767
-#: Which field an error is about; others, a policy's for one, are told at the top.
+#: The field of each error; other errors, such as a policy's, appear at the top.
 _PLACES: Mapping[ErrorCode, str] = {
     ErrorCode.INVALID_TOPIC_EXCEPTION: "name",
     ErrorCode.TOPIC_ALREADY_EXISTS: "name",
@@ -30,12 +30,12 @@ _PLACES: Mapping[ErrorCode, str] = {
 
 
 async def ask(view: View) -> Response:
-    """The form."""
+    """Show the form."""
     return await view.page("new_topic.html", values={}, errors={}, checked=False, configs=CONFIGS)
 
 
 async def create(view: View) -> Response:
-    """Create the topic, or only find out whether it could be."""
+    """Create the topic, or only validate it."""
     form = await view.form("configs")
     topic = new_topic(form)
     checking = form.flag("check")
@@ -90,7 +90,7 @@ def new_topic(form: Form) -> NewTopic:
 
 
 def _set_errors(form: Form, error: KafkaError) -> None:
-    """Tell a refusal beside the field that it is about, else at the top."""
+    """Put an error beside its field, else at the top."""
     tp = _PLACES.get(error.code, "")
     if tp == "configs":
         tp = next((key for key in CONFIGS if form.text(key) and key in error.message), tp)

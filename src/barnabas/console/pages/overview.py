@@ -1,4 +1,4 @@
-"""The cluster at a glance, and what is written to it now."""
+"""An overview of the cluster, and its current throughput."""
 
 from starlette.responses import Response
 
@@ -7,7 +7,7 @@ from barnabas.console.view import View
 
 
 async def show(view: View) -> Response:
-    """Brokers, how much there is, what is not well."""
+    """Show brokers, counts and problems."""
     cluster = await view.cluster_view()
     topics = await view.access.topics.get()
     return await view.page(
@@ -23,7 +23,7 @@ async def show(view: View) -> Response:
 
 
 async def live(view: View) -> Response:
-    """What is written now; htmx asks for it again and again."""
+    """Show the current throughput, which htmx refreshes."""
     return await view.piece("overview_live.html", rates=await view.access.throughput.rates())
 
 

@@ -1,4 +1,4 @@
-"""What a declared state would change, key by key, before anybody applies it."""
+"""Preview what a declared state would change, key by key."""
 
 import asyncio
 from typing import TYPE_CHECKING, Any
@@ -18,12 +18,12 @@ TEXT_BYTES_MAX = 512 * 1024
 
 
 async def ask(view: View) -> Response:
-    """The form."""
+    """Show the form."""
     return await view.page("plan.html", text="", errors={}, changes="")
 
 
 async def preview(view: View) -> Response:
-    """The plan of what was pasted or uploaded. Nothing is changed."""
+    """Plan the pasted or uploaded state. Nothing is changed."""
     form = await view.form("text")
     data = form.files.get("file") or form.raw("text").encode()
     text = data[:TEXT_BYTES_MAX].decode(errors="replace")
@@ -48,7 +48,7 @@ def _check(form: Form, data: bytes, text: str) -> None:
 
 
 async def _plan(view: View, text: str) -> dict[str, Any]:
-    """Make the plan while the browser waits for it."""
+    """Make the plan while the browser waits."""
     settings, login = view.console.settings, view.access.login
     order: PlanOrder = {
         "text": text,

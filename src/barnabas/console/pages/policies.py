@@ -1,4 +1,4 @@
-"""Policies: which ones each broker asks before it changes something, and where to try them out."""
+"""Policies: those of each broker, and where to try them."""
 
 from starlette.responses import Response
 
@@ -9,7 +9,7 @@ from barnabas.console.view import View
 from barnabas.wire.errors import KafkaError
 
 RULES = "barnabas.policy.file"
-#: The configs by which a broker is given policies.
+#: The configs that give a broker its policies.
 KEYS = (
     "create.topic.policy.class.name",
     "alter.config.policy.class.name",
@@ -19,7 +19,7 @@ KEYS = (
 
 
 async def show(view: View) -> Response:
-    """The policies of each broker."""
+    """Show the policies of each broker."""
     rows: list[tuple[int, ConfigEntry]] = []
     for node in (await view.cluster_view()).nodes:
         resource = Resource(ResourceKind.BROKER, str(node.node_id))

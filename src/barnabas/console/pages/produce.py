@@ -1,4 +1,4 @@
-"""Producing a record by hand."""
+"""Produce a record by hand."""
 
 import base64
 import binascii
@@ -18,19 +18,19 @@ from barnabas.wire.errors import KafkaError
 from barnabas.wire.records.record import RecordHeaders
 
 FORMS = ("text", "json", "hex", "base64")
-#: To read it holds up other pages.
+#: Size limit of JSON, because parsing it holds up other pages.
 JSON_CHARACTERS_MAX = 1 << 20
 _DELIVERY_TIMEOUT_MS = 10_000
 
 
 async def ask(view: View) -> Response:
-    """The form."""
+    """Show the form."""
     topic = await topic_of(view)
     return await _form(view, topic, {"partition": view.query.get("partition", "")}, {})
 
 
 async def produce(view: View) -> Response:
-    """Write the record, and tell where it is."""
+    """Write the record, and report its position."""
     topic, form = await topic_of(view), await view.form("key", "value", "headers")
     partition = form.whole("partition", maximum=max(0, len(topic.partitions) - 1))
     key, value = field_bytes(form, "key"), field_bytes(form, "value")
@@ -55,7 +55,7 @@ async def produce(view: View) -> Response:
 
 
 def field_bytes(form: Form, name: str) -> bytes | None:
-    """Key or value as the form says that it is written; None where there is to be none."""
+    """Key or value in the form's encoding; None for null."""
     if form.flag(f"no_{name}"):
         return None
     text, written = form.raw(name), form.one_of(f"{name}_form", FORMS)
@@ -78,7 +78,7 @@ def field_bytes(form: Form, name: str) -> bytes | None:
 
 
 def headers_in(form: Form) -> RecordHeaders:
-    """Headers, a line `name: value` for each."""
+    """Headers, one line `name: value` each."""
     headers = []
     for line in form.raw("headers").splitlines():
         name, colon, value = line.partition(":")

@@ -1,4 +1,4 @@
-"""Who keeps the cluster's state, and the features it has."""
+"""The quorum and the features of the cluster."""
 
 from starlette.responses import Response
 
@@ -11,7 +11,7 @@ from barnabas.wire.errors import KafkaError
 
 
 async def show(view: View) -> Response:
-    """The quorum, as far as it may be seen, and the features."""
+    """Show the quorum, as far as permitted, and the features."""
     quorum: QuorumDescription | None = None
     refusal = ""
     try:

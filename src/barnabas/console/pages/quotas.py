@@ -1,4 +1,4 @@
-"""Quotas of users, client ids and addresses: listed, set and taken away."""
+"""Quotas of users, client ids and addresses: list, set and remove them."""
 
 import json
 from typing import NamedTuple
@@ -17,7 +17,7 @@ from barnabas.console.wait_visible import wait_until_applied
 from barnabas.declared.state import DeclaredState
 from barnabas.wire.errors import KafkaError
 
-#: What can be limited for whom, and what its number counts.
+#: Quota keys by entity type, with their units.
 OF_CLIENTS = {
     "producer_byte_rate": "bytes a second that are written",
     "consumer_byte_rate": "bytes a second that are read",
@@ -44,14 +44,14 @@ class QuotaRow(NamedTuple):
 
     @property
     def shown(self) -> str:
-        """The value in its unit."""
+        """The value with its unit."""
         if self.key in _BYTES:
             return f"{formatting.size(self.value)}/s"
         return f"{self.value:.15g}{' %' if self.key == 'request_percentage' else '/s'}"
 
     @property
     def written(self) -> str:
-        """The limit as a form carries it."""
+        """The quota as a form field."""
         return json.dumps([[list(part) for part in self.entity], self.key])
 
 
@@ -59,7 +59,7 @@ _COLUMNS = {"entity": lambda row: (row.entity_name, row.key), "quota": lambda ro
 
 
 async def show(view: View) -> Response:
-    """The quotas that are set."""
+    """Show all quotas."""
     return await _page(view, {}, {})
 
 
@@ -81,7 +81,7 @@ async def _page(view: View, values: dict[str, str], errors: dict[str, str]) -> R
 
 
 async def alter(view: View) -> Response:
-    """Set one limit."""
+    """Set one quota."""
     form = await view.form()
     alteration = alteration_of(form)
     if alteration is not None and not form.errors:
@@ -99,7 +99,7 @@ async def alter(view: View) -> Response:
 
 
 def alteration_of(form: Form) -> ClientQuotaAlteration | None:
-    """What the form wants; None with the reasons among its errors."""
+    """The alteration of the form; None with the reasons among its errors."""
     key = form.one_of("key", tuple(KEYS))
     kinds = ("ip",) if key in OF_ADDRESSES else ("user", "client-id")
     given = {kind: form.text(kind) for kind in ("user", "client-id", "ip") if form.text(kind)}
@@ -122,7 +122,7 @@ def alteration_of(form: Form) -> ClientQuotaAlteration | None:
 
 
 async def remove(view: View) -> Response:
-    """Take one limit away."""
+    """Remove one quota."""
     entity, key = limit_in((await view.form()).text("limit"))
     raise_errors(
         (await view.admin.alter_client_quotas([ClientQuotaAlteration(entity, {key: None})])).values()
@@ -134,9 +134,9 @@ async def remove(view: View) -> Response:
 
 
 def limit_in(text: str) -> tuple[Entity, str]:
-    """What `QuotaRow.written` wrote.
+    """Parse the result of `QuotaRow.written`.
 
-    :raises Problem: When it is something else.
+    :raises PageError: When it is malformed.
     """
     try:
         entity, key = json.loads(text)

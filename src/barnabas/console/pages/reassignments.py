@@ -1,4 +1,4 @@
-"""Partitions on their way to other brokers: begun, called off, and leaders elected."""
+"""Partition reassignments: start and cancel them, and elect leaders."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -19,7 +19,7 @@ _ELECTIONS = {"preferred": ElectionType.PREFERRED, "unclean": ElectionType.UNCLE
 
 
 async def show(view: View) -> Response:
-    """What is moving, and the forms."""
+    """Show ongoing reassignments, and the forms."""
     return await _page(view, {}, {})
 
 
@@ -39,7 +39,7 @@ async def _page(view: View, values: dict[str, str], errors: dict[str, str], **pr
 
 
 async def show_moving(view: View) -> Response:
-    """What is moving by now; a page that stays open asks for it."""
+    """Show ongoing reassignments, which an open page refreshes."""
     moving = sorted((await view.admin.list_partition_reassignments()).items())
     may_alter = _may(view, await view.cluster_view())
     return await view.piece("reassignments_list.html", moving=moving, may_alter=may_alter)
@@ -50,7 +50,7 @@ def _may(view: View, cluster: Any) -> bool:
 
 
 async def start(view: View) -> Response:
-    """Show where the partitions of a topic would lie; move them there when that comes back confirmed."""
+    """Preview the new replicas of a topic's partitions; move them once confirmed."""
     form = await view.form()
     name = form.needed("topic")
     nodes = [node.node_id for node in (await view.cluster_view()).nodes]
@@ -87,7 +87,7 @@ async def _topic(view: View, form: Form, name: str) -> TopicInfo | None:
 
 
 def brokers_of(form: Form, nodes: Sequence[int]) -> list[int]:
-    """The brokers that a form names; all of them where it names none."""
+    """The brokers that a form names; all if it names none."""
     found: list[int] = []
     for text in form.text("brokers").replace(",", " ").split():
         if not is_node_id(text) or int(text) not in nodes:
@@ -100,9 +100,9 @@ def brokers_of(form: Form, nodes: Sequence[int]) -> list[int]:
 def spread(
     topic: TopicInfo, brokers: Sequence[int], factor: int | None
 ) -> Mapping[TopicPartition, list[int]]:
-    """Replicas in turn over the brokers; as many as there are now, if `factor` does not say otherwise.
+    """Distribute replicas round-robin over the brokers; the replication factor stays unless `factor` is given.
 
-    A replica that lies on one of the brokers stays there where that leaves the turns even.
+    A replica stays on its broker if that keeps the distribution even.
     """
     targets: dict[TopicPartition, list[int]] = {}
     leaders = dict.fromkeys(brokers, 0)
@@ -119,7 +119,7 @@ def spread(
 
 
 async def cancel(view: View) -> Response:
-    """Call a move off."""
+    """Cancel a reassignment."""
     tp = partition_of(await view.form())
     outcome = (await view.admin.alter_partition_reassignments({tp: None}))[tp]
     if outcome is not None and outcome.code is ErrorCode.NO_REASSIGNMENT_IN_PROGRESS:
@@ -131,7 +131,7 @@ async def cancel(view: View) -> Response:
 def partition_of(form: Form) -> TopicPartition:
     """The partition that a form names.
 
-    :raises Problem: When it names none.
+    :raises PageError: When it names none.
     """
     topic, partition = form.needed("topic"), form.whole("partition", maximum=PARTITION_MAX)
     if not topic or partition is None:

@@ -1,4 +1,4 @@
-"""Light or dark: kept in a cookie, as it is the browser's matter."""
+"""Light or dark theme, kept in a cookie because it belongs to the browser."""
 
 from starlette.responses import Response
 
@@ -10,7 +10,7 @@ _YEAR_S = 365 * 24 * 3600
 
 
 async def choose(view: View) -> Response:
-    """Go back to the page, in other colours."""
+    """Set the theme and return to the page."""
     form = await view.form()
     response = view.redirect_with_notice(local_path(form.text("next")))
     response.set_cookie(

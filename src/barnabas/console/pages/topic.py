@@ -1,4 +1,4 @@
-"""One topic: its partitions; adding to them; deleting it."""
+"""One topic: its partitions; add partitions; delete it."""
 
 import asyncio
 from typing import Any
@@ -34,7 +34,7 @@ def topic_path(topic: TopicView) -> str:
 
 
 async def frame(view: View, topic: TopicView) -> dict[str, Any]:
-    """Return what the head of every page about a topic shows: tabs and buttons."""
+    """The head of every page about a topic: tabs and buttons."""
     path = topic_path(topic)
     tabs = [
         ("Partitions", path),
@@ -58,7 +58,7 @@ async def frame(view: View, topic: TopicView) -> dict[str, Any]:
 
 
 async def show(view: View) -> Response:
-    """Partitions with leaders, replicas, offsets and sizes."""
+    """Show partitions with leaders, replicas, offsets and sizes."""
     topic = await topic_of(view)
     head = await frame(view, topic)
     query = ListQuery.of(head["topic_path"], view.query, "partition")
@@ -75,7 +75,7 @@ async def show(view: View) -> Response:
 
 
 async def ask_growth(view: View) -> Response:
-    """The form to add partitions."""
+    """Show the form to add partitions."""
     topic = await topic_of(view)
     return await view.page(
         "topic_grow.html", **await frame(view, topic), errors={}, total=len(topic.partitions) + 1
@@ -108,7 +108,7 @@ async def grow(view: View) -> Response:
 
 
 async def ask_deletion(view: View) -> Response:
-    """The form to delete the topic, which wants its name typed."""
+    """Show the form to delete the topic, which requires typing its name."""
     return await _deletion_page(view, await topic_of(view), {})
 
 

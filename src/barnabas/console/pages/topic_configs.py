@@ -1,4 +1,4 @@
-"""The configs of a topic: where each value comes from, what it means, and changing it, seen beforehand."""
+"""The configs of a topic with source and documentation of each value; changes are previewed."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -20,14 +20,14 @@ from barnabas.wire.errors import KafkaError
 
 
 async def show(view: View) -> Response:
-    """All configs of the topic, its own first."""
+    """Show all configs of the topic, its own first."""
     topic = await topic_of(view)
     entries = sorted(await _entries(view, topic), key=lambda entry: (entry.source is not OWN, entry.name))
     return await view.page("topic_configs.html", **await _head(view, topic), entries=entries)
 
 
 async def ask(view: View) -> Response:
-    """The form for the configs that the address names."""
+    """Show the form for the configs that the address names."""
     topic = await topic_of(view)
     keys = view.request.query_params.getlist("key")
     chosen = [entry for entry in await _entries(view, topic) if entry.name in keys]
@@ -40,7 +40,7 @@ async def ask(view: View) -> Response:
 
 
 async def alter(view: View) -> Response:
-    """Show what would change, as the broker judges it; change it when that comes back confirmed."""
+    """Preview a change, validated by the broker; make it once confirmed."""
     topic, form = await topic_of(view), await view.form()
     entries = await _entries(view, topic)
     changes = changes_of(form, entries)
@@ -114,7 +114,7 @@ async def _form(
 
 
 def _set_errors(errors: dict[str, str], error: KafkaError, keys: Sequence[str]) -> None:
-    """Put a refusal beside the one field that it speaks of, else at the top."""
+    """Put an error beside the field that it names, else at the top."""
     named = [key for key in keys if key in error.message]
     errors[f"value:{named[0]}" if len(named) == 1 else ""] = sentence(error)
 

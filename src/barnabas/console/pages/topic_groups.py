@@ -13,12 +13,12 @@ from barnabas.console.pages.topic import frame, topic_of
 from barnabas.console.view import View
 from barnabas.wire.errors import KafkaError
 
-#: So many groups one page asks for their offsets; brokers cannot be asked for the groups of a topic.
+#: Groups whose offsets one page fetches at most; the protocol cannot list the groups of a topic.
 _GROUPS_MAX = 200
 
 
 class TopicGroup(NamedTuple):
-    """A group, how many partitions of the topic it reads, and its lag in them."""
+    """A group, the number of the topic's partitions that it reads, and its lag in them."""
 
     group: GroupListing
     partitions_count: int
@@ -26,7 +26,7 @@ class TopicGroup(NamedTuple):
 
 
 async def show(view: View) -> Response:
-    """The groups that have committed offsets for the topic, or whose members read it."""
+    """Show the groups with committed offsets for the topic, or with members that read it."""
     topic = await topic_of(view)
     head = await frame(view, topic)
     everything = await Groups(view.cluster).list()
@@ -46,7 +46,7 @@ async def show(view: View) -> Response:
 
 
 def readers(topic: str, groups: Sequence[GroupListing], lags: GroupLags) -> list[TopicGroup]:
-    """Return those of the groups that read the topic."""
+    """The groups that read the topic."""
     rows = []
     for group in groups:
         found = lags[group.group_id]

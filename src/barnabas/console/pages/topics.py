@@ -1,4 +1,4 @@
-"""All topics: searched, sorted and cut into pages."""
+"""All topics: searched, sorted and paged."""
 
 from collections.abc import Mapping, Sequence
 
@@ -18,7 +18,7 @@ _COLUMNS = {
 
 
 async def show(view: View) -> Response:
-    """The list, or for htmx its table."""
+    """Show the list, or only its table for htmx."""
     query = ListQuery.of("/topics", view.query, "name", extra=("internal",))
     rows = await view.access.topics.get()
     internal = bool(view.query.get("internal"))
@@ -38,7 +38,7 @@ async def show(view: View) -> Response:
 
 
 async def _sizes(view: View, rows: Sequence[TopicRow]) -> Mapping[str, TopicSize] | None:
-    """How large the topics shown are, by name; None where the principal may not know."""
+    """Sizes of the displayed topics by name; None if the principal may not see them."""
     cluster = await view.cluster_view()
     if "DESCRIBE" not in cluster.operations:
         return None

@@ -1,4 +1,4 @@
-"""Deleted topics that can still be brought back (only Barnabas keeps them); undeleting and purging them."""
+"""Deleted topics that can be restored (a feature of Barnabas): undelete and purge them."""
 
 from typing import NamedTuple
 
@@ -25,7 +25,7 @@ _COLUMNS = {
 
 
 class TrashRow(NamedTuple):
-    """A deleted topic; `is_replaced` where there is a topic of its name again."""
+    """A deleted topic; `is_replaced` if a topic of its name exists again."""
 
     topic: TrashedTopicDescription
     topic_id: str
@@ -34,7 +34,7 @@ class TrashRow(NamedTuple):
 
 
 async def show(view: View) -> Response:
-    """The list, the latest deleted first; on Apache Kafka a page that says why there is none."""
+    """Show the list, the last deleted first; on Apache Kafka, a page that explains why there is none."""
     query = ListQuery.of("/trash", view.query, "")
     try:
         rows = await _rows(view)
@@ -54,7 +54,7 @@ async def show(view: View) -> Response:
 
 
 async def show_topic(view: View) -> Response:
-    """One deleted topic, with the forms to bring it back and to purge it."""
+    """Show one deleted topic, with forms to restore and to purge it."""
     return await _topic_page(view, await _row(view))
 
 
@@ -71,7 +71,7 @@ async def _topic_page(view: View, row: TrashRow, form: Form | None = None) -> Re
 
 
 async def undelete(view: View) -> Response:
-    """Bring a topic back, under its own name or another."""
+    """Restore a topic under its own name or another."""
     row, form = await _row(view), await view.form()
     new_name = form.text("new_name")
     try:
@@ -86,7 +86,7 @@ async def undelete(view: View) -> Response:
 
 
 async def purge(view: View) -> Response:
-    """Delete a topic for good, once its name was typed."""
+    """Delete a topic for good, after its name was typed."""
     row, form = await _row(view), await view.form()
     if form.text("typed") != row.topic.name:
         form.refuse("typed", f"Type the topic's name, {row.topic.name}, to purge it.")
@@ -111,9 +111,9 @@ async def _rows(view: View) -> list[TrashRow]:
 
 
 async def _row(view: View) -> TrashRow:
-    """The deleted topic whose id the address holds.
+    """The deleted topic with the id in the address.
 
-    :raises Problem: When there is none.
+    :raises PageError: When there is none.
     """
     topic_id = view.path("id")
     for row in await _rows(view):

@@ -1,4 +1,4 @@
-"""Users who log in by SCRAM: listed, given passwords, and removed. Secrets are never shown."""
+"""SCRAM users: list them, set passwords, remove credentials. Secrets are never shown."""
 
 from typing import NamedTuple
 
@@ -28,7 +28,7 @@ class UserRow(NamedTuple):
 
 
 async def show(view: View) -> Response:
-    """The users that have credentials."""
+    """Show the users with credentials."""
     return await _page(view, {}, {})
 
 
@@ -51,7 +51,7 @@ async def _page(view: View, values: dict[str, str], errors: dict[str, str]) -> R
 
 
 async def set_password(view: View) -> Response:
-    """Give a user a password for one mechanism; it leaves this process only salted."""
+    """Set a user's password for one mechanism; only its salted form leaves this process."""
     form = await view.form()
     upsertion = upsertion_of(form)
     if not form.errors:
@@ -71,7 +71,7 @@ async def set_password(view: View) -> Response:
 
 
 def upsertion_of(form: Form) -> Upsertion:
-    """The credential that a form describes; what is wrong with it is among its errors."""
+    """The credential that a form describes; mistakes are among its errors."""
     mechanism = MECHANISMS_BY_TITLE[form.one_of("mechanism", tuple(MECHANISMS_BY_TITLE))]
     password = form.raw("password")
     if len(password) < _PASSWORD_MIN:
@@ -85,7 +85,7 @@ def upsertion_of(form: Form) -> Upsertion:
 
 
 async def remove(view: View) -> Response:
-    """Take a credential away."""
+    """Remove a credential."""
     form = await view.form()
     user, mechanism = form.text("user"), MECHANISMS_BY_TITLE.get(form.text("mechanism"))
     if not user or mechanism is None:
