@@ -156,10 +156,7 @@ class ModuleWriter:
 
     def struct(self, name: str, base: str, fields: list[Json], header: list[str]) -> None:
         lines = [line for field in fields if (line := self.field(field))]
-        doc = f'    """{name}."""' if base == "Struct" else f'    """{name} {spell(self.valid)}."""'
-        self.classes.append(
-            "\n".join([f"class {name}({base}):", doc, "", *header, *([""] if header else []), *lines])
-        )
+        self.classes.append("\n".join([f"class {name}({base}):", *header, *([""] if header else []), *lines]))
         self.used.add(base)
 
     def nested(self, kind: str, fields: list[Json]) -> str:

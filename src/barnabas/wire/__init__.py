@@ -1,1 +1,1 @@
-"""Bytes to messages and back: primitives, schemas, record batches, errors. No IO."""
+"""Encodes and decodes Kafka's messages, record batches and error codes. No IO."""

@@ -1,15 +1,16 @@
-"""The vocabulary of ACLs as the protocol numbers it: resource types, pattern types, operations, permissions.
+"""Resource types, pattern types, operations and permissions of ACLs, with the protocol's numbers.
 
-A number that nobody knows is UNKNOWN, as in Apache Kafka.
+As in Apache Kafka, an unknown number becomes UNKNOWN.
 """
 
 import enum
 from typing import NamedTuple, TypeVar
 
-#: The one resource of type CLUSTER.
+#: The only resource of type CLUSTER.
 CLUSTER_NAME = "kafka-cluster"
 
-#: A literal resource name that stands for all, and a host that does; of principals, `User:*` does.
+#: A literal resource name that stands for all resources, and a host that stands for all hosts; for all principals it is
+#: `User:*`.
 WILDCARD = "*"
 WILDCARD_PRINCIPAL = "User:*"
 
@@ -17,12 +18,12 @@ CodeT = TypeVar("CodeT", bound=enum.IntEnum)
 
 
 def from_code(kind: type[CodeT], code: int) -> CodeT:
-    """The member with that number, UNKNOWN (0) where there is none."""
+    """The member with that number, UNKNOWN (0) if there is none."""
     return kind(code) if code in kind._value2member_map_ else kind(0)
 
 
 class ResourceType(enum.IntEnum):
-    """What an ACL protects."""
+    """The resource that an ACL protects."""
 
     UNKNOWN = 0
     ANY = 1
@@ -35,7 +36,7 @@ class ResourceType(enum.IntEnum):
 
 
 class PatternType(enum.IntEnum):
-    """How an ACL's resource name is meant; ANY and MATCH are for filters alone (KIP-290)."""
+    """How an ACL's resource name is matched; ANY and MATCH are for filters only (KIP-290)."""
 
     UNKNOWN = 0
     ANY = 1
@@ -45,7 +46,7 @@ class PatternType(enum.IntEnum):
 
 
 class AclOperation(enum.IntEnum):
-    """What can be done to a resource; ANY is for filters alone."""
+    """The operation of an ACL; ANY is for filters only."""
 
     UNKNOWN = 0
     ANY = 1
@@ -66,7 +67,7 @@ class AclOperation(enum.IntEnum):
 
 
 class AclPermission(enum.IntEnum):
-    """Whether an ACL lets or forbids; ANY is for filters alone."""
+    """Whether an ACL allows or denies; ANY is for filters only."""
 
     UNKNOWN = 0
     ANY = 1
@@ -96,7 +97,7 @@ class AclBinding(NamedTuple):
         operation: int,
         permission: int,
     ) -> "AclBinding":
-        """An ACL as messages carry it."""
+        """An ACL from the numbers in messages."""
         return cls(
             from_code(ResourceType, resource_type),
             resource_name,
@@ -109,7 +110,7 @@ class AclBinding(NamedTuple):
 
 
 class AclFilter(NamedTuple):
-    """What matches bindings; None and ANY match everything (KIP-290)."""
+    """Matches ACLs; None and ANY match everything (KIP-290)."""
 
     resource_type: ResourceType = ResourceType.ANY
     resource_name: str | None = None
@@ -121,12 +122,12 @@ class AclFilter(NamedTuple):
 
     @property
     def is_unknown(self) -> bool:
-        """Whether a part of it is none that Kafka knows; such a filter matches nothing."""
+        """Whether one of its numbers is unknown; such a filter matches nothing."""
         return 0 in (self.resource_type, self.pattern_type, self.operation, self.permission)
 
     @property
     def binding(self) -> AclBinding | None:
-        """The one binding that the filter can match; None where it can match others."""
+        """The only binding that the filter can match; None if it can match several."""
         is_exact = (
             None not in self
             and self.pattern_type in (PatternType.LITERAL, PatternType.PREFIXED)
@@ -137,7 +138,6 @@ class AclFilter(NamedTuple):
         return AclBinding(*self) if is_exact else None  # type: ignore[arg-type]  # None is not among them
 
     def matches(self, binding: AclBinding) -> bool:
-        """Whether the filter means this binding."""
         return (
             self.resource_type in (ResourceType.ANY, binding.resource_type)
             and self.principal in (None, binding.principal)
@@ -148,7 +148,7 @@ class AclFilter(NamedTuple):
         )
 
     def _matches_name(self, binding: AclBinding) -> bool:
-        """MATCH means whatever applies to a resource of that name, any other type the pattern's own name."""
+        """MATCH matches every ACL that applies to a resource of that name, other types the pattern's own name."""
         if self.pattern_type not in (PatternType.ANY, PatternType.MATCH, binding.pattern_type):
             return False
         if self.resource_name is None or self.resource_name == binding.resource_name:

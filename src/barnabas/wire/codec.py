@@ -1,7 +1,7 @@
-"""Turns declared messages into straight-line Python, compiled once per message and version on first use.
+"""Compiles declared messages into straight-line Python, once per message and version, on first use.
 
-Runs of fixed-size fields become one `struct` call; records are sliced, never copied, when a memoryview is
-read, and spliced, never copied, when a message is written with `encode_parts`.
+Adjacent fixed-size fields become one `struct` call. Records are never copied: reading slices the memoryview, and
+`encode_parts` returns them as separate buffers.
 """
 
 import struct
@@ -16,7 +16,7 @@ from barnabas.wire.schema import Field, Message, Struct
 
 MessageT = TypeVar("MessageT", bound=Message)
 
-#: (where in the header bytes a piece of record data belongs, the data)
+#: (position in the header bytes at which record data is inserted, the data)
 Splice = tuple[int, Buffer]
 
 FIXED = {
@@ -24,7 +24,7 @@ FIXED = {
     "int64": "q", "float64": "d", "uuid": "16s",
 }  # fmt: skip
 
-#: Repeated elements that are spliced in rather than copied: a splice costs some 200 bytes itself.
+#: Smaller repeated elements are copied: a splice costs about 200 bytes itself.
 SPLICED_BYTES_MIN = 1 << 10
 
 _RAISED_BY_BAD_BYTES = (ValueError, IndexError, struct.error)
@@ -34,12 +34,12 @@ StructT = TypeVar("StructT", bound=Struct)
 
 
 class Repeated(list[StructT]):
-    """A list of structs that stands in one answer many times: it is encoded once. It must not change afterwards."""
+    """A list of structs that occurs many times in one response: it is encoded once. It must not change afterwards."""
 
     def __init__(self, structs: Iterable[StructT]) -> None:
         super().__init__(structs)
         self._encoded: dict[int, bytes] = {}  #: by version
-        self._runs: Sequence[Repeated[StructT]] = ()  #: lists that it is joined from
+        self._runs: Sequence[Repeated[StructT]] = ()  #: lists that it consists of
 
     @classmethod
     def of_runs(cls, runs: Sequence["Repeated[StructT]"]) -> "Repeated[StructT]":
@@ -55,7 +55,7 @@ class Repeated(list[StructT]):
         out: bytearray,
         splices: list[Splice],
     ) -> None:
-        """Append the elements as `write` makes them; what is long is spliced in, so that an answer has it once."""
+        """Append the elements, encoded by `write`; long ones are spliced in, so that a response has them once."""
         for run in self._runs or (self,):
             encoded = run.encoded(version, write)
             if len(encoded) < SPLICED_BYTES_MIN:
@@ -64,7 +64,7 @@ class Repeated(list[StructT]):
                 splices.append((len(out), encoded))
 
     def encoded(self, version: int, write: Callable[[StructT, bytearray, list[Splice]], None]) -> bytes:
-        """The bytes of the elements, as `write` makes them at a version; record data cannot be among them."""
+        """The elements, encoded by `write` at a version; they must not contain record data."""
         encoded = self._encoded.get(version)
         if encoded is None:
             out, splices = bytearray(), list[Splice]()
@@ -76,11 +76,11 @@ class Repeated(list[StructT]):
 
 
 class DecodeError(Exception):
-    """Bytes that are not the message they should be."""
+    """The bytes are not a valid message."""
 
 
 class _Allowance:
-    """How many elements a message may have."""
+    """A limit on the number of elements in a message."""
 
     def __init__(self, elements_max: int) -> None:
         self._elements_max = self._left = elements_max
@@ -103,12 +103,12 @@ def decode(
     position: int = 0,
     elements_max: int | None = None,
 ) -> MessageT:
-    """Read one message; what its version lacks has its default. Record data is a slice of `buffer`.
+    """Decode one message; fields that its version lacks get their default. Record data is a slice of `buffer`.
 
-    :param elements_max: How many elements its arrays may have, all together, and its sections of tagged fields.
-    :raises DecodeError: When the bytes are cut short or hold something that the protocol forbids.
+    :param elements_max: Limit of the elements in all arrays and tagged sections together.
+    :raises DecodeError: When the bytes are incomplete or invalid.
     """
-    # An element takes a byte at least, so that a short message needs no counting.
+    # An element takes at least one byte, so a short message needs no counting.
     count = None if elements_max is None or len(buffer) <= elements_max else _Allowance(elements_max).take
     try:
         value, _ = reader(message, version)(buffer, position, count)
@@ -119,7 +119,7 @@ def decode(
 
 
 def encode(message: Message, version: int, out: bytearray | None = None) -> bytearray:
-    """Append one message to `out` (or to fresh bytes), leaving out what its version lacks."""
+    """Append one message to `out` (or to new bytes), without fields that its version lacks."""
     out = bytearray() if out is None else out
     splices: list[Splice] = []
     start = len(out)
@@ -133,7 +133,7 @@ def encode(message: Message, version: int, out: bytearray | None = None) -> byte
 
 
 def encode_parts(message: Message, version: int, out: bytearray) -> list[Buffer]:
-    """Like `encode`, as a list of buffers in which record data stands uncopied."""
+    """Like `encode`, but as a list of buffers, so that record data is not copied."""
     splices: list[Splice] = []
     writer(type(message), version)(message, out, splices)
     return _spliced(out, splices)
@@ -156,9 +156,9 @@ def _spliced(out: bytearray, splices: list[Splice]) -> list[Buffer]:
 
 @cache
 def reader(message: type[Message], version: int) -> Callable[[Buffer, int, Count | None], tuple[Struct, int]]:
-    """The function that reads `message` at `version`: (buffer, position, count) -> (message, position after).
+    """The function that reads `message` at `version`: (buffer, position, count) -> (message, end position).
 
-    `count` is told how many elements an array has before they are read.
+    `count` is called with the number of elements of an array before they are read.
     """
     assert version in message.VERSIONS, (message, version)
     return _ReaderCompiler(version, version in message.FLEXIBLE).compile(message)
@@ -175,12 +175,12 @@ def writer(message: type[Message], version: int) -> Callable[[Struct, bytearray,
 def part_writer(
     part: type[Struct], message: type[Message], version: int
 ) -> Callable[[Any, bytearray, list[Splice]], None]:
-    """Compile the writer of a part of `message`, for code that writes the rest by itself."""
+    """Compile the writer of a part of `message`, for code that writes the rest itself."""
     return _WriterCompiler(version, version in message.FLEXIBLE).compile(part)
 
 
 class _Compiler:
-    """What reading and writing share: the fields of a version in order, and a scope for compiled names."""
+    """Common parts of reading and writing: the fields of a version in order, and the scope of compiled names."""
 
     def __init__(self, version: int, flexible: bool) -> None:
         self.version = version
@@ -189,7 +189,7 @@ class _Compiler:
         self.scope: dict[str, Any] = {}
 
     def compile(self, owner: type[Struct]) -> Callable[..., Any]:
-        """The function for one struct, and within its scope those of the structs that it holds."""
+        """Compile the function of one struct and of the structs within it."""
         raise NotImplementedError
 
     def untagged(self, owner: type[Struct]) -> list[Field]:
@@ -206,7 +206,7 @@ class _Compiler:
         return self.version in field.nullable
 
     def bind(self, value: Any) -> str:
-        """A name in the compiled function's scope for `value`."""
+        """A name for `value` in the compiled function's scope."""
         name = f"_{len(self.scope)}"
         self.scope[name] = value
         return name
@@ -216,7 +216,7 @@ class _Compiler:
         return self.bind(type(self)(self.version, self.flexible).compile(field.struct))
 
     def runs(self, fields: list[Field]) -> list[list[Field]]:
-        """Neighbouring fields of fixed size together, every other field alone."""
+        """Group adjacent fields of fixed size; every other field is a group by itself."""
         runs: list[list[Field]] = []
         for field in fields:
             fixed = field.kind in FIXED and not field.is_array
@@ -228,7 +228,7 @@ class _Compiler:
 
     def finish(self, signature: str) -> Callable[..., Any]:
         source = f"def compiled({signature}):\n " + "\n ".join(self.lines or ["pass"])
-        exec(source, self.scope)  # straight-line code made of the declaration
+        exec(source, self.scope)  # straight-line code generated from the declaration
         return cast("Callable[..., Any]", self.scope["compiled"])
 
 
@@ -280,7 +280,7 @@ class _ReaderCompiler(_Compiler):
         name, read = field.name, self.read_element(field, nullable)
         if not nullable:
             return [f"{name}, _at = {read}"]
-        # A byte tells: -1 for null (KIP-893), but 0 within a tagged field.
+        # A byte of -1 marks null (KIP-893), but 0 within a tagged field.
         there = "buffer[_at - 1]" if self.is_tagged(field) else "buffer[_at - 1] < 0x80"
         return [f"{name} = None", "_at += 1", f"if {there}:", f" {name}, _at = {read}"]
 
@@ -311,7 +311,7 @@ class _ReaderCompiler(_Compiler):
         return lines
 
     def read_tagged(self, fields: list[Field]) -> None:
-        """Tagged fields that we know are read, others are skipped (KIP-482)."""
+        """Read known tagged fields and skip others (KIP-482)."""
         read_uvarint = self.bind(primitives.read_uvarint)
         for field in fields:
             self.lines.append(f"{field.name} = {self.default(field)}")
@@ -422,7 +422,7 @@ class _WriterCompiler(_Compiler):
         return [f"if {value} is None:", f" {size}({out}, None)", "else:", *(" " + line for line in lines)]
 
     def write_tagged(self, fields: list[Field]) -> None:
-        """Tagged fields that differ from their default, in the order of their tags (KIP-482)."""
+        """Write tagged fields that differ from their default, in the order of their tags (KIP-482)."""
         if not fields:
             self.lines.append("out.append(0)")
             return

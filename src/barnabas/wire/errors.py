@@ -1,4 +1,4 @@
-"""Kafka's error codes and the one exception that carries them to a client."""
+"""Kafka's error codes, and the exception that carries them to a client."""
 
 import enum
 from typing import Self
@@ -145,7 +145,7 @@ class ErrorCode(enum.IntEnum):
 
     @property
     def retriable(self) -> bool:
-        """Whether a client may try the same request again and hope for another answer."""
+        """Whether the same request may succeed later."""
         return self in RETRIABLE
 
 
@@ -187,12 +187,12 @@ RETRIABLE = frozenset(
 )
 
 
-#: Messages quote what a client sent, which may be longer than a string in an answer can be.
+#: Messages quote client data, which may be longer than a string in a response can be.
 MESSAGE_CHARACTERS_MAX = 1_000
 
 
 class KafkaError(Exception):
-    """An expected failure, destined for the client. Never used for our own bugs: those assert."""
+    """An expected failure, to be reported to the client. Never raised for bugs of our own, which are assertions."""
 
     def __init__(self, code: ErrorCode, message: str = "") -> None:
         assert code is not ErrorCode.NONE
@@ -202,8 +202,9 @@ class KafkaError(Exception):
         self.message = message
 
     def kept(self) -> Self:
-        """Return this error for a result that has a place in the frames through which it was raised.
+        """Return this error without its traceback, for a result that is stored in the frames through which it was
+        raised.
 
-        Its traceback would hold those frames, and they the result: a cycle, with all that the request refers to.
+        The traceback would refer to those frames, and they to the result: a reference cycle with all of the request.
         """
         return self.with_traceback(None)

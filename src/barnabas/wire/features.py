@@ -1,10 +1,10 @@
-"""Numbers of the protocol that features go by."""
+"""The protocol's numbers for feature updates."""
 
 from enum import IntEnum
 
 
 class UpgradeType(IntEnum):
-    """Which way a feature's level may go (`FeatureUpdate.UpgradeType`)."""
+    """The direction of a feature update (`FeatureUpdate.UpgradeType`)."""
 
     UPGRADE = 1
     SAFE_DOWNGRADE = 2

@@ -1,28 +1,29 @@
-"""Cutting a byte stream into frames: an int32 size, then as many bytes. No IO."""
+"""Splits a byte stream into frames: an int32 size, then as many bytes. No IO."""
 
 import struct
 
 _SIZE = struct.Struct(">i")
 SIZE_BYTES = _SIZE.size
 
-#: What one read takes from a socket at most. A larger frame has a buffer of its own, which is not used again.
+#: The largest read from a socket. A larger frame is received into a buffer of its own, which is not reused.
 SCRATCH_BYTES = 256 << 10
 
-#: What a frame's buffer starts with at most: a size that is only claimed must not cost memory.
+#: The initial size of a frame's buffer at most: a claimed size must not cost memory.
 FIRST_ALLOCATION_BYTES = 128 << 10
 
 
 class InvalidFrameError(Exception):
-    """A frame whose size cannot be: what follows on the connection has no meaning."""
+    """A frame with an invalid size; the rest of the connection cannot be parsed."""
 
 
 class FrameReader:
-    """Tells where to put what is received, and gives back the frames that are whole.
+    """Provides the buffer for received bytes, and returns complete frames.
 
-    Small frames are cut out of `scratch`, which all connections of one thread share; a frame that does not fit gets a
-    buffer of its own and is received straight into it. After `received` the frames stand between `position` and `end`
-    of `data`: take them with `next_frame` until it gives None, or look at the bytes and move `position` behind a whole
-    frame. What is taken is valid until more is received.
+    Small frames are cut out of `scratch`, which all connections of one thread share; a frame that does not fit is
+    received into a buffer of its own. After `received`, the frames lie between `position` and `end` of `data`: take
+    them
+    with `next_frame` until it returns None, or parse the bytes and move `position` behind a complete frame. Frames stay
+    valid until more is received.
     """
 
     def __init__(self, scratch: bytearray, frame_bytes_max: int) -> None:
@@ -30,22 +31,22 @@ class FrameReader:
         self._scratch_view = memoryview(scratch)
         self.frame_bytes_max = frame_bytes_max
         self._head = b""  #: up to three bytes of a size
-        self._frame: bytearray | None = None  #: the frame that is not whole yet, its size in front
+        self._frame: bytearray | None = None  #: the incomplete frame, with its size
         self._frame_bytes = 0
-        self._filled_bytes = 0  #: of `_frame`
+        self._filled_bytes = 0  #: received bytes of `_frame`
         self.data = scratch
         self.view = self._scratch_view
         self.position = 0
         self.end = 0
 
     def buffer(self) -> memoryview:
-        """Where the next bytes go; never empty."""
+        """The buffer for the next bytes; never empty."""
         if self._frame is None:
             return self._scratch_view[len(self._head) :]
         return memoryview(self._frame)[self._filled_bytes :]
 
     def received(self, size_bytes: int) -> None:
-        """Account for `size_bytes` more in `buffer()`."""
+        """Account for `size_bytes` received into `buffer()`."""
         if self._frame is not None:
             self._fill(self._frame, size_bytes)
             return
@@ -57,7 +58,7 @@ class FrameReader:
         self.position, self.end = 0, head_bytes + size_bytes
 
     def next_frame(self) -> memoryview | None:
-        """The next whole frame without its size; None when there is none, and what is left is put aside.
+        """The next complete frame without its size; None if there is none, and the rest is kept.
 
         :raises InvalidFrameError: When a size is negative or too large.
         """

@@ -1,4 +1,4 @@
-"""What codecs share that read requests and write responses in place, without message objects."""
+"""Helpers of codecs that read requests and write responses in place, without message objects."""
 
 import struct
 from collections.abc import Callable
@@ -24,9 +24,9 @@ def read_body(
     position: int,
     *arguments: *Arguments,
 ) -> DataT:
-    """Call `read(buffer, position, version, ...)`, which returns what it has read and the position behind it.
+    """Call `read(buffer, position, version, ...)`, which returns its result and the end position.
 
-    :raises DecodeError: When the bytes are cut short or hold something that the protocol forbids.
+    :raises DecodeError: When the bytes are incomplete or invalid.
     """
     try:
         data, end = read(buffer, position, version, *arguments)
@@ -40,7 +40,7 @@ def read_body(
 
 
 def elements(count: int) -> range:
-    """As many elements as an array says that it has.
+    """The element count of an array.
 
     :raises ValueError: When it is null.
     """
@@ -50,12 +50,12 @@ def elements(count: int) -> range:
 
 
 def count_writer(is_flexible: bool) -> Callable[[bytearray, int], None]:
-    """The function that appends the number of an array's elements."""
+    """The function that appends an array's element count."""
     return write_compact_size if is_flexible else write_size
 
 
 def write_topic(out: bytearray, topic: str | bytes, is_flexible: bool) -> None:
-    """Append a topic's id, or its name."""
+    """Append a topic's id or name."""
     if isinstance(topic, bytes):
         out += topic
     elif is_flexible:

@@ -1,8 +1,8 @@
-"""Kafka's primitive types on bytes: the reading and writing of what has no fixed size.
+"""Encodes and decodes Kafka's primitive types of variable size.
 
-Readers take a buffer and a position and give back a value and the position after it. They raise `ValueError`,
-`IndexError` or `struct.error` on bytes that are cut short or wrong; `barnabas.wire.codec` turns those into one
-error. Source: "Protocol Primitive Types" of the protocol guide, and KIP-482 for the compact forms.
+Readers take a buffer and a position and return a value and the end position. They raise `ValueError`, `IndexError` or
+`struct.error` for incomplete or invalid bytes, which `barnabas.wire.codec` turns into one error. Source: "Protocol
+Primitive Types" of the protocol guide, and KIP-482 for the compact forms.
 """
 
 import struct
@@ -10,10 +10,11 @@ from collections.abc import Callable
 
 from barnabas.base.buffers import Buffer
 
-#: Nobody sends that many of what we do not know; a megabyte of them would take long to skip.
+#: More unknown tagged fields are refused: skipping a megabyte of them would take long.
 SKIPPED_TAGGED_FIELDS_MAX = 1000
 
-#: In compact form, too: Apache Kafka refuses a longer one, and older versions of a message have no room for it.
+#: The limit of compact strings, too: Apache Kafka refuses longer ones, and older versions of a message cannot carry
+#: them.
 STRING_BYTES_MAX = 2**15 - 1
 
 _INT16 = struct.Struct(">h")
@@ -145,7 +146,7 @@ def write_compact_string(out: bytearray, text: str) -> None:
 
 
 def read_nullable_bytes(buffer: Buffer, position: int) -> tuple[Buffer | None, int]:
-    """Read an int32 length, -1 for null, and as many bytes: a slice, which is a view of a view."""
+    """Read an int32 length, -1 for null, and as many bytes, as a slice of the buffer."""
     (size,) = _unpack_int32(buffer, position)
     if size < 0:
         return None, position + 4
@@ -212,7 +213,7 @@ def read_uuid(buffer: Buffer, position: int) -> tuple[bytes, int]:
 
 
 def skip_tagged_fields(buffer: Buffer, position: int) -> int:
-    """The position after a section of tagged fields whose meaning is not asked for (KIP-482)."""
+    """The position after a section of ignored tagged fields (KIP-482)."""
     count, position = read_uvarint(buffer, position)
     if count > SKIPPED_TAGGED_FIELDS_MAX:
         message = f"{count} tagged fields are announced: at most {SKIPPED_TAGGED_FIELDS_MAX} are skipped"
@@ -224,7 +225,7 @@ def skip_tagged_fields(buffer: Buffer, position: int) -> int:
     return position
 
 
-#: kind -> (reader, writer) of what has no fixed size: plain, nullable, compact, compact nullable
+#: kind -> (reader, writer) of kinds of variable size: plain, nullable, compact, compact nullable
 Reader = Callable[[Buffer, int], tuple[object, int]]
 STRING_READERS: dict[tuple[bool, bool], Reader] = {
     (False, False): read_string,

@@ -1,25 +1,25 @@
-"""How a Kafka message is declared: one class per message, with the fields of every version.
+"""Declares Kafka messages: one class per message, with the fields of every version.
 
-A message reads like a dataclass; each field says in which versions it is on the wire:
+A message reads like a dataclass; each field declares the versions that have it:
 
     class CreatableTopic(Struct):
         name: str = string(default="")
         topic_id: bytes = uuid("7+", default=ZERO_UUID)
 
-Handlers so know one shape, whatever the client speaks: a field that a version lacks keeps its default when
-a message is read and is left out when it is written. `barnabas.wire.codec` turns declarations into code.
+So handlers know one shape, whatever version the client speaks: a field that a version lacks has its default after
+reading and is left out in writing. `barnabas.wire.codec` compiles the declarations.
 """
 
 from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple, cast, dataclass_transform
 
-#: The highest version that any range may name.
+#: The highest version in any range.
 VERSION_MAX = 32_767
 
 
 class Versions(NamedTuple):
-    """An inclusive range of message versions; `first > last` holds none."""
+    """An inclusive range of message versions; empty if `first > last`."""
 
     first: int
     last: int
@@ -32,7 +32,7 @@ NO_VERSIONS = Versions(0, -1)
 
 
 def versions(text: str) -> Versions:
-    """Read a range as Kafka's message definitions write it: "3+", "0-4", "2" or "none"."""
+    """Parse a range as in Kafka's message definitions: "3+", "0-4", "2" or "none"."""
     if text == "none":
         return NO_VERSIONS
     if text.endswith("+"):
@@ -42,21 +42,21 @@ def versions(text: str) -> Versions:
 
 
 class Field(NamedTuple):
-    """One field of a struct: what stands on the wire, and since when."""
+    """One field of a struct: its wire type and its versions."""
 
-    kind: str  #: "int32", "string", "struct", ...; for an array the kind of its elements
+    kind: str  #: "int32", "string", "struct", ...; of an array, the kind of its elements
     versions: Versions
     default: Any
     nullable: Versions = NO_VERSIONS
     tag: int | None = None  #: number of the tagged field (KIP-482), in the versions of `tagged`
     tagged: Versions = NO_VERSIONS
     is_array: bool = False
-    struct: "type[Struct] | None" = None  #: set when `kind` is "struct"
+    struct: "type[Struct] | None" = None  #: if `kind` is "struct"
     name: str = ""
 
 
 class _Missing:
-    """Stands for an argument that was not given, where None is a value."""
+    """A default argument where None is a value."""
 
     def __repr__(self) -> str:
         return "<default>"
@@ -104,7 +104,7 @@ def nested(
     tag: int | None = None,
     tagged: str | None = None,
 ) -> Any:
-    """A struct within a struct; its default is None or a fresh one."""
+    """A struct within a struct; its default is None or a new one."""
     field = cast(
         "Field", _specifier("struct")(since, default=default, nullable=nullable, tag=tag, tagged=tagged)
     )
@@ -120,7 +120,7 @@ def array(
     tag: int | None = None,
     tagged: str | None = None,
 ) -> Any:
-    """Many of a primitive kind or of a struct; its default is None or a fresh empty list."""
+    """An array of a primitive kind or of structs; its default is None or a new empty list."""
     kind = element if isinstance(element, str) else "struct"
     field = cast("Field", _specifier(kind)(since, default=default, nullable=nullable, tag=tag, tagged=tagged))
     return field._replace(is_array=True, struct=None if isinstance(element, str) else element)
@@ -143,7 +143,7 @@ class _StructMeta(type):
 
 
 def _initialiser(fields: tuple[Field, ...]) -> Callable[..., None]:
-    """`__init__` with one argument per field, in order; mutable defaults are made anew for each object."""
+    """`__init__` with one argument per field, in order; mutable defaults are created per object."""
     parameters, body, scope = [], [], {"MISSING": _MISSING}
     for field in fields:
         fresh = _fresh_default(field)
@@ -157,7 +157,7 @@ def _initialiser(fields: tuple[Field, ...]) -> Callable[..., None]:
         else:
             body.append(f"self.{field.name} = {field.name}")
     source = f"def __init__(self, {', '.join(parameters)}):\n " + "\n ".join(body)
-    exec(source, scope)  # the one way to give a class a signature made of data
+    exec(source, scope)  # the only way to generate a function with such a signature
     return cast("Callable[..., None]", scope["__init__"])
 
 
@@ -176,7 +176,7 @@ def _fresh_default(field: Field) -> Any:
     )
 )  # fmt: skip
 class Struct(metaclass=_StructMeta):
-    """A message, or a part of one. Compared and printed by its fields."""
+    """A message or a part of one. Compared and printed by its fields."""
 
     FIELDS: tuple[Field, ...]
 
@@ -193,15 +193,15 @@ class Struct(metaclass=_StructMeta):
 
 
 class Message(Struct):
-    """A request, a response, or a record of an internal topic: a struct that stands on its own."""
+    """A request, a response, or a record of an internal topic."""
 
-    API_KEY = -1  #: -1 for what is not an API
+    API_KEY = -1  #: -1 if it is not an API
     VERSIONS = NO_VERSIONS
     FLEXIBLE = NO_VERSIONS  #: versions with compact lengths and tagged fields (KIP-482)
 
 
 def has_more_elements(message: Struct, elements_max: int) -> bool:
-    """Whether the arrays of a message have more elements than that, all together; no more than that are looked at."""
+    """Whether the arrays of a message have more elements than that in all; stops counting at the limit."""
     return _left_elements(message, elements_max) < 0
 
 
@@ -224,6 +224,6 @@ def _left_elements(struct: Struct, left_count: int) -> int:
 
 @cache
 def _arrays(struct: type[Struct]) -> tuple[tuple[str, bool, bool], ...]:
-    """(name, is an array, its elements have arrays) of each field that has arrays or is one."""
+    """(name, whether it is an array, whether its elements have arrays) of each field with arrays."""
     found = ((field, field.struct is not None and bool(_arrays(field.struct))) for field in struct.FIELDS)
     return tuple((field.name, field.is_array, nested) for field, nested in found if field.is_array or nested)

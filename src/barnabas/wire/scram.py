@@ -1,6 +1,6 @@
-"""SCRAM as it stands in bytes: messages, keys and proofs of RFC 5802 and RFC 7677. No state, no IO.
+"""SCRAM messages, keys and proofs (RFC 5802, RFC 7677). No state, no IO.
 
-Names and passwords are taken as their UTF-8, without SASLprep, as Apache Kafka takes them.
+Like Apache Kafka, encodes names and passwords in UTF-8 without SASLprep.
 """
 
 import base64
@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 
 class ScramMechanism(enum.IntEnum):
-    """The mechanisms by their numbers in DescribeUserScramCredentials and AlterUserScramCredentials."""
+    """The mechanisms, numbered as in DescribeUserScramCredentials and AlterUserScramCredentials."""
 
     SCRAM_SHA_256 = 1
     SCRAM_SHA_512 = 2
@@ -30,7 +30,7 @@ class ScramMechanism(enum.IntEnum):
 
     @property
     def key_bytes(self) -> int:
-        """How long its keys and proofs are."""
+        """Size of its keys and proofs."""
         return hashlib.new(self.hash_name).digest_size
 
 
@@ -52,20 +52,20 @@ _CLIENT_FINAL = re.compile(
 )
 _SERVER_FINAL = re.compile(f"(?:e=(?P<error>[^,]+)|v=(?P<signature>{_BASE64})){_EXTENSIONS}")
 
-#: The GS2 header of a client that binds no channel and acts for itself, and how it returns in the last message.
+#: The GS2 header of a client without channel binding or authorization id, and its form in the final message.
 GS2_HEADER = "n,,"
 _CHANNEL = base64.b64encode(GS2_HEADER.encode()).decode()
 
 
 class BadScramMessage(ValueError):
-    """Bytes that are not the message which is due."""
+    """The bytes are not the expected message."""
 
 
 class ClientFirst(NamedTuple):
     """Who wants to log in."""
 
     name: str
-    authorization_id: str  #: empty where the client acts for itself
+    authorization_id: str  #: empty if the client acts for itself
     nonce: str
     extensions: str
     bare: str  #: the part that is signed
@@ -77,7 +77,7 @@ class ClientFirst(NamedTuple):
 
 
 class ServerFirst(NamedTuple):
-    """What the proof must be made with."""
+    """Nonce, salt and iterations for the proof."""
 
     nonce: str
     salt: bytes
@@ -96,37 +96,37 @@ class ClientFinal(NamedTuple):
 
 
 class ServerFinal(NamedTuple):
-    """The server's proof that it knows the password, or why it has none."""
+    """The server's proof that it knows the password, or an error."""
 
     signature: bytes
     error: str | None
 
 
 def client_first(name: str, nonce: str) -> str:
-    """The bare first message of a client; what is sent has `GS2_HEADER` before it."""
+    """A client's first message without `GS2_HEADER`, which is sent before it."""
     escaped = name.replace("=", "=3D").replace(",", "=2C")
     return f"n={escaped},r={nonce}"
 
 
 def client_final_bare(nonce: str) -> str:
-    """The last message of a client without its proof."""
+    """A client's final message without its proof."""
     return f"c={_CHANNEL},r={nonce}"
 
 
 def client_final(bare: str, proof: bytes) -> bytes:
-    """The last message of a client."""
+    """A client's final message."""
     return f"{bare},p={base64.b64encode(proof).decode()}".encode()
 
 
 def server_final(signature: bytes) -> bytes:
-    """The last message of a server."""
+    """A server's final message."""
     return b"v=" + base64.b64encode(signature)
 
 
 def parse_client_first(message: bytes) -> ClientFirst:
-    """Read a client's first message; one that binds the channel or demands an extension is not understood.
+    """Parse a client's first message; channel binding and mandatory extensions are not supported.
 
-    :raises BadScramMessage: When it is something else.
+    :raises BadScramMessage: When it is malformed.
     """
     match = _match(_CLIENT_FIRST, message, "first message of a client")
     authorization = _unescape(match["authorization"] or "")
@@ -136,27 +136,27 @@ def parse_client_first(message: bytes) -> ClientFirst:
 
 
 def parse_server_first(message: bytes) -> ServerFirst:
-    """Read a server's first message.
+    """Parse a server's first message.
 
-    :raises BadScramMessage: When it is something else.
+    :raises BadScramMessage: When it is malformed.
     """
     match = _match(_SERVER_FIRST, message, "first message of a server")
     return ServerFirst(match["nonce"], _decode(match["salt"]), int(match["iterations"]))
 
 
 def parse_client_final(message: bytes) -> ClientFinal:
-    """Read a client's last message.
+    """Parse a client's final message.
 
-    :raises BadScramMessage: When it is something else.
+    :raises BadScramMessage: When it is malformed.
     """
     match = _match(_CLIENT_FINAL, message, "last message of a client")
     return ClientFinal(match["nonce"], _decode(match["proof"]), match["bare"])
 
 
 def parse_server_final(message: bytes) -> ServerFinal:
-    """Read a server's last message.
+    """Parse a server's final message.
 
-    :raises BadScramMessage: When it is something else.
+    :raises BadScramMessage: When it is malformed.
     """
     match = _match(_SERVER_FINAL, message, "last message of a server")
     return ServerFinal(_decode(match["signature"] or ""), match["error"])
@@ -189,22 +189,22 @@ def _unescape(name: str) -> str:
 
 
 def salted_password(mechanism: ScramMechanism, password: str, salt: bytes, iterations: int) -> bytes:
-    """What all keys are made of; slow on purpose."""
+    """The salted password, from which all keys are derived; slow on purpose."""
     return hashlib.pbkdf2_hmac(mechanism.hash_name, password.encode(), salt, iterations)
 
 
 def client_key(mechanism: ScramMechanism, salted: bytes) -> bytes:
-    """What a client proves to have."""
+    """The key that a client proves to have."""
     return _hmac(mechanism, salted, b"Client Key")
 
 
 def stored_key(mechanism: ScramMechanism, key: bytes) -> bytes:
-    """What a server keeps of the client's key: with it a proof can be checked and none be made."""
+    """The server's form of the client key: it verifies a proof, but cannot make one."""
     return hashlib.new(mechanism.hash_name, key).digest()
 
 
 def server_key(mechanism: ScramMechanism, salted: bytes) -> bytes:
-    """What a server proves to have."""
+    """The key that a server proves to have."""
     return _hmac(mechanism, salted, b"Server Key")
 
 
@@ -214,7 +214,7 @@ def signature(mechanism: ScramMechanism, key: bytes, *messages: str) -> bytes:
 
 
 def exclusive_or(left: bytes, right: bytes) -> bytes:
-    """A client's key hidden by its signature, or found again by it."""
+    """Hides a client key by its signature, or recovers it."""
     assert len(left) == len(right), (len(left), len(right))
     return bytes(a ^ b for a, b in zip(left, right, strict=True))
 

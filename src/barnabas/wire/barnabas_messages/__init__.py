@@ -1,12 +1,11 @@
-"""Requests that only Barnabas has, in the form of Kafka's; written by hand, one module for each.
+"""Requests of Barnabas, declared like Kafka's; written by hand, one module each.
 
-Their keys are far above Kafka's. ApiVersions tells of them to Barnabas's own clients alone.
+Their API keys are far above Kafka's. ApiVersions lists them only to Barnabas's own clients.
 """
 
-#: The first key of an API that is not Kafka's.
+#: The first API key of Barnabas's own APIs.
 FIRST_API_KEY = 32_000
 
 
 def is_kafka_api(api_key: int) -> bool:
-    """Whether Apache Kafka has the API."""
     return api_key < FIRST_API_KEY

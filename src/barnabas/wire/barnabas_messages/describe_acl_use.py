@@ -15,16 +15,12 @@ from barnabas.wire.schema import (
 
 
 class DescribeAclUseRequest(Message):
-    """DescribeAclUseRequest 0."""
-
     API_KEY = 32001
     VERSIONS = Versions(0, 0)
     FLEXIBLE = versions("0+")
 
 
 class UsedAcl(Struct):
-    """UsedAcl."""
-
     resource_type: int = int8(default=0)
     resource_name: str = string(default="")
     pattern_type: int = int8(default=0)
@@ -35,8 +31,6 @@ class UsedAcl(Struct):
 
 
 class DescribeAclUseResponse(Message):
-    """DescribeAclUseResponse 0."""
-
     API_KEY = 32001
     VERSIONS = Versions(0, 0)
     FLEXIBLE = versions("0+")

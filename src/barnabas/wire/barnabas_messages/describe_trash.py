@@ -5,16 +5,12 @@ from barnabas.wire.schema import Message, Struct, Versions, array, int16, int32,
 
 
 class DescribeTrashRequest(Message):
-    """DescribeTrashRequest 0."""
-
     API_KEY = 32002
     VERSIONS = Versions(0, 0)
     FLEXIBLE = versions("0+")
 
 
 class TrashedTopic(Struct):
-    """TrashedTopic."""
-
     name: str = string(default="")
     topic_id: bytes = uuid(default=ZERO_UUID)
     partition_count: int = int32(default=0)
@@ -25,8 +21,6 @@ class TrashedTopic(Struct):
 
 
 class DescribeTrashResponse(Message):
-    """DescribeTrashResponse 0."""
-
     API_KEY = 32002
     VERSIONS = Versions(0, 0)
     FLEXIBLE = versions("0+")

@@ -5,15 +5,11 @@ from barnabas.wire.schema import Message, Struct, Versions, array, int16, int32,
 
 
 class TopicToPurge(Struct):
-    """TopicToPurge."""
-
     name: str = string(default="")
     topic_id: bytes = uuid(default=ZERO_UUID)
 
 
 class PurgeTopicsRequest(Message):
-    """PurgeTopicsRequest 0."""
-
     API_KEY = 32004
     VERSIONS = Versions(0, 0)
     FLEXIBLE = versions("0+")
@@ -22,8 +18,6 @@ class PurgeTopicsRequest(Message):
 
 
 class PurgedTopic(Struct):
-    """PurgedTopic."""
-
     name: str = string(default="")
     topic_id: bytes = uuid(default=ZERO_UUID)
     error_code: int = int16(default=0)
@@ -31,8 +25,6 @@ class PurgedTopic(Struct):
 
 
 class PurgeTopicsResponse(Message):
-    """PurgeTopicsResponse 0."""
-
     API_KEY = 32004
     VERSIONS = Versions(0, 0)
     FLEXIBLE = versions("0+")

@@ -15,8 +15,6 @@ from barnabas.wire.schema import (
 
 
 class RollbackResourceRequest(Message):
-    """RollbackResourceRequest 0."""
-
     API_KEY = 32000
     VERSIONS = Versions(0, 0)
     FLEXIBLE = versions("0+")
@@ -27,16 +25,12 @@ class RollbackResourceRequest(Message):
 
 
 class RestoredKey(Struct):
-    """RestoredKey."""
-
     key: str = string(default="")
     before: str | None = string(default=None, nullable="0+")
     after: str | None = string(default=None, nullable="0+")
 
 
 class RollbackResourceResponse(Message):
-    """RollbackResourceResponse 0."""
-
     API_KEY = 32000
     VERSIONS = Versions(0, 0)
     FLEXIBLE = versions("0+")

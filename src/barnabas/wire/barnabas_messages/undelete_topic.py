@@ -5,8 +5,6 @@ from barnabas.wire.schema import Message, Versions, int16, int32, string, uuid, 
 
 
 class UndeleteTopicRequest(Message):
-    """UndeleteTopicRequest 0."""
-
     API_KEY = 32003
     VERSIONS = Versions(0, 0)
     FLEXIBLE = versions("0+")
@@ -18,8 +16,6 @@ class UndeleteTopicRequest(Message):
 
 
 class UndeleteTopicResponse(Message):
-    """UndeleteTopicResponse 0."""
-
     API_KEY = 32003
     VERSIONS = Versions(0, 0)
     FLEXIBLE = versions("0+")

@@ -1,1 +1,1 @@
-"""What members of a consumer group tell each other through the coordinator, which need not understand it."""
+"""Data that members of a consumer group exchange through the coordinator, which need not understand it."""

@@ -4,15 +4,11 @@ from barnabas.wire.schema import Message, Struct, Versions, array, byte_string, 
 
 
 class TopicPartition(Struct):
-    """TopicPartition."""
-
     topic: str = string(default="")
     partitions: list[int] = array("int32", default=...)
 
 
 class ConsumerProtocolAssignment(Message):
-    """ConsumerProtocolAssignment 0-3."""
-
     VERSIONS = Versions(0, 3)
     FLEXIBLE = versions("none")
 

@@ -4,15 +4,11 @@ from barnabas.wire.schema import Message, Struct, Versions, array, byte_string, 
 
 
 class TopicPartition(Struct):
-    """TopicPartition."""
-
     topic: str = string("1+", default="")
     partitions: list[int] = array("int32", "1+", default=...)
 
 
 class ConsumerProtocolSubscription(Message):
-    """ConsumerProtocolSubscription 0-3."""
-
     VERSIONS = Versions(0, 3)
     FLEXIBLE = versions("none")
 

@@ -1,6 +1,6 @@
-"""Subscriptions and assignments to bytes and back: an int16 version, and the message in it (KIP-415, KIP-792, KIP-881).
+"""Encodes and decodes subscriptions and assignments: an int16 version, then the message (KIP-415, KIP-792, KIP-881).
 
-A version newer than ours is read as our newest: later ones only add to the end.
+A version newer than ours is read as our newest: later versions only append fields.
 """
 
 import struct
@@ -18,23 +18,23 @@ MessageT = TypeVar("MessageT", bound=Message)
 
 
 def read_subscription(buffer: Buffer) -> ConsumerProtocolSubscription:
-    """What a member told when it joined.
+    """A member's subscription.
 
-    :raises DecodeError: When these are not the bytes of a subscription.
+    :raises DecodeError: When the bytes are not a subscription.
     """
     return _read(ConsumerProtocolSubscription, buffer)
 
 
 def read_assignment(buffer: Buffer) -> ConsumerProtocolAssignment:
-    """What the leader gave a member.
+    """A member's assignment.
 
-    :raises DecodeError: When these are not the bytes of an assignment.
+    :raises DecodeError: When the bytes are not an assignment.
     """
     return _read(ConsumerProtocolAssignment, buffer)
 
 
 def write(message: ConsumerProtocolSubscription | ConsumerProtocolAssignment, version: int) -> bytes:
-    """The version, and the message in it."""
+    """Encode the version and the message."""
     return bytes(encode(message, version, bytearray(_INT16.pack(version))))
 
 

@@ -1,1 +1,1 @@
-"""What coordinators remember: the records of `__consumer_offsets` and `__transaction_state`, in Kafka's formats."""
+"""Records of `__consumer_offsets` and `__transaction_state`, in Kafka's formats."""

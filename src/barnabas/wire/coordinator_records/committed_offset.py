@@ -1,7 +1,7 @@
-"""Records of committed offsets, by hand: OffsetCommit and its legacy form as bytes that are read only where needed.
+"""Encodes and decodes records of committed offsets by hand: OffsetCommit and its legacy form.
 
-These are most of what `__consumer_offsets` holds: a million of them may be loaded at a start, thousands written in a
-second. `serde` reads and writes the same bytes.
+These are most of `__consumer_offsets`: a million of them may be loaded at a start, thousands written in a second. They
+stay encoded until they are needed. `serde` reads and writes the same bytes.
 """
 
 from struct import Struct
@@ -14,11 +14,11 @@ from barnabas.wire.codec import DecodeError
 from barnabas.wire.coordinator_records.legacy_offset_commit import LegacyOffsetCommitKey
 from barnabas.wire.coordinator_records.offset_commit import OffsetCommitKey, OffsetCommitValue
 
-#: Types of record, the first two bytes of a key. The legacy form's values are version 0 of OffsetCommit's.
+#: Record types, the first two bytes of a key. Values of the legacy type are version 0 of OffsetCommit's.
 RECORD_TYPES = frozenset({LegacyOffsetCommitKey.API_KEY, OffsetCommitKey.API_KEY})
 
 NEVER_MS = -1
-#: The version written, and the one for an offset that expires at a time of its own: only that has a field for it.
+#: The version written by default, and the one for an offset with its own expiry, the only one with a field for it.
 WRITTEN_VERSION, EXPIRING_VERSION = 4, 1
 assert OffsetCommitValue.VERSIONS.last == WRITTEN_VERSION
 
@@ -27,62 +27,62 @@ _SIZE = Struct(">h")
 _PARTITION = Struct(">i")
 _HEAD = Struct(">hqi")  # version, offset, leader epoch
 _TIMESTAMP = Struct(">q")
-#: Offset and leader epoch, which stand side by side in requests, too.
+#: Offset and leader epoch, which are adjacent in requests, too.
 POSITION_BYTES = _HEAD.size - _SIZE.size
 _WRITTEN = _SIZE.pack(WRITTEN_VERSION)
 _NO_TAGS = b"\0"
 _TOPIC_ID_TAG = b"\1\0\x10"  # one tagged field, number 0, of 16 bytes
-#: Sizes of this and more take two bytes and more as compact sizes, which are one more than the size.
+#: Larger sizes take more than one byte as compact sizes, which are one more than the size.
 _SHORT_BYTES_MAX = 126
 
 
 class CommittedOffset(NamedTuple):
-    """What was committed for one partition."""
+    """The committed offset of one partition."""
 
     offset: int
-    leader_epoch: int  #: of the record before `offset`; -1 where it is not known
+    leader_epoch: int  #: of the record before `offset`; -1 if unknown
     metadata: str
     commit_timestamp_ms: int
-    expire_timestamp_ms: int = NEVER_MS  #: NEVER_MS leaves it to offsets.retention.minutes
-    topic_id: bytes = ZERO_UUID  #: ZERO_UUID where it is not known
+    expire_timestamp_ms: int = NEVER_MS  #: NEVER_MS: offsets.retention.minutes applies
+    topic_id: bytes = ZERO_UUID  #: ZERO_UUID if unknown
 
 
 def encode_group(group_id: str) -> bytes:
-    """How the keys of a group's offsets begin."""
+    """The prefix of the keys of a group's offsets."""
     encoded = group_id.encode()
     return _TYPE_AND_SIZE.pack(OffsetCommitKey.API_KEY, len(encoded)) + encoded
 
 
 def encode_topic(topic: str) -> bytes:
-    """How the end of such a key begins."""
+    """The part of a key with the topic."""
     encoded = topic.encode()
     return _SIZE.pack(len(encoded)) + encoded
 
 
 def encode_partition(topic: str, index: int) -> bytes:
-    """How the key of a partition's offset ends."""
+    """The end of a key: topic and partition index."""
     return encode_topic(topic) + encode_index(index)
 
 
 def encode_index(index: int) -> bytes:
-    """How such a key ends, behind its topic."""
+    """The end of a key: the partition index behind the topic."""
     return _PARTITION.pack(index)
 
 
 def is_key(key: bytes) -> bool:
-    """Whether the parts of a key of one of these types are as long as it says."""
+    """Whether the lengths within a key of one of these types are valid."""
     topic_at = 4 + int.from_bytes(key[2:4])
     return len(key) == topic_at + 6 + int.from_bytes(key[topic_at : topic_at + 2])
 
 
 def split_key(key: bytes) -> tuple[str, bytes]:
-    """The group of a key, and its end, which `decode_partition` reads."""
+    """The group of a key, and the rest for `decode_partition`."""
     end = 4 + int.from_bytes(key[2:4])
     return key[4:end].decode("utf-8", "replace"), key[end:]
 
 
 def decode_partition(key_end: bytes) -> tuple[str, int]:
-    """Topic and index of the partition that a key ends with."""
+    """Topic and index at the end of a key."""
     return key_end[2:-4].decode("utf-8", "replace"), int.from_bytes(key_end[-4:], signed=True)
 
 
@@ -119,9 +119,9 @@ def _encode_expiring(committed: CommittedOffset) -> bytes:
 
 
 def decode_value(value: bytes) -> CommittedOffset:
-    """What a value says, in any version.
+    """Decode a value of any version.
 
-    :raises DecodeError: When it cannot be read.
+    :raises DecodeError: When it is malformed.
     """
     try:
         return _decode_written(value) or _decode_other(value)
@@ -131,7 +131,7 @@ def decode_value(value: bytes) -> CommittedOffset:
 
 
 def _decode_written(value: bytes) -> CommittedOffset | None:
-    """What a value of the common form says: WRITTEN_VERSION, a short text, no tag but the topic's id."""
+    """Decode a value of the usual form: WRITTEN_VERSION, short metadata, no tagged field but the topic id."""
     if value[:2] != _WRITTEN or len(value) < _HEAD.size + 1:
         return None
     _, offset, leader_epoch = _HEAD.unpack_from(value)

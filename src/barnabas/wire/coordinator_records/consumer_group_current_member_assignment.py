@@ -5,8 +5,6 @@ from barnabas.wire.schema import Message, Struct, Versions, array, int8, int32, 
 
 
 class ConsumerGroupCurrentMemberAssignmentKey(Message):
-    """ConsumerGroupCurrentMemberAssignmentKey 0."""
-
     API_KEY = 8
     VERSIONS = Versions(0, 0)
     FLEXIBLE = versions("none")
@@ -16,16 +14,12 @@ class ConsumerGroupCurrentMemberAssignmentKey(Message):
 
 
 class TopicPartitions(Struct):
-    """TopicPartitions."""
-
     topic_id: bytes = uuid(default=ZERO_UUID)
     partitions: list[int] = array("int32", default=...)
     assignment_epochs: list[int] | None = array("int32", default=..., nullable="0+", tag=0)
 
 
 class ConsumerGroupCurrentMemberAssignmentValue(Message):
-    """ConsumerGroupCurrentMemberAssignmentValue 0."""
-
     API_KEY = 8
     VERSIONS = Versions(0, 0)
     FLEXIBLE = versions("0+")

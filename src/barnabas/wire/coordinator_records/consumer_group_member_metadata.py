@@ -14,8 +14,6 @@ from barnabas.wire.schema import (
 
 
 class ConsumerGroupMemberMetadataKey(Message):
-    """ConsumerGroupMemberMetadataKey 0."""
-
     API_KEY = 5
     VERSIONS = Versions(0, 0)
     FLEXIBLE = versions("none")
@@ -25,22 +23,16 @@ class ConsumerGroupMemberMetadataKey(Message):
 
 
 class ClassicProtocol(Struct):
-    """ClassicProtocol."""
-
     name: str = string(default="")
     metadata: bytes = byte_string(default=b"")
 
 
 class ClassicMemberMetadata(Struct):
-    """ClassicMemberMetadata."""
-
     session_timeout_ms: int = int32(default=0)
     supported_protocols: list[ClassicProtocol] = array(ClassicProtocol, default=...)
 
 
 class ConsumerGroupMemberMetadataValue(Message):
-    """ConsumerGroupMemberMetadataValue 0."""
-
     API_KEY = 5
     VERSIONS = Versions(0, 0)
     FLEXIBLE = versions("0+")

@@ -4,8 +4,6 @@ from barnabas.wire.schema import Message, Versions, int32, int64, string, versio
 
 
 class ConsumerGroupMetadataKey(Message):
-    """ConsumerGroupMetadataKey 0."""
-
     API_KEY = 3
     VERSIONS = Versions(0, 0)
     FLEXIBLE = versions("none")
@@ -14,8 +12,6 @@ class ConsumerGroupMetadataKey(Message):
 
 
 class ConsumerGroupMetadataValue(Message):
-    """ConsumerGroupMetadataValue 0."""
-
     API_KEY = 3
     VERSIONS = Versions(0, 0)
     FLEXIBLE = versions("0+")

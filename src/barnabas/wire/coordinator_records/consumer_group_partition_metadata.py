@@ -5,8 +5,6 @@ from barnabas.wire.schema import Message, Struct, Versions, array, int32, string
 
 
 class ConsumerGroupPartitionMetadataKey(Message):
-    """ConsumerGroupPartitionMetadataKey 0."""
-
     API_KEY = 4
     VERSIONS = Versions(0, 0)
     FLEXIBLE = versions("none")
@@ -15,15 +13,11 @@ class ConsumerGroupPartitionMetadataKey(Message):
 
 
 class PartitionMetadata(Struct):
-    """PartitionMetadata."""
-
     partition: int = int32(default=0)
     racks: list[str] = array("string", default=...)
 
 
 class TopicMetadata(Struct):
-    """TopicMetadata."""
-
     topic_id: bytes = uuid(default=ZERO_UUID)
     topic_name: str = string(default="")
     num_partitions: int = int32(default=0)
@@ -31,8 +25,6 @@ class TopicMetadata(Struct):
 
 
 class ConsumerGroupPartitionMetadataValue(Message):
-    """ConsumerGroupPartitionMetadataValue 0."""
-
     API_KEY = 4
     VERSIONS = Versions(0, 0)
     FLEXIBLE = versions("0+")

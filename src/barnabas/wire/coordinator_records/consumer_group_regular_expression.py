@@ -4,8 +4,6 @@ from barnabas.wire.schema import Message, Versions, array, int64, string, versio
 
 
 class ConsumerGroupRegularExpressionKey(Message):
-    """ConsumerGroupRegularExpressionKey 0."""
-
     API_KEY = 16
     VERSIONS = Versions(0, 0)
     FLEXIBLE = versions("none")
@@ -15,8 +13,6 @@ class ConsumerGroupRegularExpressionKey(Message):
 
 
 class ConsumerGroupRegularExpressionValue(Message):
-    """ConsumerGroupRegularExpressionValue 0."""
-
     API_KEY = 16
     VERSIONS = Versions(0, 0)
     FLEXIBLE = versions("0+")

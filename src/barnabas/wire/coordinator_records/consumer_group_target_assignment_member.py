@@ -5,8 +5,6 @@ from barnabas.wire.schema import Message, Struct, Versions, array, string, uuid,
 
 
 class ConsumerGroupTargetAssignmentMemberKey(Message):
-    """ConsumerGroupTargetAssignmentMemberKey 0."""
-
     API_KEY = 7
     VERSIONS = Versions(0, 0)
     FLEXIBLE = versions("none")
@@ -16,15 +14,11 @@ class ConsumerGroupTargetAssignmentMemberKey(Message):
 
 
 class TopicPartition(Struct):
-    """TopicPartition."""
-
     topic_id: bytes = uuid(default=ZERO_UUID)
     partitions: list[int] = array("int32", default=...)
 
 
 class ConsumerGroupTargetAssignmentMemberValue(Message):
-    """ConsumerGroupTargetAssignmentMemberValue 0."""
-
     API_KEY = 7
     VERSIONS = Versions(0, 0)
     FLEXIBLE = versions("0+")

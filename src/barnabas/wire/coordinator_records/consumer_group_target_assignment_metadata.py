@@ -4,8 +4,6 @@ from barnabas.wire.schema import Message, Versions, int32, int64, string, versio
 
 
 class ConsumerGroupTargetAssignmentMetadataKey(Message):
-    """ConsumerGroupTargetAssignmentMetadataKey 0."""
-
     API_KEY = 6
     VERSIONS = Versions(0, 0)
     FLEXIBLE = versions("none")
@@ -14,8 +12,6 @@ class ConsumerGroupTargetAssignmentMetadataKey(Message):
 
 
 class ConsumerGroupTargetAssignmentMetadataValue(Message):
-    """ConsumerGroupTargetAssignmentMetadataValue 0."""
-
     API_KEY = 6
     VERSIONS = Versions(0, 0)
     FLEXIBLE = versions("0+")

@@ -4,8 +4,6 @@ from barnabas.wire.schema import Message, Struct, Versions, array, byte_string, 
 
 
 class GroupMetadataKey(Message):
-    """GroupMetadataKey 0."""
-
     API_KEY = 2
     VERSIONS = Versions(0, 0)
     FLEXIBLE = versions("none")
@@ -14,8 +12,6 @@ class GroupMetadataKey(Message):
 
 
 class MemberMetadata(Struct):
-    """MemberMetadata."""
-
     member_id: str = string(default="")
     group_instance_id: str | None = string("3+", default=None, nullable="3+")
     client_id: str = string(default="")
@@ -27,8 +23,6 @@ class MemberMetadata(Struct):
 
 
 class GroupMetadataValue(Message):
-    """GroupMetadataValue 0-4."""
-
     API_KEY = 2
     VERSIONS = Versions(0, 4)
     FLEXIBLE = versions("4+")

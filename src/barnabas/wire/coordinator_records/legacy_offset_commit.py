@@ -4,8 +4,6 @@ from barnabas.wire.schema import Message, Versions, int32, int64, string, versio
 
 
 class LegacyOffsetCommitKey(Message):
-    """LegacyOffsetCommitKey 0."""
-
     API_KEY = 0
     VERSIONS = Versions(0, 0)
     FLEXIBLE = versions("none")
@@ -16,8 +14,6 @@ class LegacyOffsetCommitKey(Message):
 
 
 class LegacyOffsetCommitValue(Message):
-    """LegacyOffsetCommitValue 0."""
-
     API_KEY = 0
     VERSIONS = Versions(0, 0)
     FLEXIBLE = versions("none")

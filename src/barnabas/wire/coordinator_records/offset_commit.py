@@ -5,8 +5,6 @@ from barnabas.wire.schema import Message, Versions, int32, int64, string, uuid, 
 
 
 class OffsetCommitKey(Message):
-    """OffsetCommitKey 0."""
-
     API_KEY = 1
     VERSIONS = Versions(0, 0)
     FLEXIBLE = versions("none")
@@ -17,8 +15,6 @@ class OffsetCommitKey(Message):
 
 
 class OffsetCommitValue(Message):
-    """OffsetCommitValue 0-4."""
-
     API_KEY = 1
     VERSIONS = Versions(0, 4)
     FLEXIBLE = versions("4+")

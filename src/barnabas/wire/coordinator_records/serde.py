@@ -1,8 +1,8 @@
-"""Records of the coordinators' topics to bytes and back.
+"""Encodes and decodes records of the coordinators' topics.
 
-A key begins with the int16 type of its record and has one version. A value begins with the int16 version in which it is
-written; a record without a value takes back what its key stands for. Source: Apache Kafka's record definitions, KIP-848
-for those of groups with the consumer protocol.
+A key begins with the int16 type of its record and has one version. A value begins with its int16 version; a record
+without a value is a tombstone. Source: Apache Kafka's record definitions, and KIP-848 for groups with the consumer
+protocol.
 """
 
 import struct
@@ -49,29 +49,29 @@ from barnabas.wire.coordinator_records.offset_commit import OffsetCommitKey, Off
 from barnabas.wire.coordinator_records.transaction_log import TransactionLogKey, TransactionLogValue
 from barnabas.wire.schema import Message
 
-#: The one version that keys have; their first two bytes are the type of the record.
+#: The only version of keys; their first two bytes are the record type.
 KEY_VERSION = 0
 
 _INT16 = struct.Struct(">h")
 
-#: Versions that Apache Kafka 4.3.1 writes, where they are not the newest that it reads: older brokers read these.
+#: Versions that Apache Kafka 4.3.1 writes if they are not the newest: older brokers can read these.
 _WRITTEN_VERSIONS: dict[type[Message], int] = {GroupMetadataValue: 3}
 
-#: An offset that expires at a time of its own (OffsetCommit before v5) has that in this version alone.
+#: Only this version has a field for an offset's own expiry (OffsetCommit before v5).
 _EXPIRING_OFFSET_VERSION = 1
 _NEVER_MS = -1
 
 
 class CoordinatorRecord(NamedTuple):
-    """A key and what it stands for from now on; None for nothing more."""
+    """A key and its value; None is a tombstone."""
 
     key: Message
     value: Message | None
-    value_version: int | None = None  #: to be written in; None for the one that Apache Kafka writes
+    value_version: int | None = None  #: the version to write; None for the one that Apache Kafka writes
 
 
 class EncodedRecord(NamedTuple):
-    """A record as bytes: for those that coordinators hold by the million, and read only where needed."""
+    """An encoded record, for types that coordinators hold by the million and decode when needed."""
 
     key: bytes
     value: bytes | None
@@ -81,19 +81,19 @@ AnyRecord: TypeAlias = CoordinatorRecord | EncodedRecord
 
 
 class UnknownRecord(NamedTuple):
-    """A record that a newer broker wrote: of a type, or with a value in a version, that is not known here."""
+    """A record of an unknown type or version, written by a newer broker."""
 
     record_type: int
-    value_version: int | None = None  #: None where the type is what is not known
+    value_version: int | None = None  #: None if the type is unknown
 
 
 def encode_key(key: Message) -> bytes:
-    """The type of the record, and its key."""
+    """The record type and the key."""
     return bytes(codec.encode(key, KEY_VERSION, bytearray(_INT16.pack(key.API_KEY))))
 
 
 def encode_value(value: Message, version: int | None = None) -> bytes:
-    """The version, and the value in it; by default in the version that Apache Kafka writes."""
+    """The version and the value; by default in the version that Apache Kafka writes."""
     written = _written_version(value) if version is None else version
     return bytes(codec.encode(value, written, bytearray(_INT16.pack(written))))
 
@@ -101,7 +101,7 @@ def encode_value(value: Message, version: int | None = None) -> bytes:
 def encode(
     key: Message, value: Message | None, value_version: int | None = None
 ) -> tuple[bytes, bytes | None]:
-    """A record's key and value as bytes; a value of None makes a tombstone."""
+    """A record's key and value as bytes; None becomes a tombstone."""
     assert value is None or value.API_KEY == key.API_KEY, (key, value)
     return encode_key(key), None if value is None else encode_value(value, value_version)
 
@@ -113,16 +113,16 @@ def _written_version(value: Message) -> int:
 
 
 class Serde:
-    """The kinds of record that one topic holds."""
+    """The record types of one topic."""
 
     def __init__(
         self, *kinds: tuple[type[Message], type[Message]], left_encoded: frozenset[int] = frozenset()
     ) -> None:
-        """`left_encoded` has the types of record that `load` leaves as they are."""
+        """:param left_encoded: Record types that `load` does not decode."""
         self.kinds = kinds
         self._by_type = {key.API_KEY: (key, value) for key, value in kinds}
         assert len(self._by_type) == len(kinds), "two kinds of one type"
-        #: how the keys of those types begin -> how the values of their known versions begin
+        #: prefix of keys of those types -> prefixes of values of known versions
         self._left_encoded = {
             _INT16.pack(number): frozenset(
                 _INT16.pack(version) for version in _versions(self._by_type[number][1])
@@ -131,9 +131,9 @@ class Serde:
         }
 
     def load(self, key: bytes, value: bytes | None) -> AnyRecord | UnknownRecord:
-        """A record as its coordinator takes it over: as `decode`, but for the types that are left encoded.
+        """Like `decode`, but leaves some types encoded.
 
-        :raises DecodeError: When the bytes are cut short or hold something that the format forbids.
+        :raises DecodeError: When the bytes are incomplete or invalid.
         """
         versions = self._left_encoded.get(key[: _INT16.size])
         if versions is None:
@@ -146,9 +146,9 @@ class Serde:
         return UnknownRecord(_leading_int16(key, "key"), _leading_int16(value, "value"))
 
     def decode(self, key: Buffer, value: Buffer | None) -> CoordinatorRecord | UnknownRecord:
-        """A record as it was written by this broker, an older or a newer one. Byte strings are slices of what is given.
+        """Decode a record of any broker version. Byte strings are slices of the input.
 
-        :raises DecodeError: When the bytes are cut short or hold something that the format forbids.
+        :raises DecodeError: When the bytes are incomplete or invalid.
         """
         record_type = _leading_int16(key, "key")
         kind = self._by_type.get(record_type)
@@ -177,7 +177,7 @@ def _leading_int16(buffer: Buffer, what: str) -> int:
     return number
 
 
-#: What `__consumer_offsets` holds.
+#: Records of `__consumer_offsets`.
 GROUP_RECORDS = Serde(
     (LegacyOffsetCommitKey, LegacyOffsetCommitValue),
     (OffsetCommitKey, OffsetCommitValue),
@@ -192,5 +192,5 @@ GROUP_RECORDS = Serde(
     left_encoded=committed_offset.RECORD_TYPES,
 )
 
-#: What `__transaction_state` holds.
+#: Records of `__transaction_state`.
 TRANSACTION_RECORDS = Serde((TransactionLogKey, TransactionLogValue))

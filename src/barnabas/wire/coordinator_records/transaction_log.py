@@ -4,8 +4,6 @@ from barnabas.wire.schema import Message, Struct, Versions, array, int8, int16, 
 
 
 class TransactionLogKey(Message):
-    """TransactionLogKey 0."""
-
     API_KEY = 0
     VERSIONS = Versions(0, 0)
     FLEXIBLE = versions("none")
@@ -14,15 +12,11 @@ class TransactionLogKey(Message):
 
 
 class PartitionsSchema(Struct):
-    """PartitionsSchema."""
-
     topic: str = string(default="")
     partition_ids: list[int] = array("int32", default=...)
 
 
 class TransactionLogValue(Message):
-    """TransactionLogValue 0-1."""
-
     API_KEY = 0
     VERSIONS = Versions(0, 1)
     FLEXIBLE = versions("1+")

@@ -1,1 +1,1 @@
-"""Kafka's messages: a module per API, each class with the fields of every version."""
+"""Kafka's messages: one module per API; each class has the fields of every version."""

@@ -4,8 +4,6 @@ from barnabas.wire.schema import Message, Versions, int16, int32, int64, string,
 
 
 class AddOffsetsToTxnRequest(Message):
-    """AddOffsetsToTxnRequest 0-4."""
-
     API_KEY = 25
     VERSIONS = Versions(0, 4)
     FLEXIBLE = versions("3+")
@@ -17,8 +15,6 @@ class AddOffsetsToTxnRequest(Message):
 
 
 class AddOffsetsToTxnResponse(Message):
-    """AddOffsetsToTxnResponse 0-4."""
-
     API_KEY = 25
     VERSIONS = Versions(0, 4)
     FLEXIBLE = versions("3+")

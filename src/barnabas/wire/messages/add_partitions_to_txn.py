@@ -15,15 +15,11 @@ from barnabas.wire.schema import (
 
 
 class AddPartitionsToTxnTopic(Struct):
-    """AddPartitionsToTxnTopic."""
-
     name: str = string(default="")
     partitions: list[int] = array("int32", default=...)
 
 
 class AddPartitionsToTxnTransaction(Struct):
-    """AddPartitionsToTxnTransaction."""
-
     transactional_id: str = string("4+", default="")
     producer_id: int = int64("4+", default=0)
     producer_epoch: int = int16("4+", default=0)
@@ -32,8 +28,6 @@ class AddPartitionsToTxnTransaction(Struct):
 
 
 class AddPartitionsToTxnRequest(Message):
-    """AddPartitionsToTxnRequest 0-5."""
-
     API_KEY = 24
     VERSIONS = Versions(0, 5)
     FLEXIBLE = versions("3+")
@@ -48,15 +42,11 @@ class AddPartitionsToTxnRequest(Message):
 
 
 class AddPartitionsToTxnPartitionResult(Struct):
-    """AddPartitionsToTxnPartitionResult."""
-
     partition_index: int = int32(default=0)
     partition_error_code: int = int16(default=0)
 
 
 class AddPartitionsToTxnTopicResult(Struct):
-    """AddPartitionsToTxnTopicResult."""
-
     name: str = string(default="")
     results_by_partition: list[AddPartitionsToTxnPartitionResult] = array(
         AddPartitionsToTxnPartitionResult, default=...
@@ -64,8 +54,6 @@ class AddPartitionsToTxnTopicResult(Struct):
 
 
 class AddPartitionsToTxnResult(Struct):
-    """AddPartitionsToTxnResult."""
-
     transactional_id: str = string("4+", default="")
     topic_results: list[AddPartitionsToTxnTopicResult] = array(
         AddPartitionsToTxnTopicResult, "4+", default=...
@@ -73,8 +61,6 @@ class AddPartitionsToTxnResult(Struct):
 
 
 class AddPartitionsToTxnResponse(Message):
-    """AddPartitionsToTxnResponse 0-5."""
-
     API_KEY = 24
     VERSIONS = Versions(0, 5)
     FLEXIBLE = versions("3+")

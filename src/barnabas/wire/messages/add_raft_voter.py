@@ -17,16 +17,12 @@ from barnabas.wire.schema import (
 
 
 class Listener(Struct):
-    """Listener."""
-
     name: str = string(default="")
     host: str = string(default="")
     port: int = uint16(default=0)
 
 
 class AddRaftVoterRequest(Message):
-    """AddRaftVoterRequest 0-1."""
-
     API_KEY = 80
     VERSIONS = Versions(0, 1)
     FLEXIBLE = versions("0+")
@@ -40,8 +36,6 @@ class AddRaftVoterRequest(Message):
 
 
 class AddRaftVoterResponse(Message):
-    """AddRaftVoterResponse 0-1."""
-
     API_KEY = 80
     VERSIONS = Versions(0, 1)
     FLEXIBLE = versions("0+")

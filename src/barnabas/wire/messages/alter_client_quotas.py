@@ -15,30 +15,22 @@ from barnabas.wire.schema import (
 
 
 class EntityData(Struct):
-    """EntityData."""
-
     entity_type: str = string(default="")
     entity_name: str | None = string(default="", nullable="0+")
 
 
 class OpData(Struct):
-    """OpData."""
-
     key: str = string(default="")
     value: float = float64(default=0.0)
     remove: bool = boolean(default=False)
 
 
 class EntryData(Struct):
-    """EntryData."""
-
     entity: list[EntityData] = array(EntityData, default=...)
     ops: list[OpData] = array(OpData, default=...)
 
 
 class AlterClientQuotasRequest(Message):
-    """AlterClientQuotasRequest 0-1."""
-
     API_KEY = 49
     VERSIONS = Versions(0, 1)
     FLEXIBLE = versions("1+")
@@ -48,23 +40,17 @@ class AlterClientQuotasRequest(Message):
 
 
 class ResponseEntityData(Struct):
-    """ResponseEntityData."""
-
     entity_type: str = string(default="")
     entity_name: str | None = string(default="", nullable="0+")
 
 
 class ResponseEntryData(Struct):
-    """ResponseEntryData."""
-
     error_code: int = int16(default=0)
     error_message: str | None = string(default="", nullable="0+")
     entity: list[ResponseEntityData] = array(ResponseEntityData, default=...)
 
 
 class AlterClientQuotasResponse(Message):
-    """AlterClientQuotasResponse 0-1."""
-
     API_KEY = 49
     VERSIONS = Versions(0, 1)
     FLEXIBLE = versions("1+")

@@ -15,23 +15,17 @@ from barnabas.wire.schema import (
 
 
 class AlterableConfig(Struct):
-    """AlterableConfig."""
-
     name: str = string(default="")
     value: str | None = string(default="", nullable="0+")
 
 
 class AlterConfigsResource(Struct):
-    """AlterConfigsResource."""
-
     resource_type: int = int8(default=0)
     resource_name: str = string(default="")
     configs: list[AlterableConfig] = array(AlterableConfig, default=...)
 
 
 class AlterConfigsRequest(Message):
-    """AlterConfigsRequest 0-2."""
-
     API_KEY = 33
     VERSIONS = Versions(0, 2)
     FLEXIBLE = versions("2+")
@@ -41,8 +35,6 @@ class AlterConfigsRequest(Message):
 
 
 class AlterConfigsResourceResponse(Struct):
-    """AlterConfigsResourceResponse."""
-
     error_code: int = int16(default=0)
     error_message: str | None = string(default="", nullable="0+")
     resource_type: int = int8(default=0)
@@ -50,8 +42,6 @@ class AlterConfigsResourceResponse(Struct):
 
 
 class AlterConfigsResponse(Message):
-    """AlterConfigsResponse 0-2."""
-
     API_KEY = 33
     VERSIONS = Versions(0, 2)
     FLEXIBLE = versions("2+")

@@ -4,22 +4,16 @@ from barnabas.wire.schema import Message, Struct, Versions, array, boolean, int1
 
 
 class ReassignablePartition(Struct):
-    """ReassignablePartition."""
-
     partition_index: int = int32(default=0)
     replicas: list[int] | None = array("int32", default=None, nullable="0+")
 
 
 class ReassignableTopic(Struct):
-    """ReassignableTopic."""
-
     name: str = string(default="")
     partitions: list[ReassignablePartition] = array(ReassignablePartition, default=...)
 
 
 class AlterPartitionReassignmentsRequest(Message):
-    """AlterPartitionReassignmentsRequest 0-1."""
-
     API_KEY = 45
     VERSIONS = Versions(0, 1)
     FLEXIBLE = versions("0+")
@@ -30,23 +24,17 @@ class AlterPartitionReassignmentsRequest(Message):
 
 
 class ReassignablePartitionResponse(Struct):
-    """ReassignablePartitionResponse."""
-
     partition_index: int = int32(default=0)
     error_code: int = int16(default=0)
     error_message: str | None = string(default="", nullable="0+")
 
 
 class ReassignableTopicResponse(Struct):
-    """ReassignableTopicResponse."""
-
     name: str = string(default="")
     partitions: list[ReassignablePartitionResponse] = array(ReassignablePartitionResponse, default=...)
 
 
 class AlterPartitionReassignmentsResponse(Message):
-    """AlterPartitionReassignmentsResponse 0-1."""
-
     API_KEY = 45
     VERSIONS = Versions(0, 1)
     FLEXIBLE = versions("0+")

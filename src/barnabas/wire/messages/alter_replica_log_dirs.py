@@ -4,22 +4,16 @@ from barnabas.wire.schema import Message, Struct, Versions, array, int16, int32,
 
 
 class AlterReplicaLogDirTopic(Struct):
-    """AlterReplicaLogDirTopic."""
-
     name: str = string(default="")
     partitions: list[int] = array("int32", default=...)
 
 
 class AlterReplicaLogDir(Struct):
-    """AlterReplicaLogDir."""
-
     path: str = string(default="")
     topics: list[AlterReplicaLogDirTopic] = array(AlterReplicaLogDirTopic, default=...)
 
 
 class AlterReplicaLogDirsRequest(Message):
-    """AlterReplicaLogDirsRequest 0-2."""
-
     API_KEY = 34
     VERSIONS = Versions(0, 2)
     FLEXIBLE = versions("2+")
@@ -28,15 +22,11 @@ class AlterReplicaLogDirsRequest(Message):
 
 
 class AlterReplicaLogDirPartitionResult(Struct):
-    """AlterReplicaLogDirPartitionResult."""
-
     partition_index: int = int32(default=0)
     error_code: int = int16(default=0)
 
 
 class AlterReplicaLogDirTopicResult(Struct):
-    """AlterReplicaLogDirTopicResult."""
-
     topic_name: str = string(default="")
     partitions: list[AlterReplicaLogDirPartitionResult] = array(
         AlterReplicaLogDirPartitionResult, default=...
@@ -44,8 +34,6 @@ class AlterReplicaLogDirTopicResult(Struct):
 
 
 class AlterReplicaLogDirsResponse(Message):
-    """AlterReplicaLogDirsResponse 0-2."""
-
     API_KEY = 34
     VERSIONS = Versions(0, 2)
     FLEXIBLE = versions("2+")

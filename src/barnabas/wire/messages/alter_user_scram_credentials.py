@@ -15,15 +15,11 @@ from barnabas.wire.schema import (
 
 
 class ScramCredentialDeletion(Struct):
-    """ScramCredentialDeletion."""
-
     name: str = string(default="")
     mechanism: int = int8(default=0)
 
 
 class ScramCredentialUpsertion(Struct):
-    """ScramCredentialUpsertion."""
-
     name: str = string(default="")
     mechanism: int = int8(default=0)
     iterations: int = int32(default=0)
@@ -32,8 +28,6 @@ class ScramCredentialUpsertion(Struct):
 
 
 class AlterUserScramCredentialsRequest(Message):
-    """AlterUserScramCredentialsRequest 0."""
-
     API_KEY = 51
     VERSIONS = Versions(0, 0)
     FLEXIBLE = versions("0+")
@@ -43,16 +37,12 @@ class AlterUserScramCredentialsRequest(Message):
 
 
 class AlterUserScramCredentialsResult(Struct):
-    """AlterUserScramCredentialsResult."""
-
     user: str = string(default="")
     error_code: int = int16(default=0)
     error_message: str | None = string(default="", nullable="0+")
 
 
 class AlterUserScramCredentialsResponse(Message):
-    """AlterUserScramCredentialsResponse 0."""
-
     API_KEY = 51
     VERSIONS = Versions(0, 0)
     FLEXIBLE = versions("0+")

@@ -15,8 +15,6 @@ from barnabas.wire.schema import (
 
 
 class ApiVersionsRequest(Message):
-    """ApiVersionsRequest 0-4."""
-
     API_KEY = 18
     VERSIONS = Versions(0, 4)
     FLEXIBLE = versions("3+")
@@ -26,32 +24,24 @@ class ApiVersionsRequest(Message):
 
 
 class ApiVersion(Struct):
-    """ApiVersion."""
-
     api_key: int = int16(default=0)
     min_version: int = int16(default=0)
     max_version: int = int16(default=0)
 
 
 class SupportedFeatureKey(Struct):
-    """SupportedFeatureKey."""
-
     name: str = string("3+", default="")
     min_version: int = int16("3+", default=0)
     max_version: int = int16("3+", default=0)
 
 
 class FinalizedFeatureKey(Struct):
-    """FinalizedFeatureKey."""
-
     name: str = string("3+", default="")
     max_version_level: int = int16("3+", default=0)
     min_version_level: int = int16("3+", default=0)
 
 
 class ApiVersionsResponse(Message):
-    """ApiVersionsResponse 0-4."""
-
     API_KEY = 18
     VERSIONS = Versions(0, 4)
     FLEXIBLE = versions("3+")

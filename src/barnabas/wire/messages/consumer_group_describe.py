@@ -18,8 +18,6 @@ from barnabas.wire.schema import (
 
 
 class ConsumerGroupDescribeRequest(Message):
-    """ConsumerGroupDescribeRequest 0-1."""
-
     API_KEY = 69
     VERSIONS = Versions(0, 1)
     FLEXIBLE = versions("0+")
@@ -29,22 +27,16 @@ class ConsumerGroupDescribeRequest(Message):
 
 
 class TopicPartitions(Struct):
-    """TopicPartitions."""
-
     topic_id: bytes = uuid(default=ZERO_UUID)
     topic_name: str = string(default="")
     partitions: list[int] = array("int32", default=...)
 
 
 class Assignment(Struct):
-    """Assignment."""
-
     topic_partitions: list[TopicPartitions] = array(TopicPartitions, default=...)
 
 
 class Member(Struct):
-    """Member."""
-
     member_id: str = string(default="")
     instance_id: str | None = string(default=None, nullable="0+")
     rack_id: str | None = string(default=None, nullable="0+")
@@ -59,8 +51,6 @@ class Member(Struct):
 
 
 class DescribedGroup(Struct):
-    """DescribedGroup."""
-
     error_code: int = int16(default=0)
     error_message: str | None = string(default=None, nullable="0+")
     group_id: str = string(default="")
@@ -73,8 +63,6 @@ class DescribedGroup(Struct):
 
 
 class ConsumerGroupDescribeResponse(Message):
-    """ConsumerGroupDescribeResponse 0-1."""
-
     API_KEY = 69
     VERSIONS = Versions(0, 1)
     FLEXIBLE = versions("0+")

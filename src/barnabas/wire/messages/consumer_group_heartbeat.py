@@ -16,15 +16,11 @@ from barnabas.wire.schema import (
 
 
 class TopicPartitions(Struct):
-    """TopicPartitions."""
-
     topic_id: bytes = uuid(default=ZERO_UUID)
     partitions: list[int] = array("int32", default=...)
 
 
 class ConsumerGroupHeartbeatRequest(Message):
-    """ConsumerGroupHeartbeatRequest 0-1."""
-
     API_KEY = 68
     VERSIONS = Versions(0, 1)
     FLEXIBLE = versions("0+")
@@ -42,21 +38,15 @@ class ConsumerGroupHeartbeatRequest(Message):
 
 
 class ResponseTopicPartitions(Struct):
-    """ResponseTopicPartitions."""
-
     topic_id: bytes = uuid(default=ZERO_UUID)
     partitions: list[int] = array("int32", default=...)
 
 
 class Assignment(Struct):
-    """Assignment."""
-
     topic_partitions: list[ResponseTopicPartitions] = array(ResponseTopicPartitions, default=...)
 
 
 class ConsumerGroupHeartbeatResponse(Message):
-    """ConsumerGroupHeartbeatResponse 0-1."""
-
     API_KEY = 68
     VERSIONS = Versions(0, 1)
     FLEXIBLE = versions("0+")

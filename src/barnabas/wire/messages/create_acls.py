@@ -4,8 +4,6 @@ from barnabas.wire.schema import Message, Struct, Versions, array, int8, int16, 
 
 
 class AclCreation(Struct):
-    """AclCreation."""
-
     resource_type: int = int8(default=0)
     resource_name: str = string(default="")
     resource_pattern_type: int = int8("1+", default=3)
@@ -16,8 +14,6 @@ class AclCreation(Struct):
 
 
 class CreateAclsRequest(Message):
-    """CreateAclsRequest 0-3."""
-
     API_KEY = 30
     VERSIONS = Versions(0, 3)
     FLEXIBLE = versions("2+")
@@ -26,15 +22,11 @@ class CreateAclsRequest(Message):
 
 
 class AclCreationResult(Struct):
-    """AclCreationResult."""
-
     error_code: int = int16(default=0)
     error_message: str | None = string(default="", nullable="0+")
 
 
 class CreateAclsResponse(Message):
-    """CreateAclsResponse 0-3."""
-
     API_KEY = 30
     VERSIONS = Versions(0, 3)
     FLEXIBLE = versions("2+")

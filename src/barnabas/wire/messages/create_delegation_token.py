@@ -15,15 +15,11 @@ from barnabas.wire.schema import (
 
 
 class CreatableRenewers(Struct):
-    """CreatableRenewers."""
-
     principal_type: str = string(default="")
     principal_name: str = string(default="")
 
 
 class CreateDelegationTokenRequest(Message):
-    """CreateDelegationTokenRequest 0-3."""
-
     API_KEY = 38
     VERSIONS = Versions(0, 3)
     FLEXIBLE = versions("2+")
@@ -35,8 +31,6 @@ class CreateDelegationTokenRequest(Message):
 
 
 class CreateDelegationTokenResponse(Message):
-    """CreateDelegationTokenResponse 0-3."""
-
     API_KEY = 38
     VERSIONS = Versions(0, 3)
     FLEXIBLE = versions("2+")

@@ -4,14 +4,10 @@ from barnabas.wire.schema import Message, Struct, Versions, array, boolean, int1
 
 
 class CreatePartitionsAssignment(Struct):
-    """CreatePartitionsAssignment."""
-
     broker_ids: list[int] = array("int32", default=...)
 
 
 class CreatePartitionsTopic(Struct):
-    """CreatePartitionsTopic."""
-
     name: str = string(default="")
     count: int = int32(default=0)
     assignments: list[CreatePartitionsAssignment] | None = array(
@@ -20,8 +16,6 @@ class CreatePartitionsTopic(Struct):
 
 
 class CreatePartitionsRequest(Message):
-    """CreatePartitionsRequest 0-3."""
-
     API_KEY = 37
     VERSIONS = Versions(0, 3)
     FLEXIBLE = versions("2+")
@@ -32,16 +26,12 @@ class CreatePartitionsRequest(Message):
 
 
 class CreatePartitionsTopicResult(Struct):
-    """CreatePartitionsTopicResult."""
-
     name: str = string(default="")
     error_code: int = int16(default=0)
     error_message: str | None = string(default=None, nullable="0+")
 
 
 class CreatePartitionsResponse(Message):
-    """CreatePartitionsResponse 0-3."""
-
     API_KEY = 37
     VERSIONS = Versions(0, 3)
     FLEXIBLE = versions("2+")

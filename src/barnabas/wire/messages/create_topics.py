@@ -17,22 +17,16 @@ from barnabas.wire.schema import (
 
 
 class CreatableReplicaAssignment(Struct):
-    """CreatableReplicaAssignment."""
-
     partition_index: int = int32(default=0)
     broker_ids: list[int] = array("int32", default=...)
 
 
 class CreatableTopicConfig(Struct):
-    """CreatableTopicConfig."""
-
     name: str = string(default="")
     value: str | None = string(default="", nullable="0+")
 
 
 class CreatableTopic(Struct):
-    """CreatableTopic."""
-
     name: str = string(default="")
     num_partitions: int = int32(default=0)
     replication_factor: int = int16(default=0)
@@ -41,8 +35,6 @@ class CreatableTopic(Struct):
 
 
 class CreateTopicsRequest(Message):
-    """CreateTopicsRequest 0-7."""
-
     API_KEY = 19
     VERSIONS = Versions(0, 7)
     FLEXIBLE = versions("5+")
@@ -53,8 +45,6 @@ class CreateTopicsRequest(Message):
 
 
 class CreatableTopicConfigs(Struct):
-    """CreatableTopicConfigs."""
-
     name: str = string("5+", default="")
     value: str | None = string("5+", default="", nullable="5+")
     read_only: bool = boolean("5+", default=False)
@@ -63,8 +53,6 @@ class CreatableTopicConfigs(Struct):
 
 
 class CreatableTopicResult(Struct):
-    """CreatableTopicResult."""
-
     name: str = string(default="")
     topic_id: bytes = uuid("7+", default=ZERO_UUID)
     error_code: int = int16(default=0)
@@ -78,8 +66,6 @@ class CreatableTopicResult(Struct):
 
 
 class CreateTopicsResponse(Message):
-    """CreateTopicsResponse 0-7."""
-
     API_KEY = 19
     VERSIONS = Versions(0, 7)
     FLEXIBLE = versions("5+")

@@ -4,8 +4,6 @@ from barnabas.wire.schema import Message, Struct, Versions, array, int8, int16, 
 
 
 class DeleteAclsFilter(Struct):
-    """DeleteAclsFilter."""
-
     resource_type_filter: int = int8(default=0)
     resource_name_filter: str | None = string(default="", nullable="0+")
     pattern_type_filter: int = int8("1+", default=3)
@@ -16,8 +14,6 @@ class DeleteAclsFilter(Struct):
 
 
 class DeleteAclsRequest(Message):
-    """DeleteAclsRequest 0-3."""
-
     API_KEY = 31
     VERSIONS = Versions(0, 3)
     FLEXIBLE = versions("2+")
@@ -26,8 +22,6 @@ class DeleteAclsRequest(Message):
 
 
 class DeleteAclsMatchingAcl(Struct):
-    """DeleteAclsMatchingAcl."""
-
     error_code: int = int16(default=0)
     error_message: str | None = string(default="", nullable="0+")
     resource_type: int = int8(default=0)
@@ -40,16 +34,12 @@ class DeleteAclsMatchingAcl(Struct):
 
 
 class DeleteAclsFilterResult(Struct):
-    """DeleteAclsFilterResult."""
-
     error_code: int = int16(default=0)
     error_message: str | None = string(default="", nullable="0+")
     matching_acls: list[DeleteAclsMatchingAcl] = array(DeleteAclsMatchingAcl, default=...)
 
 
 class DeleteAclsResponse(Message):
-    """DeleteAclsResponse 0-3."""
-
     API_KEY = 31
     VERSIONS = Versions(0, 3)
     FLEXIBLE = versions("2+")

@@ -4,8 +4,6 @@ from barnabas.wire.schema import Message, Struct, Versions, array, int16, int32,
 
 
 class DeleteGroupsRequest(Message):
-    """DeleteGroupsRequest 0-2."""
-
     API_KEY = 42
     VERSIONS = Versions(0, 2)
     FLEXIBLE = versions("2+")
@@ -14,15 +12,11 @@ class DeleteGroupsRequest(Message):
 
 
 class DeletableGroupResult(Struct):
-    """DeletableGroupResult."""
-
     group_id: str = string(default="")
     error_code: int = int16(default=0)
 
 
 class DeleteGroupsResponse(Message):
-    """DeleteGroupsResponse 0-2."""
-
     API_KEY = 42
     VERSIONS = Versions(0, 2)
     FLEXIBLE = versions("2+")

@@ -4,22 +4,16 @@ from barnabas.wire.schema import Message, Struct, Versions, array, int16, int32,
 
 
 class DeleteRecordsPartition(Struct):
-    """DeleteRecordsPartition."""
-
     partition_index: int = int32(default=0)
     offset: int = int64(default=0)
 
 
 class DeleteRecordsTopic(Struct):
-    """DeleteRecordsTopic."""
-
     name: str = string(default="")
     partitions: list[DeleteRecordsPartition] = array(DeleteRecordsPartition, default=...)
 
 
 class DeleteRecordsRequest(Message):
-    """DeleteRecordsRequest 0-2."""
-
     API_KEY = 21
     VERSIONS = Versions(0, 2)
     FLEXIBLE = versions("2+")
@@ -29,23 +23,17 @@ class DeleteRecordsRequest(Message):
 
 
 class DeleteRecordsPartitionResult(Struct):
-    """DeleteRecordsPartitionResult."""
-
     partition_index: int = int32(default=0)
     low_watermark: int = int64(default=0)
     error_code: int = int16(default=0)
 
 
 class DeleteRecordsTopicResult(Struct):
-    """DeleteRecordsTopicResult."""
-
     name: str = string(default="")
     partitions: list[DeleteRecordsPartitionResult] = array(DeleteRecordsPartitionResult, default=...)
 
 
 class DeleteRecordsResponse(Message):
-    """DeleteRecordsResponse 0-2."""
-
     API_KEY = 21
     VERSIONS = Versions(0, 2)
     FLEXIBLE = versions("2+")

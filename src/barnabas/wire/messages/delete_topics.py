@@ -5,15 +5,11 @@ from barnabas.wire.schema import Message, Struct, Versions, array, int16, int32,
 
 
 class DeleteTopicState(Struct):
-    """DeleteTopicState."""
-
     name: str | None = string("6+", default=None, nullable="6+")
     topic_id: bytes = uuid("6+", default=ZERO_UUID)
 
 
 class DeleteTopicsRequest(Message):
-    """DeleteTopicsRequest 0-6."""
-
     API_KEY = 20
     VERSIONS = Versions(0, 6)
     FLEXIBLE = versions("4+")
@@ -24,8 +20,6 @@ class DeleteTopicsRequest(Message):
 
 
 class DeletableTopicResult(Struct):
-    """DeletableTopicResult."""
-
     name: str | None = string(default="", nullable="6+")
     topic_id: bytes = uuid("6+", default=ZERO_UUID)
     error_code: int = int16(default=0)
@@ -33,8 +27,6 @@ class DeletableTopicResult(Struct):
 
 
 class DeleteTopicsResponse(Message):
-    """DeleteTopicsResponse 0-6."""
-
     API_KEY = 20
     VERSIONS = Versions(0, 6)
     FLEXIBLE = versions("4+")

@@ -4,8 +4,6 @@ from barnabas.wire.schema import Message, Struct, Versions, array, int8, int16, 
 
 
 class DescribeAclsRequest(Message):
-    """DescribeAclsRequest 0-3."""
-
     API_KEY = 29
     VERSIONS = Versions(0, 3)
     FLEXIBLE = versions("2+")
@@ -20,8 +18,6 @@ class DescribeAclsRequest(Message):
 
 
 class AclDescription(Struct):
-    """AclDescription."""
-
     principal: str = string(default="")
     host: str = string(default="")
     operation: int = int8(default=0)
@@ -29,8 +25,6 @@ class AclDescription(Struct):
 
 
 class DescribeAclsResource(Struct):
-    """DescribeAclsResource."""
-
     resource_type: int = int8(default=0)
     resource_name: str = string(default="")
     pattern_type: int = int8("1+", default=3)
@@ -38,8 +32,6 @@ class DescribeAclsResource(Struct):
 
 
 class DescribeAclsResponse(Message):
-    """DescribeAclsResponse 0-3."""
-
     API_KEY = 29
     VERSIONS = Versions(0, 3)
     FLEXIBLE = versions("2+")

@@ -16,16 +16,12 @@ from barnabas.wire.schema import (
 
 
 class ComponentData(Struct):
-    """ComponentData."""
-
     entity_type: str = string(default="")
     match_type: int = int8(default=0)
     match: str | None = string(default="", nullable="0+")
 
 
 class DescribeClientQuotasRequest(Message):
-    """DescribeClientQuotasRequest 0-1."""
-
     API_KEY = 48
     VERSIONS = Versions(0, 1)
     FLEXIBLE = versions("1+")
@@ -35,29 +31,21 @@ class DescribeClientQuotasRequest(Message):
 
 
 class EntityData(Struct):
-    """EntityData."""
-
     entity_type: str = string(default="")
     entity_name: str | None = string(default="", nullable="0+")
 
 
 class ValueData(Struct):
-    """ValueData."""
-
     key: str = string(default="")
     value: float = float64(default=0.0)
 
 
 class EntryData(Struct):
-    """EntryData."""
-
     entity: list[EntityData] = array(EntityData, default=...)
     values: list[ValueData] = array(ValueData, default=...)
 
 
 class DescribeClientQuotasResponse(Message):
-    """DescribeClientQuotasResponse 0-1."""
-
     API_KEY = 48
     VERSIONS = Versions(0, 1)
     FLEXIBLE = versions("1+")

@@ -15,8 +15,6 @@ from barnabas.wire.schema import (
 
 
 class DescribeClusterRequest(Message):
-    """DescribeClusterRequest 0-2."""
-
     API_KEY = 60
     VERSIONS = Versions(0, 2)
     FLEXIBLE = versions("0+")
@@ -27,8 +25,6 @@ class DescribeClusterRequest(Message):
 
 
 class DescribeClusterBroker(Struct):
-    """DescribeClusterBroker."""
-
     broker_id: int = int32(default=0)
     host: str = string(default="")
     port: int = int32(default=0)
@@ -37,8 +33,6 @@ class DescribeClusterBroker(Struct):
 
 
 class DescribeClusterResponse(Message):
-    """DescribeClusterResponse 0-2."""
-
     API_KEY = 60
     VERSIONS = Versions(0, 2)
     FLEXIBLE = versions("0+")

@@ -15,16 +15,12 @@ from barnabas.wire.schema import (
 
 
 class DescribeConfigsResource(Struct):
-    """DescribeConfigsResource."""
-
     resource_type: int = int8(default=0)
     resource_name: str = string(default="")
     configuration_keys: list[str] | None = array("string", default=..., nullable="0+")
 
 
 class DescribeConfigsRequest(Message):
-    """DescribeConfigsRequest 0-4."""
-
     API_KEY = 32
     VERSIONS = Versions(0, 4)
     FLEXIBLE = versions("4+")
@@ -35,16 +31,12 @@ class DescribeConfigsRequest(Message):
 
 
 class DescribeConfigsSynonym(Struct):
-    """DescribeConfigsSynonym."""
-
     name: str = string("1+", default="")
     value: str | None = string("1+", default="", nullable="0+")
     source: int = int8("1+", default=0)
 
 
 class DescribeConfigsResourceResult(Struct):
-    """DescribeConfigsResourceResult."""
-
     name: str = string(default="")
     value: str | None = string(default="", nullable="0+")
     read_only: bool = boolean(default=False)
@@ -57,8 +49,6 @@ class DescribeConfigsResourceResult(Struct):
 
 
 class DescribeConfigsResult(Struct):
-    """DescribeConfigsResult."""
-
     error_code: int = int16(default=0)
     error_message: str | None = string(default="", nullable="0+")
     resource_type: int = int8(default=0)
@@ -67,8 +57,6 @@ class DescribeConfigsResult(Struct):
 
 
 class DescribeConfigsResponse(Message):
-    """DescribeConfigsResponse 0-4."""
-
     API_KEY = 32
     VERSIONS = Versions(0, 4)
     FLEXIBLE = versions("4+")

@@ -15,15 +15,11 @@ from barnabas.wire.schema import (
 
 
 class DescribeDelegationTokenOwner(Struct):
-    """DescribeDelegationTokenOwner."""
-
     principal_type: str = string(default="")
     principal_name: str = string(default="")
 
 
 class DescribeDelegationTokenRequest(Message):
-    """DescribeDelegationTokenRequest 0-3."""
-
     API_KEY = 41
     VERSIONS = Versions(0, 3)
     FLEXIBLE = versions("2+")
@@ -34,15 +30,11 @@ class DescribeDelegationTokenRequest(Message):
 
 
 class DescribedDelegationTokenRenewer(Struct):
-    """DescribedDelegationTokenRenewer."""
-
     principal_type: str = string(default="")
     principal_name: str = string(default="")
 
 
 class DescribedDelegationToken(Struct):
-    """DescribedDelegationToken."""
-
     principal_type: str = string(default="")
     principal_name: str = string(default="")
     token_requester_principal_type: str = string("3+", default="")
@@ -56,8 +48,6 @@ class DescribedDelegationToken(Struct):
 
 
 class DescribeDelegationTokenResponse(Message):
-    """DescribeDelegationTokenResponse 0-3."""
-
     API_KEY = 41
     VERSIONS = Versions(0, 3)
     FLEXIBLE = versions("2+")

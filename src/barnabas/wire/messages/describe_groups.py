@@ -15,8 +15,6 @@ from barnabas.wire.schema import (
 
 
 class DescribeGroupsRequest(Message):
-    """DescribeGroupsRequest 0-6."""
-
     API_KEY = 15
     VERSIONS = Versions(0, 6)
     FLEXIBLE = versions("5+")
@@ -26,8 +24,6 @@ class DescribeGroupsRequest(Message):
 
 
 class DescribedGroupMember(Struct):
-    """DescribedGroupMember."""
-
     member_id: str = string(default="")
     group_instance_id: str | None = string("4+", default=None, nullable="4+")
     client_id: str = string(default="")
@@ -37,8 +33,6 @@ class DescribedGroupMember(Struct):
 
 
 class DescribedGroup(Struct):
-    """DescribedGroup."""
-
     error_code: int = int16(default=0)
     error_message: str | None = string("6+", default=None, nullable="6+")
     group_id: str = string(default="")
@@ -50,8 +44,6 @@ class DescribedGroup(Struct):
 
 
 class DescribeGroupsResponse(Message):
-    """DescribeGroupsResponse 0-6."""
-
     API_KEY = 15
     VERSIONS = Versions(0, 6)
     FLEXIBLE = versions("5+")

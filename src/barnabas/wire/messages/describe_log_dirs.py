@@ -15,15 +15,11 @@ from barnabas.wire.schema import (
 
 
 class DescribableLogDirTopic(Struct):
-    """DescribableLogDirTopic."""
-
     topic: str = string(default="")
     partitions: list[int] = array("int32", default=...)
 
 
 class DescribeLogDirsRequest(Message):
-    """DescribeLogDirsRequest 0-5."""
-
     API_KEY = 35
     VERSIONS = Versions(0, 5)
     FLEXIBLE = versions("2+")
@@ -32,8 +28,6 @@ class DescribeLogDirsRequest(Message):
 
 
 class DescribeLogDirsPartition(Struct):
-    """DescribeLogDirsPartition."""
-
     partition_index: int = int32(default=0)
     partition_size: int = int64(default=0)
     offset_lag: int = int64(default=0)
@@ -41,15 +35,11 @@ class DescribeLogDirsPartition(Struct):
 
 
 class DescribeLogDirsTopic(Struct):
-    """DescribeLogDirsTopic."""
-
     name: str = string(default="")
     partitions: list[DescribeLogDirsPartition] = array(DescribeLogDirsPartition, default=...)
 
 
 class DescribeLogDirsResult(Struct):
-    """DescribeLogDirsResult."""
-
     error_code: int = int16(default=0)
     log_dir: str = string(default="")
     topics: list[DescribeLogDirsTopic] = array(DescribeLogDirsTopic, default=...)
@@ -59,8 +49,6 @@ class DescribeLogDirsResult(Struct):
 
 
 class DescribeLogDirsResponse(Message):
-    """DescribeLogDirsResponse 0-5."""
-
     API_KEY = 35
     VERSIONS = Versions(0, 5)
     FLEXIBLE = versions("2+")

@@ -4,15 +4,11 @@ from barnabas.wire.schema import Message, Struct, Versions, array, int16, int32,
 
 
 class TopicRequest(Struct):
-    """TopicRequest."""
-
     name: str = string(default="")
     partition_indexes: list[int] = array("int32", default=...)
 
 
 class DescribeProducersRequest(Message):
-    """DescribeProducersRequest 0."""
-
     API_KEY = 61
     VERSIONS = Versions(0, 0)
     FLEXIBLE = versions("0+")
@@ -21,8 +17,6 @@ class DescribeProducersRequest(Message):
 
 
 class ProducerState(Struct):
-    """ProducerState."""
-
     producer_id: int = int64(default=0)
     producer_epoch: int = int32(default=0)
     last_sequence: int = int32(default=-1)
@@ -32,8 +26,6 @@ class ProducerState(Struct):
 
 
 class PartitionResponse(Struct):
-    """PartitionResponse."""
-
     partition_index: int = int32(default=0)
     error_code: int = int16(default=0)
     error_message: str | None = string(default=None, nullable="0+")
@@ -41,15 +33,11 @@ class PartitionResponse(Struct):
 
 
 class TopicResponse(Struct):
-    """TopicResponse."""
-
     name: str = string(default="")
     partitions: list[PartitionResponse] = array(PartitionResponse, default=...)
 
 
 class DescribeProducersResponse(Message):
-    """DescribeProducersResponse 0."""
-
     API_KEY = 61
     VERSIONS = Versions(0, 0)
     FLEXIBLE = versions("0+")

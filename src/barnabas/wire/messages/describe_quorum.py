@@ -17,21 +17,15 @@ from barnabas.wire.schema import (
 
 
 class PartitionData(Struct):
-    """PartitionData."""
-
     partition_index: int = int32(default=0)
 
 
 class TopicData(Struct):
-    """TopicData."""
-
     topic_name: str = string(default="")
     partitions: list[PartitionData] = array(PartitionData, default=...)
 
 
 class DescribeQuorumRequest(Message):
-    """DescribeQuorumRequest 0-2."""
-
     API_KEY = 55
     VERSIONS = Versions(0, 2)
     FLEXIBLE = versions("0+")
@@ -40,8 +34,6 @@ class DescribeQuorumRequest(Message):
 
 
 class ReplicaState(Struct):
-    """ReplicaState."""
-
     replica_id: int = int32(default=0)
     replica_directory_id: bytes = uuid("2+", default=ZERO_UUID)
     log_end_offset: int = int64(default=0)
@@ -50,8 +42,6 @@ class ReplicaState(Struct):
 
 
 class ResponsePartitionData(Struct):
-    """ResponsePartitionData."""
-
     partition_index: int = int32(default=0)
     error_code: int = int16(default=0)
     error_message: str | None = string("2+", default="", nullable="2+")
@@ -63,30 +53,22 @@ class ResponsePartitionData(Struct):
 
 
 class ResponseTopicData(Struct):
-    """ResponseTopicData."""
-
     topic_name: str = string(default="")
     partitions: list[ResponsePartitionData] = array(ResponsePartitionData, default=...)
 
 
 class Listener(Struct):
-    """Listener."""
-
     name: str = string("2+", default="")
     host: str = string("2+", default="")
     port: int = uint16("2+", default=0)
 
 
 class Node(Struct):
-    """Node."""
-
     node_id: int = int32("2+", default=0)
     listeners: list[Listener] = array(Listener, "2+", default=...)
 
 
 class DescribeQuorumResponse(Message):
-    """DescribeQuorumResponse 0-2."""
-
     API_KEY = 55
     VERSIONS = Versions(0, 2)
     FLEXIBLE = versions("0+")

@@ -17,21 +17,15 @@ from barnabas.wire.schema import (
 
 
 class TopicRequest(Struct):
-    """TopicRequest."""
-
     name: str = string(default="")
 
 
 class Cursor(Struct):
-    """Cursor."""
-
     topic_name: str = string(default="")
     partition_index: int = int32(default=0)
 
 
 class DescribeTopicPartitionsRequest(Message):
-    """DescribeTopicPartitionsRequest 0."""
-
     API_KEY = 75
     VERSIONS = Versions(0, 0)
     FLEXIBLE = versions("0+")
@@ -42,8 +36,6 @@ class DescribeTopicPartitionsRequest(Message):
 
 
 class DescribeTopicPartitionsResponsePartition(Struct):
-    """DescribeTopicPartitionsResponsePartition."""
-
     error_code: int = int16(default=0)
     partition_index: int = int32(default=0)
     leader_id: int = int32(default=0)
@@ -56,8 +48,6 @@ class DescribeTopicPartitionsResponsePartition(Struct):
 
 
 class DescribeTopicPartitionsResponseTopic(Struct):
-    """DescribeTopicPartitionsResponseTopic."""
-
     error_code: int = int16(default=0)
     name: str | None = string(default="", nullable="0+")
     topic_id: bytes = uuid(default=ZERO_UUID)
@@ -69,15 +59,11 @@ class DescribeTopicPartitionsResponseTopic(Struct):
 
 
 class ResponseCursor(Struct):
-    """ResponseCursor."""
-
     topic_name: str = string(default="")
     partition_index: int = int32(default=0)
 
 
 class DescribeTopicPartitionsResponse(Message):
-    """DescribeTopicPartitionsResponse 0."""
-
     API_KEY = 75
     VERSIONS = Versions(0, 0)
     FLEXIBLE = versions("0+")

@@ -4,8 +4,6 @@ from barnabas.wire.schema import Message, Struct, Versions, array, int16, int32,
 
 
 class DescribeTransactionsRequest(Message):
-    """DescribeTransactionsRequest 0."""
-
     API_KEY = 65
     VERSIONS = Versions(0, 0)
     FLEXIBLE = versions("0+")
@@ -14,15 +12,11 @@ class DescribeTransactionsRequest(Message):
 
 
 class TopicData(Struct):
-    """TopicData."""
-
     topic: str = string(default="")
     partitions: list[int] = array("int32", default=...)
 
 
 class TransactionState(Struct):
-    """TransactionState."""
-
     error_code: int = int16(default=0)
     transactional_id: str = string(default="")
     transaction_state: str = string(default="")
@@ -34,8 +28,6 @@ class TransactionState(Struct):
 
 
 class DescribeTransactionsResponse(Message):
-    """DescribeTransactionsResponse 0."""
-
     API_KEY = 65
     VERSIONS = Versions(0, 0)
     FLEXIBLE = versions("0+")

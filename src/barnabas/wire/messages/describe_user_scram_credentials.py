@@ -4,14 +4,10 @@ from barnabas.wire.schema import Message, Struct, Versions, array, int8, int16, 
 
 
 class UserName(Struct):
-    """UserName."""
-
     name: str = string(default="")
 
 
 class DescribeUserScramCredentialsRequest(Message):
-    """DescribeUserScramCredentialsRequest 0."""
-
     API_KEY = 50
     VERSIONS = Versions(0, 0)
     FLEXIBLE = versions("0+")
@@ -20,15 +16,11 @@ class DescribeUserScramCredentialsRequest(Message):
 
 
 class CredentialInfo(Struct):
-    """CredentialInfo."""
-
     mechanism: int = int8(default=0)
     iterations: int = int32(default=0)
 
 
 class DescribeUserScramCredentialsResult(Struct):
-    """DescribeUserScramCredentialsResult."""
-
     user: str = string(default="")
     error_code: int = int16(default=0)
     error_message: str | None = string(default="", nullable="0+")
@@ -36,8 +28,6 @@ class DescribeUserScramCredentialsResult(Struct):
 
 
 class DescribeUserScramCredentialsResponse(Message):
-    """DescribeUserScramCredentialsResponse 0."""
-
     API_KEY = 50
     VERSIONS = Versions(0, 0)
     FLEXIBLE = versions("0+")

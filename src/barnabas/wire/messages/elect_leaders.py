@@ -4,15 +4,11 @@ from barnabas.wire.schema import Message, Struct, Versions, array, int8, int16, 
 
 
 class TopicPartitions(Struct):
-    """TopicPartitions."""
-
     topic: str = string(default="")
     partitions: list[int] = array("int32", default=...)
 
 
 class ElectLeadersRequest(Message):
-    """ElectLeadersRequest 0-2."""
-
     API_KEY = 43
     VERSIONS = Versions(0, 2)
     FLEXIBLE = versions("2+")
@@ -23,23 +19,17 @@ class ElectLeadersRequest(Message):
 
 
 class PartitionResult(Struct):
-    """PartitionResult."""
-
     partition_id: int = int32(default=0)
     error_code: int = int16(default=0)
     error_message: str | None = string(default="", nullable="0+")
 
 
 class ReplicaElectionResult(Struct):
-    """ReplicaElectionResult."""
-
     topic: str = string(default="")
     partition_result: list[PartitionResult] = array(PartitionResult, default=...)
 
 
 class ElectLeadersResponse(Message):
-    """ElectLeadersResponse 0-2."""
-
     API_KEY = 43
     VERSIONS = Versions(0, 2)
     FLEXIBLE = versions("2+")

@@ -4,8 +4,6 @@ from barnabas.wire.schema import Message, Versions, boolean, int16, int32, int64
 
 
 class EndTxnRequest(Message):
-    """EndTxnRequest 0-5."""
-
     API_KEY = 26
     VERSIONS = Versions(0, 5)
     FLEXIBLE = versions("3+")
@@ -17,8 +15,6 @@ class EndTxnRequest(Message):
 
 
 class EndTxnResponse(Message):
-    """EndTxnResponse 0-5."""
-
     API_KEY = 26
     VERSIONS = Versions(0, 5)
     FLEXIBLE = versions("3+")

@@ -4,8 +4,6 @@ from barnabas.wire.schema import Message, Versions, byte_string, int16, int32, i
 
 
 class ExpireDelegationTokenRequest(Message):
-    """ExpireDelegationTokenRequest 0-2."""
-
     API_KEY = 40
     VERSIONS = Versions(0, 2)
     FLEXIBLE = versions("2+")
@@ -15,8 +13,6 @@ class ExpireDelegationTokenRequest(Message):
 
 
 class ExpireDelegationTokenResponse(Message):
-    """ExpireDelegationTokenResponse 0-2."""
-
     API_KEY = 40
     VERSIONS = Versions(0, 2)
     FLEXIBLE = versions("2+")

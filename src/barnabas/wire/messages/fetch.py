@@ -20,15 +20,11 @@ from barnabas.wire.schema import (
 
 
 class ReplicaState(Struct):
-    """ReplicaState."""
-
     replica_id: int = int32("15+", default=-1)
     replica_epoch: int = int64("15+", default=-1)
 
 
 class FetchPartition(Struct):
-    """FetchPartition."""
-
     partition: int = int32(default=0)
     current_leader_epoch: int = int32("9+", default=-1)
     fetch_offset: int = int64(default=0)
@@ -40,24 +36,18 @@ class FetchPartition(Struct):
 
 
 class FetchTopic(Struct):
-    """FetchTopic."""
-
     topic: str = string("0-12", default="")
     topic_id: bytes = uuid("13+", default=ZERO_UUID)
     partitions: list[FetchPartition] = array(FetchPartition, default=...)
 
 
 class ForgottenTopic(Struct):
-    """ForgottenTopic."""
-
     topic: str = string("7-12", default="")
     topic_id: bytes = uuid("13+", default=ZERO_UUID)
     partitions: list[int] = array("int32", "7+", default=...)
 
 
 class FetchRequest(Message):
-    """FetchRequest 0-18."""
-
     API_KEY = 1
     VERSIONS = Versions(0, 18)
     FLEXIBLE = versions("12+")
@@ -77,36 +67,26 @@ class FetchRequest(Message):
 
 
 class EpochEndOffset(Struct):
-    """EpochEndOffset."""
-
     epoch: int = int32("12+", default=-1)
     end_offset: int = int64("12+", default=-1)
 
 
 class LeaderIdAndEpoch(Struct):
-    """LeaderIdAndEpoch."""
-
     leader_id: int = int32("12+", default=-1)
     leader_epoch: int = int32("12+", default=-1)
 
 
 class SnapshotId(Struct):
-    """SnapshotId."""
-
     end_offset: int = int64(default=-1)
     epoch: int = int32(default=-1)
 
 
 class AbortedTransaction(Struct):
-    """AbortedTransaction."""
-
     producer_id: int = int64("4+", default=0)
     first_offset: int = int64("4+", default=0)
 
 
 class PartitionData(Struct):
-    """PartitionData."""
-
     partition_index: int = int32(default=0)
     error_code: int = int16(default=0)
     high_watermark: int = int64(default=0)
@@ -123,16 +103,12 @@ class PartitionData(Struct):
 
 
 class FetchableTopicResponse(Struct):
-    """FetchableTopicResponse."""
-
     topic: str = string("0-12", default="")
     topic_id: bytes = uuid("13+", default=ZERO_UUID)
     partitions: list[PartitionData] = array(PartitionData, default=...)
 
 
 class NodeEndpoint(Struct):
-    """NodeEndpoint."""
-
     node_id: int = int32("16+", default=0)
     host: str = string("16+", default="")
     port: int = int32("16+", default=0)
@@ -140,8 +116,6 @@ class NodeEndpoint(Struct):
 
 
 class FetchResponse(Message):
-    """FetchResponse 0-18."""
-
     API_KEY = 1
     VERSIONS = Versions(0, 18)
     FLEXIBLE = versions("12+")

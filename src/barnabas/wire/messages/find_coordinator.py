@@ -4,8 +4,6 @@ from barnabas.wire.schema import Message, Struct, Versions, array, int8, int16, 
 
 
 class FindCoordinatorRequest(Message):
-    """FindCoordinatorRequest 0-6."""
-
     API_KEY = 10
     VERSIONS = Versions(0, 6)
     FLEXIBLE = versions("3+")
@@ -16,8 +14,6 @@ class FindCoordinatorRequest(Message):
 
 
 class Coordinator(Struct):
-    """Coordinator."""
-
     key: str = string("4+", default="")
     node_id: int = int32("4+", default=0)
     host: str = string("4+", default="")
@@ -27,8 +23,6 @@ class Coordinator(Struct):
 
 
 class FindCoordinatorResponse(Message):
-    """FindCoordinatorResponse 0-6."""
-
     API_KEY = 10
     VERSIONS = Versions(0, 6)
     FLEXIBLE = versions("3+")

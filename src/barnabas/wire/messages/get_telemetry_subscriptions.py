@@ -5,8 +5,6 @@ from barnabas.wire.schema import Message, Versions, array, boolean, int16, int32
 
 
 class GetTelemetrySubscriptionsRequest(Message):
-    """GetTelemetrySubscriptionsRequest 0."""
-
     API_KEY = 71
     VERSIONS = Versions(0, 0)
     FLEXIBLE = versions("0+")
@@ -15,8 +13,6 @@ class GetTelemetrySubscriptionsRequest(Message):
 
 
 class GetTelemetrySubscriptionsResponse(Message):
-    """GetTelemetrySubscriptionsResponse 0."""
-
     API_KEY = 71
     VERSIONS = Versions(0, 0)
     FLEXIBLE = versions("0+")

@@ -4,8 +4,6 @@ from barnabas.wire.schema import Message, Versions, int16, int32, string, versio
 
 
 class HeartbeatRequest(Message):
-    """HeartbeatRequest 0-4."""
-
     API_KEY = 12
     VERSIONS = Versions(0, 4)
     FLEXIBLE = versions("4+")
@@ -17,8 +15,6 @@ class HeartbeatRequest(Message):
 
 
 class HeartbeatResponse(Message):
-    """HeartbeatResponse 0-4."""
-
     API_KEY = 12
     VERSIONS = Versions(0, 4)
     FLEXIBLE = versions("4+")

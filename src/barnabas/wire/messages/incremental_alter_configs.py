@@ -15,24 +15,18 @@ from barnabas.wire.schema import (
 
 
 class AlterableConfig(Struct):
-    """AlterableConfig."""
-
     name: str = string(default="")
     config_operation: int = int8(default=0)
     value: str | None = string(default="", nullable="0+")
 
 
 class AlterConfigsResource(Struct):
-    """AlterConfigsResource."""
-
     resource_type: int = int8(default=0)
     resource_name: str = string(default="")
     configs: list[AlterableConfig] = array(AlterableConfig, default=...)
 
 
 class IncrementalAlterConfigsRequest(Message):
-    """IncrementalAlterConfigsRequest 0-1."""
-
     API_KEY = 44
     VERSIONS = Versions(0, 1)
     FLEXIBLE = versions("1+")
@@ -42,8 +36,6 @@ class IncrementalAlterConfigsRequest(Message):
 
 
 class AlterConfigsResourceResponse(Struct):
-    """AlterConfigsResourceResponse."""
-
     error_code: int = int16(default=0)
     error_message: str | None = string(default="", nullable="0+")
     resource_type: int = int8(default=0)
@@ -51,8 +43,6 @@ class AlterConfigsResourceResponse(Struct):
 
 
 class IncrementalAlterConfigsResponse(Message):
-    """IncrementalAlterConfigsResponse 0-1."""
-
     API_KEY = 44
     VERSIONS = Versions(0, 1)
     FLEXIBLE = versions("1+")

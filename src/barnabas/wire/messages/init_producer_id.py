@@ -4,8 +4,6 @@ from barnabas.wire.schema import Message, Versions, boolean, int16, int32, int64
 
 
 class InitProducerIdRequest(Message):
-    """InitProducerIdRequest 0-6."""
-
     API_KEY = 22
     VERSIONS = Versions(0, 6)
     FLEXIBLE = versions("2+")
@@ -19,8 +17,6 @@ class InitProducerIdRequest(Message):
 
 
 class InitProducerIdResponse(Message):
-    """InitProducerIdResponse 0-6."""
-
     API_KEY = 22
     VERSIONS = Versions(0, 6)
     FLEXIBLE = versions("2+")

@@ -15,15 +15,11 @@ from barnabas.wire.schema import (
 
 
 class JoinGroupRequestProtocol(Struct):
-    """JoinGroupRequestProtocol."""
-
     name: str = string(default="")
     metadata: bytes = byte_string(default=b"")
 
 
 class JoinGroupRequest(Message):
-    """JoinGroupRequest 0-9."""
-
     API_KEY = 11
     VERSIONS = Versions(0, 9)
     FLEXIBLE = versions("6+")
@@ -39,16 +35,12 @@ class JoinGroupRequest(Message):
 
 
 class JoinGroupResponseMember(Struct):
-    """JoinGroupResponseMember."""
-
     member_id: str = string(default="")
     group_instance_id: str | None = string("5+", default=None, nullable="5+")
     metadata: bytes = byte_string(default=b"")
 
 
 class JoinGroupResponse(Message):
-    """JoinGroupResponse 0-9."""
-
     API_KEY = 11
     VERSIONS = Versions(0, 9)
     FLEXIBLE = versions("6+")

@@ -4,16 +4,12 @@ from barnabas.wire.schema import Message, Struct, Versions, array, int16, int32,
 
 
 class MemberIdentity(Struct):
-    """MemberIdentity."""
-
     member_id: str = string("3+", default="")
     group_instance_id: str | None = string("3+", default=None, nullable="3+")
     reason: str | None = string("5+", default=None, nullable="5+")
 
 
 class LeaveGroupRequest(Message):
-    """LeaveGroupRequest 0-5."""
-
     API_KEY = 13
     VERSIONS = Versions(0, 5)
     FLEXIBLE = versions("4+")
@@ -24,16 +20,12 @@ class LeaveGroupRequest(Message):
 
 
 class MemberResponse(Struct):
-    """MemberResponse."""
-
     member_id: str = string("3+", default="")
     group_instance_id: str | None = string("3+", default="", nullable="3+")
     error_code: int = int16("3+", default=0)
 
 
 class LeaveGroupResponse(Message):
-    """LeaveGroupResponse 0-5."""
-
     API_KEY = 13
     VERSIONS = Versions(0, 5)
     FLEXIBLE = versions("4+")

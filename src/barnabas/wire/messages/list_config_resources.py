@@ -4,8 +4,6 @@ from barnabas.wire.schema import Message, Struct, Versions, array, int8, int16, 
 
 
 class ListConfigResourcesRequest(Message):
-    """ListConfigResourcesRequest 0-1."""
-
     API_KEY = 74
     VERSIONS = Versions(0, 1)
     FLEXIBLE = versions("0+")
@@ -14,15 +12,11 @@ class ListConfigResourcesRequest(Message):
 
 
 class ConfigResource(Struct):
-    """ConfigResource."""
-
     resource_name: str = string(default="")
     resource_type: int = int8("1+", default=16)
 
 
 class ListConfigResourcesResponse(Message):
-    """ListConfigResourcesResponse 0-1."""
-
     API_KEY = 74
     VERSIONS = Versions(0, 1)
     FLEXIBLE = versions("0+")

@@ -4,8 +4,6 @@ from barnabas.wire.schema import Message, Struct, Versions, array, int16, int32,
 
 
 class ListGroupsRequest(Message):
-    """ListGroupsRequest 0-5."""
-
     API_KEY = 16
     VERSIONS = Versions(0, 5)
     FLEXIBLE = versions("3+")
@@ -15,8 +13,6 @@ class ListGroupsRequest(Message):
 
 
 class ListedGroup(Struct):
-    """ListedGroup."""
-
     group_id: str = string(default="")
     protocol_type: str = string(default="")
     group_state: str = string("4+", default="")
@@ -24,8 +20,6 @@ class ListedGroup(Struct):
 
 
 class ListGroupsResponse(Message):
-    """ListGroupsResponse 0-5."""
-
     API_KEY = 16
     VERSIONS = Versions(0, 5)
     FLEXIBLE = versions("3+")

@@ -4,8 +4,6 @@ from barnabas.wire.schema import Message, Struct, Versions, array, int8, int16, 
 
 
 class ListOffsetsPartition(Struct):
-    """ListOffsetsPartition."""
-
     partition_index: int = int32(default=0)
     current_leader_epoch: int = int32("4+", default=-1)
     timestamp: int = int64(default=0)
@@ -13,15 +11,11 @@ class ListOffsetsPartition(Struct):
 
 
 class ListOffsetsTopic(Struct):
-    """ListOffsetsTopic."""
-
     name: str = string(default="")
     partitions: list[ListOffsetsPartition] = array(ListOffsetsPartition, default=...)
 
 
 class ListOffsetsRequest(Message):
-    """ListOffsetsRequest 0-11."""
-
     API_KEY = 2
     VERSIONS = Versions(0, 11)
     FLEXIBLE = versions("6+")
@@ -33,8 +27,6 @@ class ListOffsetsRequest(Message):
 
 
 class ListOffsetsPartitionResponse(Struct):
-    """ListOffsetsPartitionResponse."""
-
     partition_index: int = int32(default=0)
     error_code: int = int16(default=0)
     old_style_offsets: list[int] = array("int64", "0", default=...)
@@ -44,15 +36,11 @@ class ListOffsetsPartitionResponse(Struct):
 
 
 class ListOffsetsTopicResponse(Struct):
-    """ListOffsetsTopicResponse."""
-
     name: str = string(default="")
     partitions: list[ListOffsetsPartitionResponse] = array(ListOffsetsPartitionResponse, default=...)
 
 
 class ListOffsetsResponse(Message):
-    """ListOffsetsResponse 0-11."""
-
     API_KEY = 2
     VERSIONS = Versions(0, 11)
     FLEXIBLE = versions("6+")

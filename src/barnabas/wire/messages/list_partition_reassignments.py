@@ -4,15 +4,11 @@ from barnabas.wire.schema import Message, Struct, Versions, array, int16, int32,
 
 
 class ListPartitionReassignmentsTopics(Struct):
-    """ListPartitionReassignmentsTopics."""
-
     name: str = string(default="")
     partition_indexes: list[int] = array("int32", default=...)
 
 
 class ListPartitionReassignmentsRequest(Message):
-    """ListPartitionReassignmentsRequest 0."""
-
     API_KEY = 46
     VERSIONS = Versions(0, 0)
     FLEXIBLE = versions("0+")
@@ -24,8 +20,6 @@ class ListPartitionReassignmentsRequest(Message):
 
 
 class OngoingPartitionReassignment(Struct):
-    """OngoingPartitionReassignment."""
-
     partition_index: int = int32(default=0)
     replicas: list[int] = array("int32", default=...)
     adding_replicas: list[int] = array("int32", default=...)
@@ -33,15 +27,11 @@ class OngoingPartitionReassignment(Struct):
 
 
 class OngoingTopicReassignment(Struct):
-    """OngoingTopicReassignment."""
-
     name: str = string(default="")
     partitions: list[OngoingPartitionReassignment] = array(OngoingPartitionReassignment, default=...)
 
 
 class ListPartitionReassignmentsResponse(Message):
-    """ListPartitionReassignmentsResponse 0."""
-
     API_KEY = 46
     VERSIONS = Versions(0, 0)
     FLEXIBLE = versions("0+")

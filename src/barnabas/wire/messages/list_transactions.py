@@ -4,8 +4,6 @@ from barnabas.wire.schema import Message, Struct, Versions, array, int16, int32,
 
 
 class ListTransactionsRequest(Message):
-    """ListTransactionsRequest 0-2."""
-
     API_KEY = 66
     VERSIONS = Versions(0, 2)
     FLEXIBLE = versions("0+")
@@ -17,16 +15,12 @@ class ListTransactionsRequest(Message):
 
 
 class TransactionState(Struct):
-    """TransactionState."""
-
     transactional_id: str = string(default="")
     producer_id: int = int64(default=0)
     transaction_state: str = string(default="")
 
 
 class ListTransactionsResponse(Message):
-    """ListTransactionsResponse 0-2."""
-
     API_KEY = 66
     VERSIONS = Versions(0, 2)
     FLEXIBLE = versions("0+")

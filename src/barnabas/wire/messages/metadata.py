@@ -16,15 +16,11 @@ from barnabas.wire.schema import (
 
 
 class MetadataRequestTopic(Struct):
-    """MetadataRequestTopic."""
-
     topic_id: bytes = uuid("10+", default=ZERO_UUID)
     name: str | None = string(default="", nullable="10+")
 
 
 class MetadataRequest(Message):
-    """MetadataRequest 0-13."""
-
     API_KEY = 3
     VERSIONS = Versions(0, 13)
     FLEXIBLE = versions("9+")
@@ -36,8 +32,6 @@ class MetadataRequest(Message):
 
 
 class MetadataResponseBroker(Struct):
-    """MetadataResponseBroker."""
-
     node_id: int = int32(default=0)
     host: str = string(default="")
     port: int = int32(default=0)
@@ -45,8 +39,6 @@ class MetadataResponseBroker(Struct):
 
 
 class MetadataResponsePartition(Struct):
-    """MetadataResponsePartition."""
-
     error_code: int = int16(default=0)
     partition_index: int = int32(default=0)
     leader_id: int = int32(default=0)
@@ -57,8 +49,6 @@ class MetadataResponsePartition(Struct):
 
 
 class MetadataResponseTopic(Struct):
-    """MetadataResponseTopic."""
-
     error_code: int = int16(default=0)
     name: str | None = string(default="", nullable="12+")
     topic_id: bytes = uuid("10+", default=ZERO_UUID)
@@ -68,8 +58,6 @@ class MetadataResponseTopic(Struct):
 
 
 class MetadataResponse(Message):
-    """MetadataResponse 0-13."""
-
     API_KEY = 3
     VERSIONS = Versions(0, 13)
     FLEXIBLE = versions("9+")

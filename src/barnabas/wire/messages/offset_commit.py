@@ -5,8 +5,6 @@ from barnabas.wire.schema import Message, Struct, Versions, array, int16, int32,
 
 
 class OffsetCommitRequestPartition(Struct):
-    """OffsetCommitRequestPartition."""
-
     partition_index: int = int32(default=0)
     committed_offset: int = int64(default=0)
     committed_leader_epoch: int = int32("6+", default=-1)
@@ -15,16 +13,12 @@ class OffsetCommitRequestPartition(Struct):
 
 
 class OffsetCommitRequestTopic(Struct):
-    """OffsetCommitRequestTopic."""
-
     name: str = string("0-9", default="")
     topic_id: bytes = uuid("10+", default=ZERO_UUID)
     partitions: list[OffsetCommitRequestPartition] = array(OffsetCommitRequestPartition, default=...)
 
 
 class OffsetCommitRequest(Message):
-    """OffsetCommitRequest 0-10."""
-
     API_KEY = 8
     VERSIONS = Versions(0, 10)
     FLEXIBLE = versions("8+")
@@ -38,23 +32,17 @@ class OffsetCommitRequest(Message):
 
 
 class OffsetCommitResponsePartition(Struct):
-    """OffsetCommitResponsePartition."""
-
     partition_index: int = int32(default=0)
     error_code: int = int16(default=0)
 
 
 class OffsetCommitResponseTopic(Struct):
-    """OffsetCommitResponseTopic."""
-
     name: str = string("0-9", default="")
     topic_id: bytes = uuid("10+", default=ZERO_UUID)
     partitions: list[OffsetCommitResponsePartition] = array(OffsetCommitResponsePartition, default=...)
 
 
 class OffsetCommitResponse(Message):
-    """OffsetCommitResponse 0-10."""
-
     API_KEY = 8
     VERSIONS = Versions(0, 10)
     FLEXIBLE = versions("8+")

@@ -4,21 +4,15 @@ from barnabas.wire.schema import Message, Struct, Versions, array, int16, int32,
 
 
 class OffsetDeleteRequestPartition(Struct):
-    """OffsetDeleteRequestPartition."""
-
     partition_index: int = int32(default=0)
 
 
 class OffsetDeleteRequestTopic(Struct):
-    """OffsetDeleteRequestTopic."""
-
     name: str = string(default="")
     partitions: list[OffsetDeleteRequestPartition] = array(OffsetDeleteRequestPartition, default=...)
 
 
 class OffsetDeleteRequest(Message):
-    """OffsetDeleteRequest 0."""
-
     API_KEY = 47
     VERSIONS = Versions(0, 0)
     FLEXIBLE = versions("none")
@@ -28,22 +22,16 @@ class OffsetDeleteRequest(Message):
 
 
 class OffsetDeleteResponsePartition(Struct):
-    """OffsetDeleteResponsePartition."""
-
     partition_index: int = int32(default=0)
     error_code: int = int16(default=0)
 
 
 class OffsetDeleteResponseTopic(Struct):
-    """OffsetDeleteResponseTopic."""
-
     name: str = string(default="")
     partitions: list[OffsetDeleteResponsePartition] = array(OffsetDeleteResponsePartition, default=...)
 
 
 class OffsetDeleteResponse(Message):
-    """OffsetDeleteResponse 0."""
-
     API_KEY = 47
     VERSIONS = Versions(0, 0)
     FLEXIBLE = versions("none")

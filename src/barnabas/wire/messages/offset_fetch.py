@@ -17,23 +17,17 @@ from barnabas.wire.schema import (
 
 
 class OffsetFetchRequestTopic(Struct):
-    """OffsetFetchRequestTopic."""
-
     name: str = string("0-7", default="")
     partition_indexes: list[int] = array("int32", "0-7", default=...)
 
 
 class OffsetFetchRequestTopics(Struct):
-    """OffsetFetchRequestTopics."""
-
     name: str = string("8-9", default="")
     topic_id: bytes = uuid("10+", default=ZERO_UUID)
     partition_indexes: list[int] = array("int32", "8+", default=...)
 
 
 class OffsetFetchRequestGroup(Struct):
-    """OffsetFetchRequestGroup."""
-
     group_id: str = string("8+", default="")
     member_id: str | None = string("9+", default=None, nullable="9+")
     member_epoch: int = int32("9+", default=-1)
@@ -43,8 +37,6 @@ class OffsetFetchRequestGroup(Struct):
 
 
 class OffsetFetchRequest(Message):
-    """OffsetFetchRequest 0-10."""
-
     API_KEY = 9
     VERSIONS = Versions(0, 10)
     FLEXIBLE = versions("6+")
@@ -58,8 +50,6 @@ class OffsetFetchRequest(Message):
 
 
 class OffsetFetchResponsePartition(Struct):
-    """OffsetFetchResponsePartition."""
-
     partition_index: int = int32("0-7", default=0)
     committed_offset: int = int64("0-7", default=0)
     committed_leader_epoch: int = int32("5-7", default=-1)
@@ -68,15 +58,11 @@ class OffsetFetchResponsePartition(Struct):
 
 
 class OffsetFetchResponseTopic(Struct):
-    """OffsetFetchResponseTopic."""
-
     name: str = string("0-7", default="")
     partitions: list[OffsetFetchResponsePartition] = array(OffsetFetchResponsePartition, "0-7", default=...)
 
 
 class OffsetFetchResponsePartitions(Struct):
-    """OffsetFetchResponsePartitions."""
-
     partition_index: int = int32("8+", default=0)
     committed_offset: int = int64("8+", default=0)
     committed_leader_epoch: int = int32("8+", default=-1)
@@ -85,24 +71,18 @@ class OffsetFetchResponsePartitions(Struct):
 
 
 class OffsetFetchResponseTopics(Struct):
-    """OffsetFetchResponseTopics."""
-
     name: str = string("8-9", default="")
     topic_id: bytes = uuid("10+", default=ZERO_UUID)
     partitions: list[OffsetFetchResponsePartitions] = array(OffsetFetchResponsePartitions, "8+", default=...)
 
 
 class OffsetFetchResponseGroup(Struct):
-    """OffsetFetchResponseGroup."""
-
     group_id: str = string("8+", default="")
     topics: list[OffsetFetchResponseTopics] = array(OffsetFetchResponseTopics, "8+", default=...)
     error_code: int = int16("8+", default=0)
 
 
 class OffsetFetchResponse(Message):
-    """OffsetFetchResponse 0-10."""
-
     API_KEY = 9
     VERSIONS = Versions(0, 10)
     FLEXIBLE = versions("6+")

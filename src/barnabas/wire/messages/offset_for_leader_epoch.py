@@ -4,23 +4,17 @@ from barnabas.wire.schema import Message, Struct, Versions, array, int16, int32,
 
 
 class OffsetForLeaderPartition(Struct):
-    """OffsetForLeaderPartition."""
-
     partition: int = int32(default=0)
     current_leader_epoch: int = int32("2+", default=-1)
     leader_epoch: int = int32(default=0)
 
 
 class OffsetForLeaderTopic(Struct):
-    """OffsetForLeaderTopic."""
-
     topic: str = string(default="")
     partitions: list[OffsetForLeaderPartition] = array(OffsetForLeaderPartition, default=...)
 
 
 class OffsetForLeaderEpochRequest(Message):
-    """OffsetForLeaderEpochRequest 0-4."""
-
     API_KEY = 23
     VERSIONS = Versions(0, 4)
     FLEXIBLE = versions("4+")
@@ -30,8 +24,6 @@ class OffsetForLeaderEpochRequest(Message):
 
 
 class EpochEndOffset(Struct):
-    """EpochEndOffset."""
-
     error_code: int = int16(default=0)
     partition: int = int32(default=0)
     leader_epoch: int = int32("1+", default=-1)
@@ -39,15 +31,11 @@ class EpochEndOffset(Struct):
 
 
 class OffsetForLeaderTopicResult(Struct):
-    """OffsetForLeaderTopicResult."""
-
     topic: str = string(default="")
     partitions: list[EpochEndOffset] = array(EpochEndOffset, default=...)
 
 
 class OffsetForLeaderEpochResponse(Message):
-    """OffsetForLeaderEpochResponse 0-4."""
-
     API_KEY = 23
     VERSIONS = Versions(0, 4)
     FLEXIBLE = versions("4+")

@@ -19,23 +19,17 @@ from barnabas.wire.schema import (
 
 
 class PartitionProduceData(Struct):
-    """PartitionProduceData."""
-
     index: int = int32(default=0)
     records: Buffer | None = records(default=b"", nullable="0+")
 
 
 class TopicProduceData(Struct):
-    """TopicProduceData."""
-
     name: str = string("0-12", default="")
     topic_id: bytes = uuid("13+", default=ZERO_UUID)
     partition_data: list[PartitionProduceData] = array(PartitionProduceData, default=...)
 
 
 class ProduceRequest(Message):
-    """ProduceRequest 0-13."""
-
     API_KEY = 0
     VERSIONS = Versions(0, 13)
     FLEXIBLE = versions("9+")
@@ -47,22 +41,16 @@ class ProduceRequest(Message):
 
 
 class BatchIndexAndErrorMessage(Struct):
-    """BatchIndexAndErrorMessage."""
-
     batch_index: int = int32("8+", default=0)
     batch_index_error_message: str | None = string("8+", default=None, nullable="8+")
 
 
 class LeaderIdAndEpoch(Struct):
-    """LeaderIdAndEpoch."""
-
     leader_id: int = int32("10+", default=-1)
     leader_epoch: int = int32("10+", default=-1)
 
 
 class PartitionProduceResponse(Struct):
-    """PartitionProduceResponse."""
-
     index: int = int32(default=0)
     error_code: int = int16(default=0)
     base_offset: int = int64(default=0)
@@ -74,16 +62,12 @@ class PartitionProduceResponse(Struct):
 
 
 class TopicProduceResponse(Struct):
-    """TopicProduceResponse."""
-
     name: str = string("0-12", default="")
     topic_id: bytes = uuid("13+", default=ZERO_UUID)
     partition_responses: list[PartitionProduceResponse] = array(PartitionProduceResponse, default=...)
 
 
 class NodeEndpoint(Struct):
-    """NodeEndpoint."""
-
     node_id: int = int32("10+", default=0)
     host: str = string("10+", default="")
     port: int = int32("10+", default=0)
@@ -91,8 +75,6 @@ class NodeEndpoint(Struct):
 
 
 class ProduceResponse(Message):
-    """ProduceResponse 0-13."""
-
     API_KEY = 0
     VERSIONS = Versions(0, 13)
     FLEXIBLE = versions("9+")

@@ -5,8 +5,6 @@ from barnabas.wire.schema import Message, Versions, boolean, byte_string, int8, 
 
 
 class PushTelemetryRequest(Message):
-    """PushTelemetryRequest 0."""
-
     API_KEY = 72
     VERSIONS = Versions(0, 0)
     FLEXIBLE = versions("0+")
@@ -19,8 +17,6 @@ class PushTelemetryRequest(Message):
 
 
 class PushTelemetryResponse(Message):
-    """PushTelemetryResponse 0."""
-
     API_KEY = 72
     VERSIONS = Versions(0, 0)
     FLEXIBLE = versions("0+")

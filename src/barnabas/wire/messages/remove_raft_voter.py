@@ -5,8 +5,6 @@ from barnabas.wire.schema import Message, Versions, int16, int32, string, uuid, 
 
 
 class RemoveRaftVoterRequest(Message):
-    """RemoveRaftVoterRequest 0."""
-
     API_KEY = 81
     VERSIONS = Versions(0, 0)
     FLEXIBLE = versions("0+")
@@ -17,8 +15,6 @@ class RemoveRaftVoterRequest(Message):
 
 
 class RemoveRaftVoterResponse(Message):
-    """RemoveRaftVoterResponse 0."""
-
     API_KEY = 81
     VERSIONS = Versions(0, 0)
     FLEXIBLE = versions("0+")

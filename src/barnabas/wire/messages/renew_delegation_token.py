@@ -4,8 +4,6 @@ from barnabas.wire.schema import Message, Versions, byte_string, int16, int32, i
 
 
 class RenewDelegationTokenRequest(Message):
-    """RenewDelegationTokenRequest 0-2."""
-
     API_KEY = 39
     VERSIONS = Versions(0, 2)
     FLEXIBLE = versions("2+")
@@ -15,8 +13,6 @@ class RenewDelegationTokenRequest(Message):
 
 
 class RenewDelegationTokenResponse(Message):
-    """RenewDelegationTokenResponse 0-2."""
-
     API_KEY = 39
     VERSIONS = Versions(0, 2)
     FLEXIBLE = versions("2+")

@@ -4,8 +4,6 @@ from barnabas.wire.schema import Message, Versions, byte_string, int16, int64, s
 
 
 class SaslAuthenticateRequest(Message):
-    """SaslAuthenticateRequest 0-2."""
-
     API_KEY = 36
     VERSIONS = Versions(0, 2)
     FLEXIBLE = versions("2+")
@@ -14,8 +12,6 @@ class SaslAuthenticateRequest(Message):
 
 
 class SaslAuthenticateResponse(Message):
-    """SaslAuthenticateResponse 0-2."""
-
     API_KEY = 36
     VERSIONS = Versions(0, 2)
     FLEXIBLE = versions("2+")

@@ -4,8 +4,6 @@ from barnabas.wire.schema import Message, Versions, array, int16, string, versio
 
 
 class SaslHandshakeRequest(Message):
-    """SaslHandshakeRequest 0-1."""
-
     API_KEY = 17
     VERSIONS = Versions(0, 1)
     FLEXIBLE = versions("none")
@@ -14,8 +12,6 @@ class SaslHandshakeRequest(Message):
 
 
 class SaslHandshakeResponse(Message):
-    """SaslHandshakeResponse 0-1."""
-
     API_KEY = 17
     VERSIONS = Versions(0, 1)
     FLEXIBLE = versions("none")

@@ -4,15 +4,11 @@ from barnabas.wire.schema import Message, Struct, Versions, array, byte_string, 
 
 
 class SyncGroupRequestAssignment(Struct):
-    """SyncGroupRequestAssignment."""
-
     member_id: str = string(default="")
     assignment: bytes = byte_string(default=b"")
 
 
 class SyncGroupRequest(Message):
-    """SyncGroupRequest 0-5."""
-
     API_KEY = 14
     VERSIONS = Versions(0, 5)
     FLEXIBLE = versions("4+")
@@ -27,8 +23,6 @@ class SyncGroupRequest(Message):
 
 
 class SyncGroupResponse(Message):
-    """SyncGroupResponse 0-5."""
-
     API_KEY = 14
     VERSIONS = Versions(0, 5)
     FLEXIBLE = versions("4+")

@@ -4,8 +4,6 @@ from barnabas.wire.schema import Message, Struct, Versions, array, int16, int32,
 
 
 class TxnOffsetCommitRequestPartition(Struct):
-    """TxnOffsetCommitRequestPartition."""
-
     partition_index: int = int32(default=0)
     committed_offset: int = int64(default=0)
     committed_leader_epoch: int = int32("2+", default=-1)
@@ -13,15 +11,11 @@ class TxnOffsetCommitRequestPartition(Struct):
 
 
 class TxnOffsetCommitRequestTopic(Struct):
-    """TxnOffsetCommitRequestTopic."""
-
     name: str = string(default="")
     partitions: list[TxnOffsetCommitRequestPartition] = array(TxnOffsetCommitRequestPartition, default=...)
 
 
 class TxnOffsetCommitRequest(Message):
-    """TxnOffsetCommitRequest 0-5."""
-
     API_KEY = 28
     VERSIONS = Versions(0, 5)
     FLEXIBLE = versions("3+")
@@ -37,22 +31,16 @@ class TxnOffsetCommitRequest(Message):
 
 
 class TxnOffsetCommitResponsePartition(Struct):
-    """TxnOffsetCommitResponsePartition."""
-
     partition_index: int = int32(default=0)
     error_code: int = int16(default=0)
 
 
 class TxnOffsetCommitResponseTopic(Struct):
-    """TxnOffsetCommitResponseTopic."""
-
     name: str = string(default="")
     partitions: list[TxnOffsetCommitResponsePartition] = array(TxnOffsetCommitResponsePartition, default=...)
 
 
 class TxnOffsetCommitResponse(Message):
-    """TxnOffsetCommitResponse 0-5."""
-
     API_KEY = 28
     VERSIONS = Versions(0, 5)
     FLEXIBLE = versions("3+")

@@ -4,8 +4,6 @@ from barnabas.wire.schema import Message, Versions, int16, int32, string, versio
 
 
 class UnregisterBrokerRequest(Message):
-    """UnregisterBrokerRequest 0."""
-
     API_KEY = 64
     VERSIONS = Versions(0, 0)
     FLEXIBLE = versions("0+")
@@ -14,8 +12,6 @@ class UnregisterBrokerRequest(Message):
 
 
 class UnregisterBrokerResponse(Message):
-    """UnregisterBrokerResponse 0."""
-
     API_KEY = 64
     VERSIONS = Versions(0, 0)
     FLEXIBLE = versions("0+")

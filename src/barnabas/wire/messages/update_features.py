@@ -15,8 +15,6 @@ from barnabas.wire.schema import (
 
 
 class FeatureUpdateKey(Struct):
-    """FeatureUpdateKey."""
-
     feature: str = string(default="")
     max_version_level: int = int16(default=0)
     allow_downgrade: bool = boolean("0", default=False)
@@ -24,8 +22,6 @@ class FeatureUpdateKey(Struct):
 
 
 class UpdateFeaturesRequest(Message):
-    """UpdateFeaturesRequest 0-2."""
-
     API_KEY = 57
     VERSIONS = Versions(0, 2)
     FLEXIBLE = versions("0+")
@@ -36,16 +32,12 @@ class UpdateFeaturesRequest(Message):
 
 
 class UpdatableFeatureResult(Struct):
-    """UpdatableFeatureResult."""
-
     feature: str = string(default="")
     error_code: int = int16(default=0)
     error_message: str | None = string(default="", nullable="0+")
 
 
 class UpdateFeaturesResponse(Message):
-    """UpdateFeaturesResponse 0-2."""
-
     API_KEY = 57
     VERSIONS = Versions(0, 2)
     FLEXIBLE = versions("0+")

@@ -17,23 +17,17 @@ from barnabas.wire.schema import (
 
 
 class Listener(Struct):
-    """Listener."""
-
     name: str = string(default="")
     host: str = string(default="")
     port: int = uint16(default=0)
 
 
 class KRaftVersionFeature(Struct):
-    """KRaftVersionFeature."""
-
     min_supported_version: int = int16(default=0)
     max_supported_version: int = int16(default=0)
 
 
 class UpdateRaftVoterRequest(Message):
-    """UpdateRaftVoterRequest 0."""
-
     API_KEY = 82
     VERSIONS = Versions(0, 0)
     FLEXIBLE = versions("0+")
@@ -47,8 +41,6 @@ class UpdateRaftVoterRequest(Message):
 
 
 class CurrentLeader(Struct):
-    """CurrentLeader."""
-
     leader_id: int = int32(default=-1)
     leader_epoch: int = int32(default=-1)
     host: str = string(default="")
@@ -56,8 +48,6 @@ class CurrentLeader(Struct):
 
 
 class UpdateRaftVoterResponse(Message):
-    """UpdateRaftVoterResponse 0."""
-
     API_KEY = 82
     VERSIONS = Versions(0, 0)
     FLEXIBLE = versions("0+")

@@ -16,15 +16,11 @@ from barnabas.wire.schema import (
 
 
 class WritableTxnMarkerTopic(Struct):
-    """WritableTxnMarkerTopic."""
-
     name: str = string(default="")
     partition_indexes: list[int] = array("int32", default=...)
 
 
 class WritableTxnMarker(Struct):
-    """WritableTxnMarker."""
-
     producer_id: int = int64(default=0)
     producer_epoch: int = int16(default=0)
     transaction_result: bool = boolean(default=False)
@@ -34,8 +30,6 @@ class WritableTxnMarker(Struct):
 
 
 class WriteTxnMarkersRequest(Message):
-    """WriteTxnMarkersRequest 0-2."""
-
     API_KEY = 27
     VERSIONS = Versions(0, 2)
     FLEXIBLE = versions("1+")
@@ -44,29 +38,21 @@ class WriteTxnMarkersRequest(Message):
 
 
 class WritableTxnMarkerPartitionResult(Struct):
-    """WritableTxnMarkerPartitionResult."""
-
     partition_index: int = int32(default=0)
     error_code: int = int16(default=0)
 
 
 class WritableTxnMarkerTopicResult(Struct):
-    """WritableTxnMarkerTopicResult."""
-
     name: str = string(default="")
     partitions: list[WritableTxnMarkerPartitionResult] = array(WritableTxnMarkerPartitionResult, default=...)
 
 
 class WritableTxnMarkerResult(Struct):
-    """WritableTxnMarkerResult."""
-
     producer_id: int = int64(default=0)
     topics: list[WritableTxnMarkerTopicResult] = array(WritableTxnMarkerTopicResult, default=...)
 
 
 class WriteTxnMarkersResponse(Message):
-    """WriteTxnMarkersResponse 0-2."""
-
     API_KEY = 27
     VERSIONS = Versions(0, 2)
     FLEXIBLE = versions("1+")

@@ -1,1 +1,1 @@
-"""Record batches (magic 2): headers read in place, records encoded and decoded, compression."""
+"""Record batches (magic 2): headers, records, compression."""

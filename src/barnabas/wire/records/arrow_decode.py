@@ -1,4 +1,4 @@
-"""Records as Arrow columns: from the bytes of a fetch or a segment to arrays, without an object for any record."""
+"""Decodes fetched data or segments to Arrow columns, without an object per record."""
 
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -10,7 +10,7 @@ from barnabas.wire.records.compression import Buffer
 
 
 def decode_arrow(buffer: Buffer, selection: Selection) -> Iterator[Decoded]:
-    """The chosen records of all whole batches in `buffer`, a part at a time; none of the parts is empty.
+    """The selected records of all complete batches in `buffer`, in parts; no part is empty.
 
     Timestamps are microseconds; a record without headers has null for headers.
 

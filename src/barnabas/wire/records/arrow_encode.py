@@ -1,4 +1,4 @@
-"""Arrow columns to whole record batches, ready to be produced, without an object for any record."""
+"""Encodes Arrow columns as record batches, without an object per record."""
 
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -12,14 +12,13 @@ from barnabas.wire.records.batch import NO_SEQUENCE
 
 
 class ArrowEncoder:
-    """Columns that are looked at once, and encoded for one partition after the other.
+    """Columns that are checked once and encoded partition by partition.
 
-    Give it some megabytes at a time: what is written then lies in memory that was written a moment ago.
+    Pass some megabytes at a time: the output then reuses memory that is still in the processor's caches.
     """
 
     def __init__(self, rows: Columns) -> None:
-        """Take the columns, which are not copied.
-
+        """:param columns: Not copied.
         :raises KafkaError: INVALID_TIMESTAMP; INVALID_RECORD for a header without a key.
         """
         check_columns(rows)
@@ -29,7 +28,7 @@ class ArrowEncoder:
     def batches(
         self, batching: Batching, base_sequence: int = NO_SEQUENCE, order: Longs | None = None
     ) -> Iterator[EncodedBatch]:
-        """The rows, or those in `order`, in as few batches as their size allows; sequences go on through them."""
+        """The rows, or those in `order`, in as few batches as their size allows; sequences continue through them."""
         if order is None:
             order = np.arange(self._count)
         assert not len(order) or 0 <= order.min() <= order.max() < self._count, "rows that there are"

@@ -1,4 +1,4 @@
-"""Arrow columns to record batches by numba: each field is copied once, to where it lies in its batch."""
+"""Encodes Arrow columns as record batches with numba: each field is copied once, to its place in the batch."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -33,15 +33,15 @@ from barnabas.wire.records.compiled import (
 )
 from barnabas.wire.records.compression import Compression, compress
 
-#: What `cut` tells of a batch: its first row, the one behind its last, bytes of its records, its largest timestamp.
+#: The columns of `cut` per batch: first row, end row, bytes of its records, largest timestamp.
 _BATCH_NUMBERS = 4
 
-#: Bytes of batches that are written into one buffer: memory that was used a moment ago is used again.
+#: Bytes of batches in one buffer: recently used memory is reused.
 _RUN_BYTES = 4 * 1024 * 1024
 
 
 class _Headers(NamedTuple):
-    """The headers of all rows, and those that are a row's."""
+    """The headers of all rows, and the range of each row."""
 
     firsts: Longs
     counts: Longs
@@ -50,7 +50,7 @@ class _Headers(NamedTuple):
 
 
 def encoder(rows: Columns) -> Encode:
-    """What `arrow_encode_plain.encoder` gives; batches share buffers."""
+    """As `arrow_encode_plain.encoder`; batches share buffers."""
     count = len(rows.timestamps_ms)
     times_ms = np.require(rows.timestamps_ms, np.int64, ["C", "W"])
     columns = _fields(rows.keys, count), _fields(rows.values, count), _headers(rows.headers, count)
@@ -84,7 +84,7 @@ def _encode_rows(
 
 
 def _runs(batches: Longs) -> Iterator[Longs]:
-    """As many batches at a time as are written together."""
+    """Groups of batches that are written together."""
     ends = np.cumsum(batches[:, 2])
     first, before = 0, 0
     while first < len(batches):
@@ -114,7 +114,7 @@ def _write_header(
     base_ms: int,
     largest_ms: int,
 ) -> None:
-    """The fields of `BatchHeader` in front of the records, straight away: there may be one batch to a few records."""
+    """Write a `BatchHeader` in front of the records without making an object: a batch may have few records."""
     BATCH_HEADER.pack_into(
         batch,
         0,
@@ -157,7 +157,7 @@ def _headers(column: pa.Array | None, count: int) -> _Headers:
 
 @compiled_inline
 def varint_bytes(number: int) -> int:
-    """Bytes of a signed number."""
+    """Size of a signed varint."""
     zigzag = (number << 1) ^ (number >> 63)
     if 0 <= zigzag < 0x80:
         return 1
@@ -171,7 +171,7 @@ def varint_bytes(number: int) -> int:
 
 @compiled_inline
 def write_varint(target: int, number: int) -> int:
-    """Write a signed number at an address; the address behind it."""
+    """Write a signed varint at an address; return the end address."""
     zigzag = (number << 1) ^ (number >> 63)
     if 0 <= zigzag < 0x80:
         store_byte(target, zigzag)
@@ -186,7 +186,7 @@ def write_varint(target: int, number: int) -> int:
 
 @compiled_inline
 def write_field(target: int, source: int, size: int, source_end: int) -> int:
-    """Write a field behind its size; the address behind it."""
+    """Write a field behind its size; return the end address."""
     target = write_varint(target, size)
     size = max(size, 0)
     copy_field(target, source, size, source_end)
@@ -195,7 +195,7 @@ def write_field(target: int, source: int, size: int, source_end: int) -> int:
 
 @compiled_inline
 def field_bytes(size: int) -> int:
-    """Bytes of a field behind its size, which is -1 for null."""
+    """Size of a field with its length prefix, which is -1 for null."""
     return varint_bytes(size) + max(size, 0)
 
 
@@ -210,7 +210,7 @@ def cut(
     sizes: Longs,
     batches: NDArray[np.int64],
 ) -> int:
-    """Fill the size of each record, its length left out, and the numbers of batches; how many batches these are."""
+    """Fill the size of each record (without length prefix) and the table of batches; return the number of batches."""
     key_sizes, value_sizes, header_firsts, header_counts = (
         keys.sizes,
         values.sizes,
@@ -264,7 +264,7 @@ def write(
     headers: _Headers,
     output: Bytes,
 ) -> None:
-    """Write the records of batches that were cut, each batch behind the place of its header."""
+    """Write the records of batches that were cut, each behind space for its header."""
     key_base, value_base = address_of(keys.data), address_of(values.data)
     key_end, value_end = key_base + keys.data.size, value_base + values.data.size
     name_base, content_base = address_of(headers.keys.data), address_of(headers.values.data)

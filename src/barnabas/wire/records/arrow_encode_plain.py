@@ -1,4 +1,6 @@
-"""Arrow columns to record batches by plain Python: what the kernels must equal, and what is used without numba."""
+"""Encodes Arrow columns as record batches in plain Python: the reference for the compiled kernels, and their
+replacement without numba.
+"""
 
 from collections.abc import Iterator
 from functools import partial
@@ -13,7 +15,7 @@ from barnabas.wire.records.varint import write_varint
 
 
 def encoder(rows: Columns) -> Encode:
-    """Encodes these rows, which were checked."""
+    """The encoder of checked rows."""
     return partial(_encode_rows, rows)
 
 
@@ -52,7 +54,7 @@ def _bytes(item: str | bytes | None) -> bytes | None:
 
 
 def _size_bytes(record: Record, before: list[Record]) -> int:
-    """What the record takes behind those before it."""
+    """Size of the record behind those before it."""
     first = before[0] if before else record
     encoded = encode_record(record, record.timestamp_ms - first.timestamp_ms, len(before))
     length = bytearray()

@@ -1,4 +1,4 @@
-"""Where the fields of Arrow's binary and string columns lie, for all that goes through them one by one."""
+"""Locates the fields of Arrow's binary and string columns."""
 
 from typing import NamedTuple, TypeAlias
 
@@ -13,7 +13,7 @@ _NOTHING = np.frombuffer(bytes(1), np.uint8)
 
 
 class Fields(NamedTuple):
-    """A column's fields; a negative size is null."""
+    """The fields of a column; a negative size is null."""
 
     data: Bytes
     positions: Numbers
@@ -21,7 +21,7 @@ class Fields(NamedTuple):
 
 
 def fields_of(column: pa.Array) -> Fields:
-    """The fields of a binary or string column, or of one of the large kinds; their bytes are not copied."""
+    """The fields of a binary or string column, or of their large variants; bytes are not copied."""
     is_large = pa.types.is_large_binary(column.type) or pa.types.is_large_string(column.type)
     assert is_large or pa.types.is_binary(column.type) or pa.types.is_string(column.type), column.type
     _, offsets_buffer, data_buffer = column.buffers()
@@ -34,7 +34,7 @@ def fields_of(column: pa.Array) -> Fields:
 
 
 def no_fields(count: int) -> Fields:
-    """As many nulls."""
+    """A column of nulls."""
     return Fields(_NOTHING, np.zeros(count, np.int64), np.full(count, -1))
 
 

@@ -1,4 +1,4 @@
-"""The hash that chooses partitions, of a whole column of keys."""
+"""Hashes a column of keys for partitioning."""
 
 from collections.abc import Callable
 from functools import cache
@@ -21,7 +21,7 @@ _WORD_BYTES = 4
 
 
 def murmur2(keys: pa.Array) -> Words:
-    """The hash by which `client.producer.partitioner` chooses partitions, of all keys; a null has that of no bytes."""
+    """The hash of `client.producer.partitioner` for all keys; null hashes like an empty key."""
     return _select_backend()(fields_of(keys))
 
 
@@ -35,7 +35,7 @@ def _select_backend() -> Callable[[Fields], Words]:
 
 
 def hash_fields(keys: Fields) -> Words:
-    """The hashes by numpy: word after word, of all keys that are so long."""
+    """The hashes by numpy: word by word, for all keys that are long enough."""
     starts, sizes = keys.positions, np.maximum(keys.sizes, 0)
     digest = _SEED ^ sizes.astype(np.uint32)
     rows = np.arange(len(sizes))

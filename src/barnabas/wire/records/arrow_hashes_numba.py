@@ -1,4 +1,4 @@
-"""The hash that chooses partitions, of many keys by numba."""
+"""Hashes many keys for partitioning, by numba."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -7,12 +7,12 @@ from barnabas.wire.records.arrow_fields import Fields
 from barnabas.wire.records.arrow_hashes import MULTIPLIER, SEED
 from barnabas.wire.records.compiled import address_of, compiled, load_byte
 
-# Numbers are of 64 bits, signed: what two of 32 bits give as their product fits, as the multiplier is below 2^31.
+# Numbers are signed 64-bit; the product of two 32-bit numbers fits, because the multiplier is below 2^31.
 _MASK = 0xFFFFFFFF
 
 
 def hash_fields(keys: Fields) -> NDArray[np.uint32]:
-    """What `arrow_hashes.hash_fields` gives."""
+    """As `arrow_hashes.hash_fields`."""
     hashes = np.empty(len(keys.sizes), np.uint32)
     hash_all(keys, hashes)
     return hashes

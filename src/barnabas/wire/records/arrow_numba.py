@@ -1,7 +1,7 @@
-"""Arrow columns of records by numba: fields are copied once, into buffers of Arrow's own.
+"""Decodes records to Arrow columns by numba: fields are copied once, into Arrow's own buffers.
 
-Records are decoded some megabytes at a time, so that no column needs offsets of more than 32 bits, and those that are
-packed fewer at a time, so that what was unpacked is read out of the processor's caches.
+Records are decoded some megabytes at a time, so that no column needs offsets of more than 32 bits; compressed ones in
+smaller parts, so that decompressed data is read from the processor's caches.
 """
 
 import mmap
@@ -54,22 +54,22 @@ from barnabas.wire.records.compression import DECOMPRESSED_BYTES_MAX, Compressio
 from barnabas.wire.records.crc_numba import first_wrong
 
 _HEADER_BYTES_MIN = 2
-#: More do not fit into what a batch may unpack to.
+#: A decompressed batch cannot hold more.
 _RECORDS_MAX = DECOMPRESSED_BYTES_MAX // RECORD_BYTES_MIN
 
 
-#: About as many bytes are decoded together where they lie: each part costs some hundred calls, however large it is.
+#: Uncompressed bytes that are decoded together: each part costs some hundred calls, whatever its size.
 PART_BYTES = 5 * 1024 * 1024
-#: Bytes that are unpacked, and then decoded together; a batch that is larger is decoded alone.
+#: Decompressed bytes that are decoded together; a larger batch is decoded alone.
 UNPACKED_BYTES = 2 * 1024 * 1024
 
 
 class _Rows(NamedTuple):
-    """Records where they lie, as `columns.RecordColumns` has them, in arrays of numpy."""
+    """Positions of records, as in `columns.RecordColumns`, but as numpy arrays."""
 
     data: Bytes
     batches: Numbers  #: a row of `batches_numba` for each
-    rows: Numbers | None  #: which of the batches' records these are; None for all
+    rows: Numbers | None  #: the selected records of the batches; None for all
     ends: Numbers
     offsets: Numbers
     timestamps_ms: Numbers
@@ -79,17 +79,17 @@ class _Rows(NamedTuple):
     value_sizes: Numbers
 
     def batch_indexes(self) -> Numbers:
-        """Which batch each record is of."""
+        """The batch of each record."""
         indexes = np.repeat(np.arange(len(self.batches)), self.batches[:, RECORDS_COUNT])
         return indexes if self.rows is None else indexes[self.rows]
 
     def base_offset_of(self, row: int) -> int:
-        """The name of the batch that a record is of."""
+        """The base offset of a record's batch, for errors."""
         return int(self.batches[self.batch_indexes()[row], BASE_OFFSET])
 
 
 def decode(buffer: memoryview, selection: Selection) -> Iterator[Decoded]:
-    """What `arrow_plain.decode` gives, of many batches at a time.
+    """As `arrow_plain.decode`, for many batches at a time.
 
     :raises KafkaError: CORRUPT_MESSAGE, INVALID_TIMESTAMP.
     """
@@ -107,7 +107,7 @@ def decode(buffer: memoryview, selection: Selection) -> Iterator[Decoded]:
 
 
 def _counted(batches: Numbers) -> Iterator[Decoded]:
-    """Rows without columns, as many as the headers tell of."""
+    """Rows without columns, as many as the headers say."""
     counts = batches[:, RECORDS_COUNT]
     wrong = np.flatnonzero((counts < 0) | (counts > _RECORDS_MAX))
     if len(wrong):
@@ -121,7 +121,7 @@ def _last_offsets(batches: Numbers) -> Numbers:
 
 
 def _chosen(buffer: memoryview, batches: Numbers, selection: Selection) -> Numbers:
-    """The batches with records to be seen."""
+    """The batches with visible records."""
     chosen = batches[:, BASE_OFFSET] >= selection.low - batches[:, LAST_DELTA]
     chosen &= batches[:, BASE_OFFSET] < selection.high
     chosen &= batches[:, ATTRIBUTES] & CONTROL_BIT == 0
@@ -131,7 +131,7 @@ def _chosen(buffer: memoryview, batches: Numbers, selection: Selection) -> Numbe
 
 
 def _chunks(buffer: memoryview, batches: Numbers, *, check_crcs: bool) -> Iterator[tuple[Bytes, Numbers]]:
-    """Batches that are decoded together, and the data that the positions of their records point into."""
+    """Batches to decode together, and the data that their positions refer to."""
     is_packed = batches[:, ATTRIBUTES] & COMPRESSION_MASK != 0
     for run in np.split(batches, np.flatnonzero(np.diff(is_packed)) + 1):
         if len(run):
@@ -149,7 +149,7 @@ def _in_place(buffer: memoryview, batches: Numbers, check_crcs: bool) -> Iterato
 
 
 def _parts(batches: Numbers) -> Iterator[Numbers]:
-    """The batches in parts of about the same size, so that there is no small rest."""
+    """The batches in parts of similar size, so that no small rest remains."""
     if len(batches):
         ends = np.cumsum(batches[:, END] - batches[:, POSITION])
         total_bytes = int(ends[-1])
@@ -159,7 +159,7 @@ def _parts(batches: Numbers) -> Iterator[Numbers]:
 
 
 def _unpacked(buffer: memoryview, batches: Numbers, check_crcs: bool) -> Iterator[tuple[Bytes, Numbers]]:
-    """Each chunk lies where the one before it was: pages that are touched for the first time cost most of all."""
+    """Each chunk reuses the memory of the last one, because touching new pages is the most expensive part."""
     scratch = memoryview(mmap.mmap(-1, UNPACKED_BYTES + DECOMPRESSED_BYTES_MAX))
     data = np.frombuffer(scratch.toreadonly(), np.uint8)
     batches = batches.copy()
@@ -197,7 +197,7 @@ def _read_rows(data: Bytes, batches: Numbers, selection: Selection) -> _Rows:
 
 
 def arrow_array(count: int, dtype: type[np.generic]) -> tuple[NDArray[Any], pa.Buffer]:
-    """An array in a buffer of Arrow's, which takes memory that it has had before."""
+    """An array in one of Arrow's buffers, whose allocator reuses memory."""
     buffer = pa.allocate_buffer(count * np.dtype(dtype).itemsize)
     return np.frombuffer(buffer, dtype), buffer
 
@@ -222,7 +222,9 @@ def _binary(rows: _Rows, positions: Numbers, sizes: Numbers) -> pa.BinaryArray:
 
 @compiled
 def measure_fields(sizes: Numbers, offsets: NDArray[np.int32], validity: Bytes) -> tuple[int, int]:
-    """Fill Arrow's offsets and validity; the bytes of all fields (-1 when offsets cannot hold them), and the nulls."""
+    """Fill Arrow's offsets and validity; return the bytes of all fields (-1 if offsets cannot hold them) and the
+    nulls.
+    """
     total, nulls_count = 0, 0
     validity[:] = 0xFF
     offsets[0] = 0
@@ -241,7 +243,7 @@ def measure_fields(sizes: Numbers, offsets: NDArray[np.int32], validity: Bytes) 
 
 @compiled
 def copy_fields(data: Bytes, positions: Numbers, sizes: Numbers, copied: Bytes) -> None:
-    """Copy fields one behind the other; `copied` is longer by `SHORT_BYTES` than all of them."""
+    """Copy fields one behind the other; `copied` has `SHORT_BYTES` extra bytes."""
     base, target = address_of(data), address_of(copied)
     data_end = base + data.size
     for row in range(sizes.size):
@@ -254,7 +256,7 @@ def copy_fields(data: Bytes, positions: Numbers, sizes: Numbers, copied: Bytes) 
 
 
 def _headers(rows: _Rows) -> pa.ListArray:
-    """All headers of all records; null for a record without any, as Spark's Kafka source has it."""
+    """The headers of all records; null for a record without headers, as in Spark's Kafka source."""
     count = len(rows.offsets)
     offsets, offsets_buffer = arrow_array(count + 1, np.int32)
     validity, validity_buffer = arrow_array((count + 7) // 8, np.uint8)
@@ -283,7 +285,7 @@ def _wrong_headers(rows: _Rows, row: int) -> Exception:
 def _strings(names: pa.BinaryArray) -> pa.StringArray:
     try:
         return names.cast(pa.string())
-    except pa.ArrowInvalid:  # it looks at every byte
+    except pa.ArrowInvalid:  # validates every byte
         return pa.array([name.decode("utf-8", "replace") for name in names.to_pylist()], pa.string())
 
 
@@ -291,9 +293,9 @@ def _strings(names: pa.BinaryArray) -> pa.StringArray:
 def count_headers(
     data: Bytes, starts: Numbers, ends: Numbers, offsets: NDArray[np.int32], validity: Bytes
 ) -> tuple[int, int]:
-    """Fill Arrow's offsets and validity; how many headers there are and how many records have none.
+    """Fill Arrow's offsets and validity; return the number of headers and of records without headers.
 
-    -1 and a row when that one is damaged.
+    Returns -1 and a row if that row is damaged.
     """
     base = address_of(data)
     total, nulls_count = 0, 0
@@ -324,7 +326,7 @@ def scan_headers(
     value_positions: Numbers,
     value_sizes: Numbers,
 ) -> int:
-    """Fill the columns, a row for each header that `count_headers` counted; -1, or the row that is damaged."""
+    """Fill the columns, one row for each header that `count_headers` counted; return -1, or the damaged row."""
     base = address_of(data)
     number = 0
     for row in range(starts.size):
@@ -371,7 +373,7 @@ def _timestamp_types(rows: _Rows) -> pa.Int32Array:
 
 
 def _whole(numbers: NDArray[Any]) -> pa.Array:
-    """A column without nulls of these numbers, which `pyarrow.array` would look through and copy."""
+    """A column without nulls; `pyarrow.array` would check and copy the numbers."""
     buffer = pa.py_buffer(np.ascontiguousarray(numbers))
     return pa.Array.from_buffers(pa.from_numpy_dtype(numbers.dtype), len(numbers), [None, buffer], 0)
 

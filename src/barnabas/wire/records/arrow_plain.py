@@ -1,4 +1,6 @@
-"""Arrow columns of records by plain Python: what the kernels must equal, and what is used without numba."""
+"""Decodes records to Arrow columns in plain Python: the reference for the compiled kernels, and their replacement
+without numba.
+"""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeAlias
@@ -21,12 +23,12 @@ from barnabas.wire.records.bodies import Body, corrupt
 from barnabas.wire.records.columns import RecordColumns, columns_of
 from barnabas.wire.records.record import RecordHeaders, batch_body, read_headers
 
-#: A record's headers as Arrow takes them.
+#: A record's headers for Arrow.
 Structs: TypeAlias = Sequence[Mapping[str, str | bytes | None]]
 
 
 def decode(buffer: memoryview, selection: Selection) -> Iterator[Decoded]:
-    """The chosen records of all whole batches, those of one batch at a time.
+    """The selected records of all complete batches, one batch at a time.
 
     :raises KafkaError: CORRUPT_MESSAGE, INVALID_TIMESTAMP.
     """
@@ -47,7 +49,7 @@ def decode(buffer: memoryview, selection: Selection) -> Iterator[Decoded]:
 
 
 def _chosen(buffer: memoryview, selection: Selection) -> Iterator[tuple[int, BatchHeader]]:
-    """Batches with records to be seen, each with its position."""
+    """Batches with visible records, each with its position."""
     for position, header in iterate_headers(buffer):
         if header.next_offset <= selection.low or header.base_offset >= selection.high:
             continue

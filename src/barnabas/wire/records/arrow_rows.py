@@ -1,4 +1,4 @@
-"""Arrow columns as they are encoded: which rows, and what all their batches have in common."""
+"""Arrow columns to encode: the rows, and the common properties of their batches."""
 
 from collections.abc import Callable, Iterator
 from typing import NamedTuple, TypeAlias
@@ -16,18 +16,18 @@ Longs: TypeAlias = NDArray[np.int64]
 
 
 class Columns(NamedTuple):
-    """What records are made of: columns of one length; one that is None is null in every row."""
+    """The fields of records: columns of one length; None is null in every row."""
 
-    keys: pa.Array | None  #: binary or string, as are the values; the large kinds too
+    keys: pa.Array | None  #: binary or string, also large; so are the values
     values: pa.Array | None
     headers: pa.Array | None  #: list<struct<key string, value binary>>; null for none
     timestamps_ms: Longs
 
 
 class Batching(NamedTuple):
-    """What the batches of a producer have in common."""
+    """The common properties of a producer's batches."""
 
-    batch_bytes_max: int  #: of a batch before it is compressed, its header included; one record may be larger
+    batch_bytes_max: int  #: of a batch before compression, with its header; a single record may be larger
     compression: Compression = Compression.NONE
     level: int | None = None
     producer_id: int = NO_PRODUCER_ID
@@ -36,23 +36,23 @@ class Batching(NamedTuple):
 
 
 class EncodedBatch(NamedTuple):
-    """A whole batch, its CRC included."""
+    """A complete batch with its CRC."""
 
     data: bytearray | memoryview
     records_count: int
 
 
-#: Batches of some rows: which, in this order, how, and from which sequence on.
+#: Encodes rows: which, in this order, how, and from which sequence on.
 Encode: TypeAlias = Callable[[Longs, Batching, int], Iterator[EncodedBatch]]
 
 
 def next_sequence(base_sequence: int, records_count: int) -> int:
-    """The base sequence of the batch behind one of so many records."""
+    """The base sequence of the next batch."""
     return NO_SEQUENCE if base_sequence == NO_SEQUENCE else (base_sequence + records_count) % SEQUENCE_LIMIT
 
 
 def check_columns(rows: Columns) -> None:
-    """Refuse what no record can hold.
+    """Refuse values that no record can hold.
 
     :raises KafkaError: INVALID_TIMESTAMP; INVALID_RECORD for a header without a key.
     """

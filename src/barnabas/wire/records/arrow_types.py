@@ -1,4 +1,4 @@
-"""Records as Arrow shows them: the columns there are, and which rows of them are wanted."""
+"""The Arrow columns of records, and the selection of records."""
 
 from collections.abc import Callable, Collection
 from typing import NamedTuple
@@ -9,14 +9,14 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.batch import BatchHeader
 
 US_PER_MS = 1_000
-#: Beyond these, microseconds do not fit into 64 bits.
+#: Larger values do not fit into 64 bits as microseconds.
 TIMESTAMP_MS_MAX = ((1 << 63) - 1) // US_PER_MS
 TIMESTAMP_MS_MIN = -TIMESTAMP_MS_MAX
 
-#: One of a record's headers.
+#: A record header.
 HEADER_TYPE = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])
 
-#: The columns there are, under the names that Spark's Kafka source gives them.
+#: The columns by the names of Spark's Kafka source.
 COLUMN_TYPES: dict[str, pa.DataType] = {
     "key": pa.binary(),
     "value": pa.binary(),
@@ -26,7 +26,7 @@ COLUMN_TYPES: dict[str, pa.DataType] = {
     "headers": pa.list_(pa.field("element", HEADER_TYPE)),
 }
 
-#: What is said of a batch that was changed on its way.
+#: The error message for a batch that was changed in transit.
 WRONG_CHECKSUM = "its checksum is not that of its bytes"
 
 OFFSET_END = (1 << 63) - 1
@@ -38,18 +38,18 @@ def is_seen(_: BatchHeader) -> bool:
 
 
 class Selection(NamedTuple):
-    """Which records of a buffer are read, and what of them."""
+    """Which records and columns of a buffer to read."""
 
     columns: Collection[str]  #: names of `COLUMN_TYPES`
     low: int = 0  #: first offset
-    high: int = OFFSET_END  #: offset behind the last
-    #: Whether a batch of a transaction is seen; those of no transaction are, control batches are not.
+    high: int = OFFSET_END  #: end offset
+    #: Whether a transactional batch is visible; others always are, control batches never.
     admits: Callable[[BatchHeader], bool] = is_seen
     check_crcs: bool = True
 
 
 class Decoded(NamedTuple):
-    """Some records, in the order of the log."""
+    """Decoded records in log order."""
 
     rows_count: int
     columns: dict[str, pa.Array]

@@ -1,4 +1,4 @@
-"""The header of a record batch (magic 2, KIP-98), read and patched where it lies."""
+"""Reads and patches the header of a record batch (magic 2, KIP-98) in place."""
 
 import struct
 from collections.abc import Iterator
@@ -9,11 +9,11 @@ from crc32c import crc32c
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.compression import Buffer, Compression
 
-#: The fields of `BatchHeader`, as `struct` writes them, in network order.
+#: The fields of `BatchHeader` for `struct`, in network byte order.
 BATCH_HEADER_FORMAT = "qiibIhiqqqhii"
 BATCH_HEADER = struct.Struct(">" + BATCH_HEADER_FORMAT)
 BATCH_HEADER_BYTES = BATCH_HEADER.size
-#: Base offset and length: what `batch_length` does not count.
+#: Base offset and length, which `batch_length` does not count.
 BATCH_OVERHEAD_BYTES = 12
 #: Offset of the magic byte, the same in every message format.
 MAGIC_POSITION = 16
@@ -33,7 +33,7 @@ TRANSACTIONAL_BIT = 0x10
 CONTROL_BIT = 0x20
 DELETE_HORIZON_BIT = 0x40
 
-#: The smallest record of the oldest format: a shorter length can only be damage.
+#: The smallest record of the oldest format; a shorter length means damage.
 LENGTH_BYTES_MIN = 14
 
 _OFFSET_AND_LENGTH = struct.Struct(">qi")
@@ -46,12 +46,12 @@ _MAX_TIMESTAMP_POSITION = 35
 assert BATCH_HEADER_BYTES == 61
 
 
-#: The fields of `BatchHeader` as a plain tuple, which the hot path does not turn into one.
+#: The fields of `BatchHeader` as a plain tuple; the hot path does not make the object.
 HeaderFields: TypeAlias = tuple[int, int, int, int, int, int, int, int, int, int, int, int, int]
 
 
 class BatchHeader(NamedTuple):
-    """The 61 bytes in front of a batch's records, field by field."""
+    """The 61 bytes before a batch's records, field by field."""
 
     base_offset: int
     batch_length: int
@@ -69,24 +69,24 @@ class BatchHeader(NamedTuple):
 
     @property
     def last_offset(self) -> int:
-        """Offset of the last record, whether compaction kept it or not."""
+        """Offset of the last record, even if compaction removed it."""
         return self.base_offset + self.last_offset_delta
 
     @property
     def next_offset(self) -> int:
-        """Offset after the batch."""
+        """Offset behind the batch."""
         return self.base_offset + self.last_offset_delta + 1
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of the whole batch, header included."""
+        """Bytes of the whole batch, with the header."""
         return self.batch_length + BATCH_OVERHEAD_BYTES
 
     @property
     def compression(self) -> Compression:
         """The codec of the records.
 
-        :raises KafkaError: CORRUPT_MESSAGE for a codec that Kafka does not have.
+        :raises KafkaError: CORRUPT_MESSAGE for an unknown codec.
         """
         codec = self.attributes & COMPRESSION_MASK
         if codec > Compression.ZSTD:
@@ -96,7 +96,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def is_control(self) -> bool:
-        """Whether the records are markers of the broker (commit, abort), not data."""
+        """Whether the records are transaction markers or other control records."""
         return bool(self.attributes & CONTROL_BIT)
 
     @property
@@ -111,12 +111,12 @@ class BatchHeader(NamedTuple):
 
     @property
     def has_delete_horizon(self) -> bool:
-        """Whether the base timestamp is the time from which tombstones may go (KIP-534)."""
+        """Whether the base timestamp is the delete horizon (KIP-534)."""
         return bool(self.attributes & DELETE_HORIZON_BIT)
 
     @property
     def delete_horizon_ms(self) -> int | None:
-        """From when on tombstones may go (KIP-534); None before compaction has come by."""
+        """The time after which tombstones may be removed (KIP-534); None before the first compaction."""
         return self.base_timestamp if self.has_delete_horizon else None
 
     @property
@@ -133,16 +133,16 @@ class BatchHeader(NamedTuple):
 
 
 def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
-    """The header at `position`; the caller knows that 61 bytes are there."""
+    """The header at `position`, where 61 bytes must be available."""
     return tuple.__new__(BatchHeader, BATCH_HEADER.unpack_from(buffer, position))
 
 
 def iterate_headers(
     buffer: Buffer, position: int = 0, end: int | None = None
 ) -> Iterator[tuple[int, BatchHeader]]:
-    """Each whole batch as (position, header) up to `end`; stops before one that is cut off.
+    """Each complete batch as (position, header) up to `end`; stops before an incomplete one.
 
-    :raises KafkaError: CORRUPT_MESSAGE when a length or magic byte cannot be a batch's.
+    :raises KafkaError: CORRUPT_MESSAGE for an invalid length or magic byte.
     """
     limit = len(buffer) if end is None else end
     while limit - position >= BATCH_OVERHEAD_BYTES:
@@ -160,9 +160,9 @@ def iterate_headers(
 
 
 def read_last_header(buffer: Buffer) -> BatchHeader | None:
-    """The header of the last whole batch; of those before it nothing but the lengths is read. None without any.
+    """The header of the last complete batch; reads only the lengths of those before it. None without a batch.
 
-    :raises KafkaError: CORRUPT_MESSAGE when a length or the last magic byte cannot be a batch's.
+    :raises KafkaError: CORRUPT_MESSAGE for an invalid length, or an invalid last magic byte.
     """
     position, last, limit = 0, 0, len(buffer)
     while limit - position >= BATCH_OVERHEAD_BYTES:
@@ -176,7 +176,7 @@ def read_last_header(buffer: Buffer) -> BatchHeader | None:
 
 
 def first_is_whole(buffer: Buffer) -> bool:
-    """Whether the first batch is there to its end."""
+    """Whether the first batch is complete."""
     if len(buffer) < BATCH_OVERHEAD_BYTES:
         return False
     _, length = _OFFSET_AND_LENGTH.unpack_from(buffer)
@@ -190,33 +190,33 @@ def _check_length(base_offset: int, length: int, minimum: int) -> None:
 
 
 def crc_matches(buffer: Buffer, position: int, header: BatchHeader) -> bool:
-    """Whether the CRC-32C over everything after the CRC field is the one in the header."""
+    """Whether the CRC-32C of everything behind the CRC field matches the header."""
     return compute_crc(buffer, position, header.size_bytes) == header.crc
 
 
 def compute_crc(buffer: Buffer, position: int, size_bytes: int) -> int:
-    """CRC-32C of the batch of `size_bytes` at `position`, attributes to end; nothing is copied."""
+    """CRC-32C of the batch of `size_bytes` at `position`, without copies."""
     with memoryview(buffer)[position + CRC_START : position + size_bytes] as covered:
         return crc32c(covered)
 
 
 def assign(batch: Buffer, base_offset: int, batch_length: int, leader_epoch: int) -> None:
-    """Give the batch, whose length field stays as it is, its place in the log; nothing of this is in the CRC."""
+    """Set the batch's base offset and leader epoch, which the CRC does not cover; the length field stays."""
     _OFFSET_LENGTH_EPOCH.pack_into(batch, 0, base_offset, batch_length, leader_epoch)
 
 
 def placed(header: HeaderFields, base_offset: int, leader_epoch: int) -> BatchHeader:
-    """The header as it reads after `assign`."""
+    """The header as `assign` leaves it."""
     return BatchHeader(base_offset, header[1], leader_epoch, *header[3:])
 
 
 def stamp_append_time(buffer: Buffer, position: int, header: BatchHeader, now_ms: int) -> BatchHeader:
-    """Make `now_ms` the timestamp of every record (LogAppendTime) and give back the new header."""
+    """Set the timestamp of every record to `now_ms` (LogAppendTime) and return the new header."""
     return _stamp(buffer, position, header, header.attributes | LOG_APPEND_TIME_BIT, now_ms)
 
 
 def stamp_create_time(buffer: Buffer, position: int, header: BatchHeader, largest_ms: int) -> BatchHeader:
-    """Make the header say CreateTime and the largest timestamp; one that does is left alone."""
+    """Set CreateTime and the largest timestamp, unless the header has them."""
     return _stamp(buffer, position, header, header.attributes & ~LOG_APPEND_TIME_BIT, largest_ms)
 
 
@@ -231,7 +231,7 @@ def _stamp(
 
 
 def seal(buffer: Buffer, position: int) -> BatchHeader:
-    """Write the CRC of the batch at `position` and give back its header."""
+    """Write the CRC of the batch at `position` and return its header."""
     header = read_header(buffer, position)
     crc = compute_crc(buffer, position, header.size_bytes)
     _CRC.pack_into(buffer, position + CRC_POSITION, crc)

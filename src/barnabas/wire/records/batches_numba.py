@@ -1,4 +1,4 @@
-"""The headers of many batches as one table of numbers, by numba: for topics whose batches hold few records each."""
+"""Reads the headers of many batches into one table by numba, for topics with few records per batch."""
 
 import numpy as np
 
@@ -31,20 +31,20 @@ from barnabas.wire.records.columns_numba import (
 from barnabas.wire.records.compiled import address_of, compiled, compiled_inline, load_byte
 from barnabas.wire.records.compression import Buffer
 
-#: What is known of batches besides the numbers of `columns_numba`.
+#: Further columns of batches, besides those of `columns_numba`.
 ATTRIBUTES, START, CRC = 8, 9, 10
 _NUMBERS_COUNT = 11
 
 
 def read_batches(data: Buffer) -> Numbers:
-    """All whole batches, a row each; those whose lengths or magic cannot be a batch's are an error.
+    """All complete batches, one row each.
 
-    :raises KafkaError: CORRUPT_MESSAGE.
+    :raises KafkaError: CORRUPT_MESSAGE for an invalid length or magic byte.
     """
     plain = np.frombuffer(data, np.uint8)
     count = find_batches(plain, np.empty((0, _NUMBERS_COUNT), np.int64))
     if count < 0:
-        for _ in iterate_headers(data):  # which says what is wrong
+        for _ in iterate_headers(data):  # raises the error
             pass
     batches = np.empty((count, _NUMBERS_COUNT), np.int64)
     find_batches(plain, batches)
@@ -52,7 +52,7 @@ def read_batches(data: Buffer) -> Numbers:
 
 
 def read_last_header(buffer: Buffer) -> BatchHeader | None:
-    """What `batch.read_last_header` gives, which says what is wrong where there is none.
+    """As `batch.read_last_header`, which also raises the errors.
 
     :raises KafkaError: CORRUPT_MESSAGE.
     """
@@ -62,7 +62,7 @@ def read_last_header(buffer: Buffer) -> BatchHeader | None:
 
 @compiled_inline
 def load_int(address: int, count: int) -> int:
-    """The signed number of so many bytes in network order."""
+    """A signed number of that many bytes in network byte order."""
     number: int = -(load_byte(address) >> 7)
     for index in range(count):
         number = number << 8 | load_byte(address + index)
@@ -71,7 +71,7 @@ def load_int(address: int, count: int) -> int:
 
 @compiled
 def find_last(data: Bytes) -> int:
-    """Where the last whole batch begins; -1 when there is none, or a header is none."""
+    """The position of the last complete batch; -1 if there is none, or a header is invalid."""
     base = address_of(data)
     end, start, last = base + data.size, base, -1
     while end - start >= BATCH_OVERHEAD_BYTES:
@@ -87,7 +87,7 @@ def find_last(data: Bytes) -> int:
 
 @compiled
 def find_batches(data: Bytes, batches: Numbers) -> int:
-    """Count the whole batches, and fill the table unless it is empty; -1 when a header is none."""
+    """Count the complete batches, and fill the table unless it is empty; -1 if a header is invalid."""
     base = address_of(data)
     end, start = base + data.size, base
     count = 0

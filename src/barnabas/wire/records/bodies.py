@@ -1,16 +1,16 @@
-"""What the ways of reading columns share: where records lie, and what is said of those that are none."""
+"""Common parts of reading columns: positions of records, and errors."""
 
 from typing import NamedTuple
 
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.batch import BatchHeader
 
-#: What the one-byte varints mean, by their byte.
+#: The values of one-byte varints by their byte.
 ZIGZAG = tuple((byte >> 1) ^ -(byte & 1) for byte in range(0x80))
 
 
 class Body(NamedTuple):
-    """Where the unpacked records of a batch lie."""
+    """The position of a batch's decompressed records."""
 
     header: BatchHeader
     position: int
@@ -18,7 +18,7 @@ class Body(NamedTuple):
 
 
 def corrupt(header: BatchHeader, what: str) -> KafkaError:
-    """The error for a batch that does not hold what its header says."""
+    """The error for a batch whose records contradict its header."""
     return corrupt_at(header.base_offset, what)
 
 

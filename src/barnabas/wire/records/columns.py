@@ -1,7 +1,7 @@
-"""Records as columns: batches read in one pass that makes no object of a record.
+"""Reads records as columns, in one pass and without an object per record.
 
-`read_columns` takes plain bytes and gives arrays of 64-bit numbers, so that whoever works on many records (compaction,
-a reader of whole topics) can share it. With numpy, which is not needed, most of it is done on all records at once.
+`read_columns` takes plain bytes and returns arrays of 64-bit numbers, for readers of many records (compaction,
+readers of whole topics). If numpy is installed, it reads most fields of all records at once.
 """
 
 from array import array
@@ -18,20 +18,20 @@ from barnabas.wire.records.varint import read_varint
 
 _COLUMNS_COUNT = 8
 
-#: From so many on numpy is worth its calls, and its import.
+#: With fewer records numpy does not pay for its calls and its import.
 MANY_RECORDS_COUNT = 500
 
 
 class RecordColumns(NamedTuple):
-    """The records of a buffer's batches, a row each; positions point into `data`, sizes are negative for null.
+    """The records of a buffer's batches, one row each; positions refer to `data`, a negative size is null.
 
-    The columns are `array("q")`, which numpy and Arrow take over without copying.
+    The columns are `array("q")`, which numpy and Arrow use without copying.
     """
 
     data: bytes
     headers: list[BatchHeader]  #: of the batches
-    first_rows: list[int]  #: where the rows of each batch begin, and then how many rows there are
-    starts: Sequence[int]  #: of a whole record, its length included
+    first_rows: list[int]  #: first row of each batch, and the total number of rows at the end
+    starts: Sequence[int]  #: of a whole record, with its length
     ends: Sequence[int]
     offsets: Sequence[int]
     timestamps_ms: Sequence[int]
@@ -41,20 +41,18 @@ class RecordColumns(NamedTuple):
     value_sizes: Sequence[int]
 
     def key(self, row: int) -> bytes | None:
-        """The key of a record."""
         size, position = self.key_sizes[row], self.key_positions[row]
         return None if size < 0 else self.data[position : position + size]
 
     def value(self, row: int) -> bytes | None:
-        """The value of a record."""
         size, position = self.value_sizes[row], self.value_positions[row]
         return None if size < 0 else self.data[position : position + size]
 
 
 def read_columns(buffer: bytes) -> RecordColumns:
-    """The records of all whole batches in `buffer`, those of control batches included; CRCs are the caller's to check.
+    """The records of all complete batches in `buffer`, with control batches; the caller checks CRCs.
 
-    Record headers are passed over unread.
+    Record headers are skipped.
 
     :raises KafkaError: CORRUPT_MESSAGE.
     """
@@ -62,7 +60,7 @@ def read_columns(buffer: bytes) -> RecordColumns:
 
 
 def columns_of(data: bytes, bodies: Sequence[Body]) -> RecordColumns:
-    """What `read_columns` gives, of records that are unpacked already.
+    """As `read_columns`, for decompressed records.
 
     :raises KafkaError: CORRUPT_MESSAGE.
     """
@@ -84,7 +82,7 @@ def _select_backend() -> Callable[[bytes, Sequence[Body]], list[Sequence[int]]]:
 
 
 def _unpack(buffer: bytes) -> tuple[bytes, list[Body]]:
-    """The records where they lie; when some are compressed, all of them unpacked and one behind the other."""
+    """The records in place; if some are compressed, all of them decompressed, one behind the other."""
     batches = list(iterate_headers(buffer))
     if all(header.compression is Compression.NONE for _, header in batches):
         return buffer, [
@@ -118,7 +116,7 @@ def read_bodies(data: bytes, bodies: Sequence[Body]) -> list[Sequence[int]]:
 
 
 def _read_rows(data: bytes, body: Body, rows: list[int]) -> None:
-    """Append the eight numbers of each record; varints of one byte, which most are, without a call."""
+    """Append the eight numbers of each record; one-byte varints, the majority, are read without a call."""
     header, position, end = body
     base_offset, last_delta = header.base_offset, header.last_offset_delta
     base_ms, append_ms = header.base_timestamp, header.max_timestamp if header.is_log_append_time else None

@@ -1,4 +1,4 @@
-"""The columns of records by numba: one pass in machine code over all fields."""
+"""Reads the columns of records by numba, in one pass over all fields."""
 
 from array import array
 from collections.abc import Sequence
@@ -15,20 +15,20 @@ from barnabas.wire.records.compression import Buffer
 Bytes: TypeAlias = NDArray[np.uint8]
 Numbers: TypeAlias = NDArray[np.int64]
 
-#: A record has seven numbers, so that many bytes, at least.
+#: A record has seven numbers, so at least as many bytes.
 RECORD_BYTES_MIN = 7
 
 COLUMNS_COUNT = 8
 
 OFFSET_MAX = (1 << 63) - 1
 
-#: The numbers that are known of each batch, as a row of a table: first where its records lie.
+#: The columns of a table of batches, beginning with the position of the records.
 POSITION, END, RECORDS_COUNT, BASE_OFFSET, LAST_DELTA, BASE_MS, MAX_MS, IS_APPEND_TIME = range(8)
 
-#: The address behind a number that is none: beyond every end, so that whatever is read from there on is none either.
+#: The address after an invalid number: beyond every end, so that all later reads fail, too.
 NOWHERE = 1 << 62
 
-#: What `scan` found wrong, by what it gives back.
+#: Errors of `scan`, by its result.
 _TOO_MANY = 1
 _CUT_OFF = 2
 _OFFSET = 3
@@ -48,7 +48,7 @@ _WHAT = {
 
 
 def read_bodies(data: Buffer, bodies: Sequence[Body]) -> list[Sequence[int]]:
-    """What `columns.read_bodies` gives, for many records much sooner.
+    """As `columns.read_bodies`, but much faster for many records.
 
     :raises KafkaError: CORRUPT_MESSAGE.
     """
@@ -76,9 +76,9 @@ def read_bodies(data: Buffer, bodies: Sequence[Body]) -> list[Sequence[int]]:
 
 
 def rows_of(batches: Numbers) -> int:
-    """How many records there are, as the headers have it.
+    """The number of records according to the headers.
 
-    :raises KafkaError: CORRUPT_MESSAGE for more, or less, than there can be.
+    :raises KafkaError: CORRUPT_MESSAGE for an impossible number.
     """
     counts, sizes = batches[:, RECORDS_COUNT], batches[:, END] - batches[:, POSITION]
     wrong = (counts < 0) | (counts * RECORD_BYTES_MIN > sizes)
@@ -106,7 +106,7 @@ def _corrupt(batches: Numbers, batch: int, wrong: int) -> KafkaError:
 
 @compiled
 def read_long_varint(position: int, end: int) -> tuple[int, int]:
-    """What `read_varint` gives, for a number of any length."""
+    """As `read_varint`, for a number of any length."""
     number = 0
     for shift in range(0, 70, 7):
         if position >= end:
@@ -123,7 +123,7 @@ def read_long_varint(position: int, end: int) -> tuple[int, int]:
 
 @compiled_inline
 def read_varint(position: int, end: int) -> tuple[int, int]:
-    """The signed number at an address and the address behind it; `NOWHERE` for a number cut off or too long."""
+    """The signed number at an address and its end address; `NOWHERE` for an incomplete or too long number."""
     if position + 1 < end:
         first = load_byte(position)
         if first < 0x80:
@@ -148,7 +148,7 @@ def scan(
     value_positions: Numbers,
     value_sizes: Numbers,
 ) -> tuple[int, int]:
-    """Fill the columns, a row for each record; zero, or what is wrong, and in which batch."""
+    """Fill the columns, one row per record; return 0, or the error and its batch."""
     base = address_of(data)
     row = 0
     for batch in range(batches.shape[0]):

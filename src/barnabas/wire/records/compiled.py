@@ -1,6 +1,6 @@
-"""Functions that numba compiles, and where it keeps what it made: no process compiles what another one has.
+"""Compiles functions with numba and caches them on disk, so that each is compiled once per machine.
 
-Nothing of the broker imports this: numba takes most of a second, and a hundred megabytes.
+The broker does not import this module: numba takes most of a second and a hundred megabytes.
 """
 
 import hashlib
@@ -23,19 +23,19 @@ from numba.extending import intrinsic
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-#: What `copy_short` copies, always.
+#: The fixed size of `copy_short`.
 SHORT_BYTES = 32
-#: Longer fields are for the C library to copy.
+#: Longer fields are copied by the C library.
 _LONG_BYTES = 8 * SHORT_BYTES
 
 
 def compiled(function: Function) -> Function:
-    """The function in machine code, from the user's cache when it has been there before."""
+    """The compiled function, from the user's cache if possible."""
     return _compile(function)
 
 
 def compiled_inline(function: Function) -> Function:
-    """A function that becomes part of each compiled one that calls it."""
+    """A function that is inlined into compiled callers."""
     return _compile(function, forceinline=True)
 
 
@@ -48,9 +48,9 @@ def _compile(function: Function, *, forceinline: bool = False) -> Function:
 
 
 class _Locator:
-    """Tells numba to go by what a function's module says, and not by where the module lies.
+    """Makes numba's cache depend on a module's source instead of its location.
 
-    A cluster's workers have it in an archive, in another directory for each application.
+    On a cluster's workers the module lies in an archive, in another directory for each application.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -58,25 +58,25 @@ class _Locator:
 
     @classmethod
     def from_function(cls, py_func: Callable[..., Any], _: str) -> "_Locator":
-        """What numba calls to make one."""
+        """numba's factory method."""
         return cls(py_func)
 
     def ensure_cache_path(self) -> None:
-        """`cache_directory` has done it."""
+        """`cache_directory` has created it."""
 
     def get_cache_path(self) -> str:
-        """The same for all functions: their names there begin with those of their modules."""
+        """The same for all functions: cache files begin with the module's name."""
         settings: Any = numba.config
         directory = cache_directory(settings.CACHE_DIR)
         assert directory is not None
         return directory
 
     def get_source_stamp(self) -> str:
-        """What is compiled anew when it changes."""
+        """The key under which code is compiled again."""
         return _stamp(self._function.__module__)
 
     def get_disambiguator(self) -> str:
-        """Tells functions of one name apart."""
+        """Distinguishes functions of the same name."""
         return str(self._function.__code__.co_firstlineno)
 
 
@@ -98,9 +98,9 @@ def _stamp(module: str) -> str:
 
 @cache
 def cache_directory(chosen: str) -> str | None:
-    """Where compiled functions lie: below `chosen` (`NUMBA_CACHE_DIR`), else in the user's cache; None for nowhere.
+    """The directory of compiled functions: `chosen` (`NUMBA_CACHE_DIR`) or the user's cache; None for no cache.
 
-    numba looks only at the file of a function, not at those of the functions in it: so each state of these sources
+    numba checks only the file of a function, not those of the functions that it calls: so each state of these sources
     has a directory of its own. They may lie in a zip file.
     """
     sources = {file.name: file.read_bytes() for file in files(__package__).iterdir() if _is_source(file.name)}
@@ -110,7 +110,7 @@ def cache_directory(chosen: str) -> str | None:
         directory /= digest.hexdigest()[:16]
         directory.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=directory).close()
-    except (RuntimeError, OSError):  # a user without a home, or none that may be written
+    except (RuntimeError, OSError):  # no home directory, or a read-only one
         return None
     return str(directory)
 
@@ -123,12 +123,12 @@ def _is_source(name: str) -> bool:
     return name == "compiled.py" or name.endswith("_numba.py")
 
 
-# Bytes are read and written by their addresses: an array that is handed from one compiled function to the next is
-# counted as used and as not used any more, which takes ten times as long as what is then done with it.
+# Bytes are read and written by address: an array that is passed between compiled functions is reference-counted, which
+# takes ten times as long as using it.
 
 
 def instructions(generator: Callable[..., Any]) -> Any:
-    """A function of compiled ones, for which `generator` gives the types and writes the instructions."""
+    """A compiled function whose types and instructions `generator` provides."""
     return intrinsic(generator)
 
 
@@ -138,7 +138,7 @@ def _pointer(builder: Any, address: Any, value_type: Any) -> Any:
 
 @instructions
 def address_of(_: Any, array: Any) -> tuple[Signature, Callable[..., Any]]:
-    """Where the elements of an array begin; the caller keeps the array."""
+    """Address of an array's elements; the caller keeps the array alive."""
 
     def generate(context: Any, builder: Any, signature: Signature, arguments: Any) -> Any:
         data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
@@ -149,7 +149,7 @@ def address_of(_: Any, array: Any) -> tuple[Signature, Callable[..., Any]]:
 
 @instructions
 def load_byte(_: Any, address: Any) -> tuple[Signature, Callable[..., Any]]:
-    """The byte at `address`; nothing is checked."""
+    """The byte at `address`, unchecked."""
 
     def generate(context: Any, builder: Any, signature: Signature, arguments: Any) -> Any:
         loaded = builder.load(_pointer(builder, arguments[0], ir.IntType(8)))
@@ -160,7 +160,7 @@ def load_byte(_: Any, address: Any) -> tuple[Signature, Callable[..., Any]]:
 
 @instructions
 def store_byte(_: Any, address: Any, byte: Any) -> tuple[Signature, Callable[..., Any]]:
-    """Write the lowest eight bits of `byte`; nothing is checked."""
+    """Write the lowest eight bits of `byte`, unchecked."""
 
     def generate(context: Any, builder: Any, signature: Signature, arguments: Any) -> Any:
         lowest = builder.trunc(arguments[1], ir.IntType(8))
@@ -172,7 +172,7 @@ def store_byte(_: Any, address: Any, byte: Any) -> tuple[Signature, Callable[...
 
 @instructions
 def copy(_: Any, target: Any, source: Any, size: Any) -> tuple[Signature, Callable[..., Any]]:
-    """Copy bytes from address to address; nothing is checked."""
+    """Copy bytes between addresses, unchecked."""
 
     def generate(context: Any, builder: Any, signature: Signature, arguments: Any) -> Any:
         to, origin = (_pointer(builder, address, ir.IntType(8)) for address in arguments[:2])
@@ -185,7 +185,7 @@ def copy(_: Any, target: Any, source: Any, size: Any) -> tuple[Signature, Callab
 
 @instructions
 def copy_short(_: Any, target: Any, source: Any) -> tuple[Signature, Callable[..., Any]]:
-    """Copy `SHORT_BYTES` from address to address in one piece; nothing is checked."""
+    """Copy `SHORT_BYTES` in one step, unchecked."""
 
     def generate(context: Any, builder: Any, signature: Signature, arguments: Any) -> Any:
         piece = ir.VectorType(ir.IntType(8), SHORT_BYTES)
@@ -198,7 +198,7 @@ def copy_short(_: Any, target: Any, source: Any) -> tuple[Signature, Callable[..
 
 @instructions
 def load_word(_: Any, address: Any) -> tuple[Signature, Callable[..., Any]]:
-    """The eight bytes at `address`, in the machine's order; nothing is checked."""
+    """The eight bytes at `address` in native byte order, unchecked."""
 
     def generate(context: Any, builder: Any, signature: Signature, arguments: Any) -> Any:
         return builder.load(_pointer(builder, arguments[0], ir.IntType(64)), align=1)
@@ -208,7 +208,7 @@ def load_word(_: Any, address: Any) -> tuple[Signature, Callable[..., Any]]:
 
 @cache
 def has_crc_instruction() -> bool:
-    """Whether the processors that code is compiled for have an instruction for CRC-32C, as x86 has in SSE 4.2."""
+    """Whether the target processors have a CRC-32C instruction, as x86 has since SSE 4.2."""
     code_generation: Any = cpu_target.target_context.codegen()
     _, _, features = code_generation.magic_tuple()
     return "+crc32" in features.split(",")
@@ -216,13 +216,13 @@ def has_crc_instruction() -> bool:
 
 @instructions
 def add_word_to_crc(_: Any, crc: Any, word: Any) -> tuple[Signature, Callable[..., Any]]:
-    """A CRC-32C that eight more bytes are added to; only where there `has_crc_instruction`."""
+    """A CRC-32C with eight more bytes; requires `has_crc_instruction`."""
     return types.int64(types.int64, types.int64), partial(_add_to_crc, 64, 64)
 
 
 @instructions
 def add_byte_to_crc(_: Any, crc: Any, byte: Any) -> tuple[Signature, Callable[..., Any]]:
-    """A CRC-32C that a byte is added to; only where there `has_crc_instruction`."""
+    """A CRC-32C with one more byte; requires `has_crc_instruction`."""
     return types.int64(types.int64, types.int64), partial(_add_to_crc, 32, 8)
 
 
@@ -241,7 +241,7 @@ def _add_to_crc(
 
 @compiled_inline
 def copy_field(target: int, source: int, size: int, source_end: int) -> None:
-    """Copy a field; up to `SHORT_BYTES` behind the target are written too, and up to `source_end` may be read."""
+    """Copy a field; may write `SHORT_BYTES` behind the target, and may read up to `source_end`."""
     if size > _LONG_BYTES or source + size + SHORT_BYTES > source_end:
         copy(target, source, size)
     else:

@@ -1,4 +1,4 @@
-"""The five codecs of a record batch, in the framings that Kafka's clients write and read."""
+"""The five codecs of record batches, in the framings of Kafka's clients."""
 
 import mmap
 import struct
@@ -11,10 +11,9 @@ from barnabas.base import buffers
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.walk import lz4_frame_end
 
-#: Bytes that can be read where they lie.
 Buffer: TypeAlias = bytes | bytearray | memoryview | mmap.mmap
 
-#: No batch may unpack to more: a few kilobytes of zeros must not fill the memory.
+#: The limit of a decompressed batch: a few kilobytes of zeros must not fill the memory.
 DECOMPRESSED_BYTES_MAX = 256 * 1024 * 1024
 
 #: Header of Java's SnappyOutputStream: magic, version 1, oldest compatible version 1.
@@ -29,16 +28,16 @@ _LZ4_BLOCK_BYTES = 64 * 1024
 _LZ4_STORED = 0x80000000
 _LZ4_END = bytes(4)
 
-#: What cramjam says when the output is full.
+#: cramjam's message for a full output.
 _FULL = "failed to write whole buffer"
 
 
 class UnpackedTooLarge(KafkaError):
-    """Records unpack to more bytes than there is room for."""
+    """The decompressed records do not fit."""
 
 
 class Compression(IntEnum):
-    """A codec as the low three bits of a batch's attributes name it."""
+    """A codec, numbered as in the low three bits of a batch's attributes."""
 
     NONE = 0
     GZIP = 1
@@ -48,7 +47,7 @@ class Compression(IntEnum):
 
 
 def compress(codec: Compression, data: Buffer, level: int | None = None) -> bytes:
-    """Pack the records section of a batch; `level` applies to gzip and zstd."""
+    """Compress the records of a batch; `level` applies to gzip and zstd."""
     match codec:
         case Compression.NONE:
             return bytes(data)
@@ -63,24 +62,24 @@ def compress(codec: Compression, data: Buffer, level: int | None = None) -> byte
 
 
 def decompress(codec: Compression, data: Buffer, size_max_bytes: int = DECOMPRESSED_BYTES_MAX) -> bytes:
-    """Unpack the records section of a batch.
+    """Decompress the records of a batch.
 
-    :raises KafkaError: CORRUPT_MESSAGE when `data` is not of that codec or unpacks to more than
+    :raises KafkaError: CORRUPT_MESSAGE when `data` is malformed or decompresses to more than
         `size_max_bytes`.
     """
     if codec is Compression.NONE:
         return bytes(data)
-    # An anonymous map costs only the pages that the output touches, so the bound itself is free.
+    # An anonymous map costs only the pages that are written, so the size limit itself is free.
     output = mmap.mmap(-1, size_max_bytes)
     size_bytes = decompress_into(codec, data, output)
     return output[:size_bytes]
 
 
 def decompress_into(codec: Compression, data: Buffer, output: Buffer) -> int:
-    """Unpack the records section of a batch to the beginning of `output`; gives back its size in bytes.
+    """Decompress the records of a batch into the beginning of `output`; return their size in bytes.
 
-    :raises UnpackedTooLarge: When it does not fit.
-    :raises KafkaError: CORRUPT_MESSAGE when `data` is not of that codec.
+    :raises UnpackedTooLarge: When they do not fit.
+    :raises KafkaError: CORRUPT_MESSAGE when `data` is malformed.
     """
     try:
         match codec:
@@ -103,7 +102,7 @@ def decompress_into(codec: Compression, data: Buffer, output: Buffer) -> int:
 
 
 def check_frame(codec: Compression, data: buffers.Buffer) -> None:
-    """Refuse what `decompress_into` reads but Java clients do not: LZ4 that is not one frame of independent blocks.
+    """Refuse what `decompress_into` reads but Java clients do not: LZ4 other than one frame of independent blocks.
 
     :raises KafkaError: CORRUPT_MESSAGE.
     """

@@ -1,4 +1,4 @@
-"""Control records: what brokers write among the records, above all the end of a transaction (KIP-98)."""
+"""Control records, which brokers write into logs, in particular transaction markers (KIP-98)."""
 
 from enum import IntEnum
 from struct import Struct
@@ -24,14 +24,20 @@ _KEY = Struct(">hh")
 #: The value of an end-of-transaction marker: version, coordinator epoch.
 _MARKER = Struct(">hi")
 _VERSION = 0
-#: The one record of a marker's batch: its length, attributes and deltas, key and value with their lengths, no headers.
+#: The record of a marker's batch: length, attributes and deltas, key and value with their lengths, no headers.
 _RECORD = Struct(">5B hh B hi B")
-_RECORD_START = (2 * (_RECORD.size - 1), 0, 0, 0, 2 * _KEY.size)  # lengths are varints: twice the number
+_RECORD_START = (
+    2 * (_RECORD.size - 1),
+    0,
+    0,
+    0,
+    2 * _KEY.size,
+)  # lengths are zigzag varints: twice the number
 _VALUE_BYTES = 2 * _MARKER.size
 
 
 class ControlType(IntEnum):
-    """What a control record says; those from LEADER_CHANGE on stand in the logs of KRaft alone."""
+    """The type of a control record; those from LEADER_CHANGE on occur only in KRaft logs."""
 
     UNKNOWN = -1
     ABORT = 0
@@ -54,12 +60,12 @@ class EndTransactionMarker(NamedTuple):
 
     @property
     def control_type(self) -> ControlType:
-        """What its record says."""
+        """The type of its control record."""
         return ControlType.COMMIT if self.commit else ControlType.ABORT
 
 
 def control_type(key: bytes | None) -> ControlType:
-    """What the record with this key says; UNKNOWN for what a later Kafka may write, and for damage."""
+    """The type of the record with this key; UNKNOWN for types of a later Kafka and for damage."""
     if key is None or len(key) < _KEY.size:
         return ControlType.UNKNOWN
     version, number = _KEY.unpack_from(key)
@@ -95,7 +101,7 @@ def encode_end_marker(marker: EndTransactionMarker) -> bytearray:
 
 
 def read_end_marker(buffer: Buffer, position: int, header: BatchHeader) -> EndTransactionMarker | None:
-    """The marker in the control batch at `position`; None when it is another one, or compaction emptied it.
+    """The marker in the control batch at `position`; None for another control record, or a compacted batch.
 
     :raises KafkaError: CORRUPT_MESSAGE.
     """

@@ -1,6 +1,7 @@
-"""The checksums of many batches in one call: by the processor's own instruction where it has one, else by the library.
+"""Checks the CRCs of many batches in one call: with the processor's instruction if it has one, else with the library.
 
-The instruction takes three cycles, and one may begin in each: so three batches are summed up side by side.
+The instruction has a latency of three cycles and a throughput of one per cycle, so three batches are computed in
+parallel.
 """
 
 import numpy as np
@@ -25,7 +26,7 @@ _WORD_BYTES = 8
 
 
 def first_wrong(buffer: memoryview, batches: Numbers) -> int | None:
-    """The first of these batches whose bytes in `buffer` are not those that its checksum is of; None for none.
+    """The first batch whose CRC is wrong; None if all are right.
 
     :param batches: Rows of `batches_numba.read_batches`.
     """
@@ -45,7 +46,7 @@ def first_wrong_by_library(buffer: memoryview, batches: Numbers) -> int | None:
 
 @compiled_inline
 def finished_crc(crc: int, position: int, end: int) -> int:
-    """A sum that the bytes up to `end` are added to, as it stands in a header."""
+    """The CRC of the header, after adding the bytes up to `end`."""
     while end - position >= _WORD_BYTES:
         crc = add_word_to_crc(crc, load_word(position))
         position += _WORD_BYTES
@@ -57,11 +58,11 @@ def finished_crc(crc: int, position: int, end: int) -> int:
 
 @compiled
 def find_wrong(data: Bytes, batches: Numbers) -> int:
-    """The first batch whose checksum is wrong; -1 for none."""
+    """The first batch whose CRC is wrong; -1 if all are right."""
     base = address_of(data)
     last: int = batches.shape[0] - 1
     for first in range(0, last + 1, 3):
-        # where there are no more it is the last one again
+        # near the end the last batch is repeated
         second, third = min(first + 1, last), min(first + 2, last)
         at_first, end_first = base + batches[first, START] + CRC_START, base + batches[first, END]
         at_second, end_second = base + batches[second, START] + CRC_START, base + batches[second, END]

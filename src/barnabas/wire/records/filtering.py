@@ -1,4 +1,4 @@
-"""Batches with fewer records than they had: what compaction writes in the place of what it read."""
+"""Removes records from batches, for compaction."""
 
 from collections.abc import Sequence
 
@@ -16,16 +16,16 @@ from barnabas.wire.records.compression import compress
 from barnabas.wire.records.record import assemble
 from barnabas.wire.records.varint import read_varint, write_varint
 
-#: What is said of a batch without records; there is nothing to be compressed, and no tombstone to go.
+#: Attributes of a batch without records: nothing is compressed, and there is no tombstone.
 EMPTY_ATTRIBUTES = LOG_APPEND_TIME_BIT | TRANSACTIONAL_BIT | CONTROL_BIT
 
 
 def filter_batch(
     columns: RecordColumns, batch: int, rows: Sequence[int], delete_horizon_ms: int | None = None
 ) -> bytearray:
-    """The batch of that index with the records in `rows` alone; offsets, sequences, producer and codec stay.
+    """The batch of that index with only the records in `rows`; offsets, sequences, producer and codec stay.
 
-    `delete_horizon_ms` is given to a batch that has none yet: from then on its tombstones may go (KIP-534).
+    `delete_horizon_ms` is set on a batch that has none: its tombstones may be removed after that time (KIP-534).
     """
     header = columns.headers[batch]
     assert rows, "a batch without records is made by empty_batch"
@@ -45,7 +45,7 @@ def filter_batch(
 
 
 def _rebased(columns: RecordColumns, rows: Sequence[int], base_timestamp: int) -> bytes:
-    """The records with their timestamps as differences to another base."""
+    """The records with timestamp deltas relative to another base."""
     data, body = columns.data, bytearray()
     for row in rows:
         end = columns.ends[row]
@@ -60,7 +60,7 @@ def _rebased(columns: RecordColumns, rows: Sequence[int], base_timestamp: int) -
 
 
 def empty_batch(header: BatchHeader) -> bytearray:
-    """The header alone of a batch whose records are gone: its offsets and sequences stay known."""
+    """Only the header of a batch without records: it preserves offsets and sequences."""
     empty = header._replace(
         attributes=header.attributes & EMPTY_ATTRIBUTES,
         base_timestamp=header.max_timestamp,

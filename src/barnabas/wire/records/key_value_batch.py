@@ -1,4 +1,6 @@
-"""Batches of nothing but keys and values, all of one time: what coordinators write, thousands of them in a second."""
+"""Encodes and decodes batches of keys and values with one timestamp, which coordinators write by the thousand per
+second.
+"""
 
 from collections.abc import Sequence
 
@@ -20,7 +22,7 @@ from barnabas.wire.records.batch import (
 from barnabas.wire.records.compression import Compression, compress
 from barnabas.wire.records.varint import write_varint
 
-#: A key, and a value or None for a tombstone.
+#: A key and a value, or None for a tombstone.
 Pair = tuple[bytes, bytes | None]
 
 _NO_VALUE = b"\x01"  # the varint of -1
@@ -34,7 +36,7 @@ def _varint(number: int) -> bytes:
     return bytes(out)
 
 
-#: The varints of the sizes and deltas that nearly all are.
+#: Cached varints of small sizes and deltas, which are the majority.
 _SMALL_COUNT = 512
 _SMALL = tuple(_varint(number) for number in range(_SMALL_COUNT))
 
@@ -89,9 +91,9 @@ def _size(number: int) -> bytes:
 
 
 def split_pairs(body: bytes, header: BatchHeader) -> list[tuple[int, bytes, bytes | None]] | None:
-    """Offset delta, key and value of each record in an unpacked body of such a batch.
+    """Offset delta, key and value of each record in a decompressed body of such a batch.
 
-    None when it is another one, be it good or bad: that is for `decode_batch`.
+    None for any other batch, valid or not, which `decode_batch` must read.
     """
     try:
         return _split(body, header)
@@ -100,14 +102,14 @@ def split_pairs(body: bytes, header: BatchHeader) -> list[tuple[int, bytes, byte
 
 
 class _Unlike(Exception):
-    """A record that has more than a key and a value, or is damaged."""
+    """A record with more than a key and a value, or a damaged one."""
 
 
 def _split(body: bytes, header: BatchHeader) -> list[tuple[int, bytes, bytes | None]]:
-    """All sizes are read where they stand: a call for each would take longer than all the rest."""
+    """Sizes are read inline: a call for each would take longer than everything else."""
     split: list[tuple[int, bytes, bytes | None]] = []
     at = 0
-    delta_max = 2 * header.last_offset_delta  # as it is written
+    delta_max = 2 * header.last_offset_delta  # as a varint
     for _ in range(header.records_count):
         size = body[at]
         at += 1
@@ -142,7 +144,7 @@ def _split(body: bytes, header: BatchHeader) -> list[tuple[int, bytes, bytes | N
             value_end = at + (size >> 1)
             value = body[at:value_end]
             at = value_end
-        # a negative number, an offset outside of the batch, headers, a record of another size
+        # a negative number, an offset outside of the batch, headers, a wrong record size
         if odd & 1 or delta > delta_max or body[at] or at + 1 != end:
             raise _Unlike
         at = end
@@ -153,7 +155,7 @@ def _split(body: bytes, header: BatchHeader) -> list[tuple[int, bytes, bytes | N
 
 
 def _second(body: bytes, at: int) -> int:
-    """The upper bits of a number of two bytes."""
+    """The upper bits of a two-byte varint."""
     if body[at] >= 0x80:
         raise _Unlike
     return body[at] << 7

@@ -1,4 +1,4 @@
-"""How far a fetch has come: the header of its last whole batch."""
+"""Finds the header of the last complete batch of a fetch."""
 
 from collections.abc import Callable
 from functools import cache
@@ -10,7 +10,7 @@ from barnabas.wire.records.compression import Buffer
 
 
 def read_last_header(buffer: Buffer) -> BatchHeader | None:
-    """`batch.read_last_header`, whose result it gives, for buffers with thousands of batches.
+    """As `batch.read_last_header`, for buffers with thousands of batches.
 
     :raises KafkaError: CORRUPT_MESSAGE.
     """

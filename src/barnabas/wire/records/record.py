@@ -1,4 +1,4 @@
-"""Single records: what is inside a batch, for the few places that must look there."""
+"""Encodes and decodes single records of a batch."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -25,10 +25,10 @@ from barnabas.wire.records.varint import read_varint, write_varint
 
 RecordHeaders = tuple[tuple[str, bytes | None], ...]
 
-#: More headers of records are in no batch: each becomes an object wherever the batch is read.
+#: A batch with more record headers is refused: each becomes an object when the batch is decoded.
 RECORD_HEADERS_COUNT_MAX = 1 << 20
 
-#: A header is at least two bytes, so a count beyond the bytes that are left is damage.
+#: A header takes at least two bytes, so a count beyond the remaining bytes means damage.
 _HEADER_BYTES_MIN = 2
 
 
@@ -57,10 +57,9 @@ def encode_batch(
     keep_offsets: bool = False,
     level: int | None = None,
 ) -> bytearray:
-    """One batch of `records`, which take successive offsets from `base_offset` on.
+    """Encode one batch of `records`, with consecutive offsets from `base_offset` on.
 
-    With `keep_offsets` they keep their own instead (ascending, none below `base_offset`), as
-    compaction needs it.
+    With `keep_offsets` they keep their own offsets (ascending, not below `base_offset`), which compaction needs.
     """
     assert records, "a batch holds at least one record"
     deltas = [record.offset - base_offset for record in records] if keep_offsets else range(len(records))
@@ -92,7 +91,7 @@ def encode_batch(
 
 
 def assemble(batch: bytearray, header: BatchHeader, body: bytes) -> bytearray:
-    """Write `header`, with its CRC, and `body` into `batch`, which has their size; gives it back."""
+    """Write `header`, with its CRC, and `body` into `batch`, which has their size; return it."""
     BATCH_HEADER.pack_into(batch, 0, *header)
     batch[BATCH_HEADER_BYTES:] = body
     seal(batch, 0)
@@ -100,7 +99,7 @@ def assemble(batch: bytearray, header: BatchHeader, body: bytes) -> bytearray:
 
 
 def recompress(header: BatchHeader, body: Buffer, codec: Compression, level: int | None = None) -> bytearray:
-    """The batch of that header with its records, unpacked in `body`, packed by `codec` (`compression.type`)."""
+    """Compress the batch of that header, with its decompressed `body`, by `codec` (`compression.type`)."""
     packed_body = compress(codec, body, level)
     batch = bytearray(BATCH_HEADER_BYTES + len(packed_body))
     packed = header._replace(
@@ -111,7 +110,7 @@ def recompress(header: BatchHeader, body: Buffer, codec: Compression, level: int
 
 
 def batch_body(buffer: Buffer, position: int, header: BatchHeader) -> bytes:
-    """The unpacked records section of the batch at `position`.
+    """The decompressed records of the batch at `position`.
 
     :raises KafkaError: CORRUPT_MESSAGE.
     """
@@ -120,9 +119,9 @@ def batch_body(buffer: Buffer, position: int, header: BatchHeader) -> bytes:
 
 
 def decode_records(buffer: Buffer, position: int = 0) -> list[Record]:
-    """The records of the batch that starts at `position`; its CRC is the caller's to check.
+    """The records of the batch at `position`; the caller checks its CRC.
 
-    :raises KafkaError: CORRUPT_MESSAGE for any bytes that are not a whole, well-formed batch.
+    :raises KafkaError: CORRUPT_MESSAGE for an incomplete or malformed batch.
     """
     for start, header in iterate_headers(buffer, position):
         return decode_batch(buffer, start, header)
@@ -131,7 +130,7 @@ def decode_records(buffer: Buffer, position: int = 0) -> list[Record]:
 
 
 def decode_all(buffer: Buffer) -> list[Record]:
-    """The records of all batches, control batches included; a batch cut off at the end is ignored.
+    """The records of all batches, control batches included; an incomplete last batch is ignored.
 
     :raises KafkaError: CORRUPT_MESSAGE.
     """
@@ -143,7 +142,7 @@ def decode_all(buffer: Buffer) -> list[Record]:
 
 
 def decode_batch(buffer: Buffer, position: int, header: BatchHeader) -> list[Record]:
-    """The records of the batch at `position` whose header was read already.
+    """The records of the batch at `position`, whose header was read before.
 
     :raises KafkaError: CORRUPT_MESSAGE.
     """
@@ -203,7 +202,7 @@ def _read_bytes(body: bytes, position: int, end: int, header: BatchHeader) -> tu
 
 
 def read_headers(body: bytes, position: int, end: int, header: BatchHeader) -> tuple[RecordHeaders, int]:
-    """The headers at `position` of a record that ends at `end`, and the position behind them.
+    """The headers at `position` of a record that ends at `end`, and their end position.
 
     :raises IndexError: When the body ends within a number.
     :raises KafkaError: CORRUPT_MESSAGE.

@@ -1,4 +1,4 @@
-"""Zigzag varints, the integers inside a record (protobuf's sint32 and sint64)."""
+"""Zigzag varints, the integers of records (sint32 and sint64 of protobuf)."""
 
 from barnabas.wire.errors import ErrorCode, KafkaError
 
@@ -6,7 +6,7 @@ _VARINT_BITS_MAX = 64
 
 
 def read_varint(buffer: bytes, position: int) -> tuple[int, int]:
-    """The signed number at `position` and the position after it.
+    """The signed number at `position` and its end position.
 
     :raises IndexError: When the buffer ends within the number.
     :raises KafkaError: CORRUPT_MESSAGE when the number is longer than 64 bits.
