@@ -1,1 +1,3 @@
-"""Pipelines declared in a file: topics and files through SQL or Python into topics and tables, each row once."""
+"""Pipelines declared in a file: from topics, files and tables through SQL or Python to topics and tables, each row
+once.
+"""

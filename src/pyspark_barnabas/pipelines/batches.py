@@ -1,4 +1,4 @@
-"""What is done with each batch of a flow: judged, and written with its dead letters, once."""
+"""Processes each batch of a flow: checks expectations, and writes rows and dead letters, once."""
 
 from threading import Event
 
@@ -19,15 +19,15 @@ _SHOWN_CHARACTERS_MAX = 200
 
 
 class ExpectationFailed(FlowError):
-    """Rows came that the flow may not bear; nothing of their batch is written."""
+    """Rows violated an expectation with action fail; nothing of their batch is written."""
 
 
 class Stopped(Exception):
-    """No more batches are wanted."""
+    """The flow stops before this batch."""
 
 
 class FlowBatchWriter:
-    """Takes a flow's batches from Spark; a batch may come again, and is written once."""
+    """Receives a flow's batches from Spark; a repeated batch is written once."""
 
     def __init__(self, pipeline: Pipeline, flow: Flow, stopping: Event) -> None:
         self._flow = flow
@@ -35,7 +35,7 @@ class FlowBatchWriter:
         self._options = sink_options(pipeline) if pipeline.bootstrap is not None else {}
         self._stopping = stopping
         self.error: Exception | None = None
-        self.stopped = False  #: whether a batch was turned away
+        self.stopped = False  #: whether a batch was refused
         self.rows_out = 0
         self.dead_letters = 0
         self.dropped = 0
@@ -43,7 +43,7 @@ class FlowBatchWriter:
     def __call__(self, checked: DataFrame, number: int) -> None:
         """Write a batch.
 
-        :raises Stopped: Before anything is done, when no more batches are wanted.
+        :raises Stopped: Before anything is written, when the flow is stopping.
         :raises ExpectationFailed: Before anything is written.
         """
         if self._stopping.is_set():

@@ -1,4 +1,4 @@
-"""A flow as Spark's DataFrame: its source, its schema, and all that comes behind."""
+"""Builds a flow's DataFrame: source, schema, and all transformations."""
 
 import json
 from collections.abc import Mapping
@@ -37,16 +37,16 @@ from pyspark_barnabas.pipelines.sources.jdbc_incrementing import Takes
 from pyspark_barnabas.pipelines.state import StateDirectory
 from pyspark_barnabas.pipelines.transforming import CheckedRows, checked
 
-#: How many records a schema is taken from where none is declared.
+#: Number of records in the sample for an undeclared schema.
 SAMPLE_ROWS = 1_000
 
 
 def built(spark: SparkSession, pipeline: Pipeline, flow: Flow) -> CheckedRows:
-    """A stream of all that a flow reads, judged.
+    """A stream of a flow's rows, with expectations checked.
 
-    :raises FlowError: What is declared cannot be.
+    :raises FlowError: The declaration is invalid.
     """
-    session = spark.newSession()  # views and settings of a flow are its own
+    session = spark.newSession()  # each flow has its own views and settings
     schema = _schema(session, pipeline, flow)
     source = _source(session, pipeline, flow, schema)
     result = checked(flow, source, schema, pipeline.path.parent.absolute(), _written(flow.sink))
@@ -61,12 +61,12 @@ def _written(sink: Sink) -> CodecSpec | None:
 
 
 def sink_options(pipeline: Pipeline) -> dict[str, str]:
-    """What the sink and the source need to know of the cluster."""
+    """Options of sink and source for the cluster."""
     return {"kafka.bootstrap.servers": pipeline.bootstrap or "", **pipeline.options}
 
 
 def source_options(pipeline: Pipeline, source: TopicInput) -> dict[str, str]:
-    """Options of the data source; only what is committed is read, unless an option says otherwise."""
+    """Options of the data source; the default isolation level is read_committed."""
     limit = {} if source.batch_rows_max is None else {"maxOffsetsPerTrigger": str(source.batch_rows_max)}
     return {
         **sink_options(pipeline),
@@ -107,7 +107,7 @@ def _source(
 
 
 def takes(spark: SparkSession, pipeline: Pipeline, flow: Flow) -> Takes:
-    """What is taken from a database for a flow that reads one."""
+    """The incremental reads of a flow's database."""
     assert isinstance(flow.input, JdbcInput), "only such flows take"
     return Takes(spark, flow.input, StateDirectory(pipeline.state).path / flow.name)
 
@@ -139,7 +139,7 @@ def _schema(spark: SparkSession, pipeline: Pipeline, flow: Flow) -> StructType |
 
 
 def _inferred(spark: SparkSession, pipeline: Pipeline, flow: Flow) -> StructType:
-    """The schema of a sample; the first one found is kept, so that a restart has the same columns."""
+    """The schema of a sample; the first one is stored, so that a restart has the same columns."""
     pinned = StateDirectory(pipeline.state).schema(flow.name)
     if pinned.exists():
         return StructType.fromJson(json.loads(pinned.read_text()))
@@ -169,7 +169,7 @@ def _pin(path: Path, schema: StructType) -> None:
 
 
 def _check_sink(flow: Flow, result: CheckedRows) -> None:
-    """Find before anything runs that the rows are not what the sink takes."""
+    """Check before the start that the sink accepts the columns."""
     sink = flow.sink
     try:
         if isinstance(sink, TopicSink):

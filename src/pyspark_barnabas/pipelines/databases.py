@@ -1,4 +1,4 @@
-"""Databases as a pipelines file declares them. What opens them is in no value here, so it can be in no text."""
+"""Databases in a pipelines file. Passwords are not stored in any value, so they cannot appear in messages."""
 
 import os
 import re
@@ -11,14 +11,14 @@ from pyspark_barnabas.pipelines.failures import FlowError
 
 _TABLE = re.compile(r'(?:(?:[A-Za-z_][\w$]*|"[^"]+")\.)*(?:[A-Za-z_][\w$]*|"[^"]+")')
 _COLUMN = re.compile(r"[A-Za-z_][\w$]*")
-#: Keys of URLs and options whose values are nobody's business.
+#: Keys of URLs and options whose values are secret.
 _SECRET = re.compile(r"pass|pwd|secret|token|credential|access.?key|private.?key", re.IGNORECASE)
 _USER_INFO = re.compile(r"//[^/@]*:[^/@]*@|:[^/@:]+/[^/@]+@")
-#: Options of Spark that the flow itself decides.
+#: Spark options that the flow sets itself.
 _OURS = frozenset(
     {"url", "dbtable", "query", "user", "driver", "partitioncolumn", "lowerbound", "upperbound"}
 )
-#: Drivers by the URL's second word. Java finds by itself only those on its own class path, not those of `spark.jars`.
+#: Drivers by the URL's second word. Java finds only those on its own class path, not those of `spark.jars`.
 _DRIVERS = {
     "h2": "org.h2.Driver",
     "mariadb": "org.mariadb.jdbc.Driver",
@@ -29,12 +29,12 @@ _DRIVERS = {
     "sqlserver": "com.microsoft.sqlserver.jdbc.SQLServerDriver",
 }
 _MARIADB = "jdbc:mariadb:"
-#: Keys of a mapping that names a database.
+#: Keys of a mapping that describes a database.
 DATABASE_KEYS = ("url", "table", "user", "password", "driver", "options")
 
 
 class PasswordRef(NamedTuple):
-    """Where a password is, which is read when it is needed."""
+    """A reference to a password, which is read when needed."""
 
     kind: str  #: env or file
     name: str
@@ -42,7 +42,7 @@ class PasswordRef(NamedTuple):
     def text(self) -> str:
         """The password.
 
-        :raises FlowError: It is not there.
+        :raises FlowError: It does not exist.
         """
         if self.kind == "env":
             found = os.environ.get(self.name)
@@ -60,10 +60,10 @@ class Database(NamedTuple):
     """A table behind JDBC."""
 
     url: str
-    table: str  #: as SQL names it, with its schema if need be
+    table: str  #: as in SQL, with its schema if needed
     user: str | None
     password: PasswordRef | None
-    driver: str | None  #: the class; None where the URL tells
+    driver: str | None  #: the class; None if the URL determines it
     options: Mapping[str, str]  #: of Spark's data source
 
     @property
@@ -78,16 +78,16 @@ class Database(NamedTuple):
 
     @property
     def spark_url(self) -> str:
-        """The URL by which Spark knows what SQL the database speaks: it knows MariaDB as MySQL alone."""
+        """The URL by which Spark detects the SQL dialect: it knows MariaDB only as MySQL."""
         if not self.url.startswith(_MARIADB):
             return self.url
         separator = "&" if "?" in self.url else "?"
         return f"jdbc:mysql:{self.url.removeprefix(_MARIADB)}{separator}permitMysqlScheme"
 
     def spark_options(self) -> dict[str, str]:
-        """What Spark needs to get at it, the password included.
+        """Spark's options for the connection, with the password.
 
-        :raises FlowError: The password is not where it should be.
+        :raises FlowError: The password does not exist.
         """
         given = {**self.options, "url": self.spark_url, "dbtable": self.table}
         if self.user is not None:
@@ -100,7 +100,7 @@ class Database(NamedTuple):
         return given
 
     def without_secrets(self, text: str) -> str:
-        """A text in which the password does not stand."""
+        """A text with the password removed."""
         try:
             secret = "" if self.password is None else self.password.text()
         except FlowError:
@@ -109,10 +109,10 @@ class Database(NamedTuple):
 
 
 def read_database(node: YamlNode, keys: Mapping[str, YamlNode], folder: Path) -> Database:
-    """A database from the values of DATABASE_KEYS.
+    """Parse the values of DATABASE_KEYS.
 
-    :param folder: What a password's file is relative to.
-    :raises YamlError: What is wrong, without what is secret.
+    :param folder: The directory of relative password files.
+    :raises YamlError: With the error, without secrets.
     """
     for key in ("url", "table"):
         if key not in keys:
@@ -130,7 +130,7 @@ def read_database(node: YamlNode, keys: Mapping[str, YamlNode], folder: Path) ->
 
 
 def read_column(node: YamlNode) -> str:
-    """The name of a column, as SQL has it without quotes."""
+    """The name of a column that SQL accepts without quotes."""
     if not _COLUMN.fullmatch(node.text()):
         node.fail("must be the name of a column")
     return node.text()
@@ -153,7 +153,7 @@ def _table(node: YamlNode) -> str:
 
 
 def _secret(node: YamlNode, folder: Path) -> PasswordRef:
-    """Not the password itself: files like this one are shown around."""
+    """Refuse a literal password: such files are shared."""
     expected = "must be {env: NAME} or {file: PATH}, which say where the password is"
     try:
         keys = node.mapping()

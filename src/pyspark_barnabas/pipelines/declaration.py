@@ -1,4 +1,4 @@
-"""What a pipelines file says; what only Spark can check is checked when a flow is built."""
+"""The contents of a pipelines file; what only Spark can check is checked when a flow is built."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,23 +8,23 @@ from typing import NamedTuple
 
 from pyspark_barnabas.pipelines.databases import Database
 
-#: What names of columns of ours begin with, so they are nobody else's.
+#: Prefix of internal columns; others must not use it.
 RESERVED = "__"
 
 
 class Format(Enum):
-    """How bytes become columns, and columns bytes."""
+    """The format of records or files."""
 
     JSON = "json"
     CSV = "csv"
     RAW = "raw"  #: the record's own columns: key, value, topic, partition, offset, timestamp
-    PARQUET = "parquet"  #: rows already, of files and of tables
+    PARQUET = "parquet"  #: rows of files and tables, without decoding
     AVRO = "avro"
     PROTOBUF = "protobuf"
 
 
 class ExpectationAction(Enum):
-    """What becomes of a row that is not as expected, the weightiest first."""
+    """What happens to a row that violates an expectation, the most severe first."""
 
     FAIL = "fail"
     DEAD_LETTER = "dead_letter"
@@ -32,7 +32,7 @@ class ExpectationAction(Enum):
 
 
 class OutputMode(Enum):
-    """Which rows of an aggregation a batch gives."""
+    """The rows of an aggregation that a batch writes."""
 
     APPEND = "append"
     UPDATE = "update"
@@ -41,8 +41,8 @@ class OutputMode(Enum):
 class TriggerKind(Enum):
     """When a flow runs."""
 
-    ONCE = "once"  #: all there is, in one batch
-    AVAILABLE_NOW = "available_now"  #: all there is, in batches
+    ONCE = "once"  #: all available data in one batch
+    AVAILABLE_NOW = "available_now"  #: all available data in several batches
     INTERVAL = "interval"  #: until it is stopped
 
 
@@ -50,22 +50,22 @@ class Changes(Enum):
     """What a flow does at a commit of a Delta table that deletes or rewrites rows."""
 
     FAIL = "fail"
-    SKIP = "skip"  #: nothing of that commit is read
+    SKIP = "skip"  #: ignore the commit
 
 
 class Stated(NamedTuple):
-    """A text, and where it stands: `pipelines.yml:7`."""
+    """A text and its position: `pipelines.yml:7`."""
 
     text: str
     position: str
 
 
 class Coding(NamedTuple):
-    """How Avro and Protobuf are told."""
+    """The schema of Avro or Protobuf values."""
 
-    schema: Stated  #: JSON of Avro; or the path of a file, which is absolute
+    schema: Stated  #: JSON of Avro; or the absolute path of a file
     message: Stated | None  #: of Protobuf
-    confluent: bool  #: whether values begin with a byte 0 and a schema's number
+    confluent: bool  #: whether values begin with a zero byte and a schema id
     schema_id: int | None
 
 
@@ -73,51 +73,47 @@ class TopicInput(NamedTuple):
     """Records of a topic."""
 
     topic: str
-    starting: str  #: earliest or latest; where a flow has no checkpoint yet
+    starting: str  #: earliest or latest; for a flow without a checkpoint
     batch_rows_max: int | None
     options: Mapping[str, str]  #: of the data source
 
     @property
     def label(self) -> str:
-        """Return a short label for messages."""
         return f"topic {self.topic}"
 
 
 class FilesInput(NamedTuple):
-    """Files of a directory, and those that come into it."""
+    """Files of a directory, including new ones."""
 
     path: Path
     batch_files_max: int | None
 
     @property
     def label(self) -> str:
-        """Return a short label for messages."""
         return f"files {self.path}"
 
 
 class DeltaInput(NamedTuple):
-    """Rows of a Delta table, and those that are appended to it."""
+    """Rows of a Delta table, including appended ones."""
 
     path: Path
-    starting: str  #: earliest or latest; where a flow has no checkpoint yet
+    starting: str  #: earliest or latest; for a flow without a checkpoint
     batch_files_max: int | None
     changes: Changes
 
     @property
     def label(self) -> str:
-        """Return a short label for messages."""
         return f"delta {self.path}"
 
 
 class JdbcInput(NamedTuple):
-    """Rows of a database's table, and those that come with greater values of a column."""
+    """Rows of a database table, and new ones with greater values of a column."""
 
     database: Database
-    growing: str  #: the column
+    growing: str  #: the incrementing column
 
     @property
     def label(self) -> str:
-        """Return a short label for messages."""
         return self.database.label
 
 
@@ -125,7 +121,7 @@ Input = TopicInput | FilesInput | DeltaInput | JdbcInput
 
 
 class Expectation(NamedTuple):
-    """What is to be true of each row."""
+    """A condition that each row should satisfy."""
 
     name: str
     condition: Stated
@@ -140,7 +136,7 @@ class Watermark(NamedTuple):
 
 
 class Trigger(NamedTuple):
-    """When a flow runs; `interval` for the kind of that name."""
+    """When a flow runs; `interval` only for that kind."""
 
     kind: TriggerKind
     interval: str = ""
@@ -151,52 +147,48 @@ class TopicSink(NamedTuple):
 
     topic: str
     format: Format
-    key: str | None  #: the column that becomes the key
+    key: str | None  #: the column of the key
     coding: Coding | None = None  #: of Avro and Protobuf
 
     @property
     def label(self) -> str:
-        """Return a short label for messages."""
         return f"topic {self.topic}"
 
 
 class DeltaSink(NamedTuple):
-    """A Delta table: one commit for each batch."""
+    """A Delta table with one commit per batch."""
 
     path: Path
     partition_by: tuple[str, ...]
 
     @property
     def label(self) -> str:
-        """Return a short label for messages."""
         return f"delta {self.path}"
 
 
 class ParquetSink(NamedTuple):
-    """Parquet files: a directory for each batch, which is there whole or not at all."""
+    """Parquet files: one directory per batch, which appears complete or not at all."""
 
     path: Path
     partition_by: tuple[str, ...]
 
     @property
     def label(self) -> str:
-        """Return a short label for messages."""
         return f"parquet {self.path}"
 
 
 class JdbcSink(NamedTuple):
-    """A table of a database: one transaction for each batch."""
+    """A database table with one transaction per batch."""
 
     database: Database
 
     @property
     def partition_by(self) -> tuple[str, ...]:
-        """Not ours to say."""
+        """Empty: not supported."""
         return ()
 
     @property
     def label(self) -> str:
-        """Return a short label for messages."""
         return self.database.label
 
 
@@ -205,15 +197,13 @@ Sink = TopicSink | DeltaSink | ParquetSink | JdbcSink
 
 @dataclass(frozen=True)
 class Flow:
-    """From one place to another."""
+    """A flow from one input to one sink."""
 
     name: str
     position: str
     input: Input
     format: Format
-    schema: (
-        Stated | None
-    )  #: None to be taken from a sample, where there is nothing to decode, or with a coding
+    schema: Stated | None  #: None to infer it from a sample, for formats without decoding, or with a coding
     coding: Coding | None  #: of Avro and Protobuf
     sql: Stated | None
     python: Stated | None  #: package.module:function
@@ -226,13 +216,12 @@ class Flow:
 
     @property
     def source(self) -> str:
-        """Return a short label for messages."""
         return self.input.label
 
 
 @dataclass(frozen=True)
 class Pipeline:
-    """A file's flows, in its order."""
+    """The flows of a file, in order."""
 
     path: Path
     bootstrap: str | None

@@ -1,4 +1,4 @@
-"""Runs a pipeline: one driver, and each flow a streaming query of its own, which fails alone."""
+"""Runs a pipeline: one driver, and a streaming query for each flow; a flow that fails does not stop others."""
 
 import json
 import time
@@ -22,7 +22,7 @@ from pyspark_barnabas.stream_offsets import without_ids
 
 _POLL_S = 0.2
 
-#: Told of all flows whenever one of them has news.
+#: Called with all flows whenever one of them changes.
 Watcher = Callable[[Collection[FlowStatus]], None]
 
 
@@ -33,11 +33,11 @@ def run_pipeline(
     stopping: Event | None = None,
     watcher: Watcher = lambda statuses: None,
 ) -> list[FlowStatus]:
-    """Run all flows until they are done, or until `stopping` is set and each has finished the batch it is at.
+    """Run all flows until they are done, or until `stopping` is set and each has finished its batch.
 
-    A flow that fails is told of and stops alone.
+    A flow that fails is reported and stops alone.
 
-    :raises PipelineRuns: Somebody else runs it already.
+    :raises PipelineRuns: Another process runs it.
     """
     state = StateDirectory(pipeline.state)
     with state.locked():
@@ -50,15 +50,15 @@ def run_pipeline(
 
 @dataclass
 class _FlowRun:
-    """A flow under way; without a query it waits for a database, or could not be started."""
+    """A running flow; without a query it waits for a database, or could not be started."""
 
     writer: FlowBatchWriter
     status: FlowStatus
     start: Callable[[], StreamingQuery] | None = None
     query: StreamingQuery | None = None
-    taking: Taking | None = None  #: of a flow that reads a database
+    taking: Taking | None = None  #: if it reads a database
     readings: int = 1
-    seen: tuple[int, str] | None = None  #: batch and time of the last progress that was counted
+    seen: tuple[int, str] | None = None  #: batch and time of the last counted progress
 
 
 class _Runs:
@@ -83,7 +83,7 @@ class _Runs:
                 run.taking = _taking(spark, pipeline, flow)
             else:
                 run.query = run.start()
-        except Exception as error:  # whatever it is, it is this flow's alone
+        except Exception as error:  # any error stops only this flow
             run.status = replace(status, state=FlowState.FAILED, error=one_line_error(error))
         self._state.write_status(run.status)
         return run
@@ -95,7 +95,7 @@ class _Runs:
         return stream.trigger(**_trigger(flow.trigger)).start()
 
     def watch(self, watcher: Watcher) -> list[FlowStatus]:
-        """Until all have ended."""
+        """Wait until all flows have ended."""
         while True:
             changed = [self._look(run) for run in self._runs]
             if any(changed):
@@ -105,14 +105,14 @@ class _Runs:
             time.sleep(_POLL_S)
 
     def _look(self, run: _FlowRun) -> bool:
-        """Take note of a flow's news; gives whether there are any."""
+        """Update a flow's status; return whether it changed."""
         if run.status.state is not FlowState.RUNNING:
             return False
         if run.query is None:
             return self._noted(run, self._begun(run))
         if run.taking is not None and run.taking.error is not None:
             run.query.stop()
-        active = run.query.isActive  # asked first: what is told afterwards is all
+        active = run.query.isActive  # read first, so that the progress read after it is final
         if active and self._stopping.is_set() and not run.query.status["isTriggerActive"]:
             run.query.stop()
             active = False
@@ -124,7 +124,7 @@ class _Runs:
         return self._noted(run, fresh)
 
     def _noted(self, run: _FlowRun, fresh: FlowStatus) -> bool:
-        """Keep a status, and write it if it is another one; gives whether it is."""
+        """Keep a status, and write it if it changed; return whether it did."""
         if fresh == run.status:
             return False
         run.status = fresh
@@ -132,7 +132,7 @@ class _Runs:
         return True
 
     def _begun(self, run: _FlowRun) -> FlowStatus:
-        """Start the query of a flow when what a database has by now is taken."""
+        """Start a flow's query once the present rows of its database are read."""
         assert run.taking is not None, "it is waited for"
         assert run.start is not None, "it was built"
         if self._stopping.is_set():
@@ -144,7 +144,7 @@ class _Runs:
             if run.taking.error is not None:
                 raise run.taking.error
             run.query = run.start()
-        except Exception as error:  # whatever it is, it is this flow's alone
+        except Exception as error:  # any error stops only this flow
             run.taking.stop()
             return replace(run.status, state=FlowState.FAILED, error=one_line_error(error))
         return run.status
@@ -166,16 +166,16 @@ class _Runs:
         return status
 
     def _ending(self, run: _FlowRun) -> dict[str, Any]:
-        """How a flow ended."""
+        """The final state of a flow."""
         assert run.query is not None, "it was started"
-        # a take that failed has stopped the query, and with it a batch that was being written
+        # a failed database read has stopped the query, and with it a batch in progress
         failure = (run.taking and run.taking.error) or run.writer.error or run.query.exception()
         if failure is not None and not run.writer.stopped:
             return {"state": FlowState.FAILED, "error": one_line_error(failure)}
         return {"state": FlowState.STOPPED if self._stopping.is_set() else FlowState.DONE}
 
     def end(self) -> None:
-        """Whatever happens, leave no query behind."""
+        """Stop all queries."""
         for run in self._runs:
             if run.taking is not None:
                 run.taking.stop()
@@ -184,10 +184,10 @@ class _Runs:
 
 
 def _taking(spark: SparkSession, pipeline: Pipeline, flow: Flow) -> Taking:
-    """Takes what a database has by now, and what it gets if the flow goes on."""
+    """Reads the database's present rows, and later ones if the flow continues."""
     source = takes(spark, pipeline, flow)
     context = spark.sparkContext
-    group = f"{flow.name}: take"  # what belongs to it can be called off
+    group = f"{flow.name}: take"  # its Spark jobs can be cancelled as a group
 
     def take() -> None:
         context.setJobGroup(group, f"{flow.name}: rows of {flow.source}", interruptOnCancel=True)
@@ -221,14 +221,14 @@ def _after(status: FlowStatus, progress: Any, readings: int) -> FlowStatus:
 
 
 def _lag(offsets: Collection[tuple[Any, Any]]) -> int | None:
-    """How many records of topics are not read yet; None where that cannot be told."""
+    """Number of unread records of topics; None if unknown."""
     lags = [lag_of(parsed(end), parsed(latest)) for end, latest in offsets]
     known = [lag for lag in lags if lag is not None]
     return max(known) if known else None
 
 
 def parsed(one_line_error: Any) -> Mapping[str, Mapping[str, int]] | None:
-    """Offsets of a topic, as Spark tells of them; None for those of files."""
+    """Offsets of a topic in Spark's form; None for those of files."""
     try:
         found = json.loads(one_line_error) if isinstance(one_line_error, str) else one_line_error
     except ValueError:
@@ -241,7 +241,7 @@ def parsed(one_line_error: Any) -> Mapping[str, Mapping[str, int]] | None:
 def lag_of(
     end: Mapping[str, Mapping[str, int]] | None, latest: Mapping[str, Mapping[str, int]] | None
 ) -> int | None:
-    """How many offsets lie between."""
+    """Number of offsets between two positions."""
     if end is None or latest is None:
         return None
     return sum(

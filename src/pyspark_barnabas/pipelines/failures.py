@@ -1,4 +1,4 @@
-"""What went wrong, in one line: Spark wraps errors in those of Java, and these around tracebacks of Python."""
+"""Errors in one line: Spark wraps errors in Java's, and these contain tracebacks of Python."""
 
 import re
 
@@ -7,11 +7,11 @@ _TRACEBACK = "Traceback (most recent call last):"
 
 
 class FlowError(Exception):
-    """A flow that cannot be as it is declared, or rows that it may not bear; said for people."""
+    """An invalid flow, or rows that violate it; for people."""
 
 
 def one_line_error(error: Exception) -> str:
-    """One line for people: of a traceback what was raised in the end, else the first line."""
+    """An error in one line: of a traceback the last exception, else the first line."""
     if isinstance(error, FlowError):
         return str(error)
     lines = _PY4J.sub("", str(error), count=1).strip().splitlines() or [type(error).__name__]

@@ -1,4 +1,6 @@
-"""Bytes to columns and back. What cannot be decoded keeps its bytes and gets a reason, so that nothing is lost."""
+"""Decodes bytes to columns and encodes columns. What cannot be decoded keeps its bytes and gets a reason, so nothing
+is lost.
+"""
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
@@ -9,21 +11,21 @@ from pyspark_barnabas.pipelines.codecs.columns import decoder, differences, enco
 from pyspark_barnabas.pipelines.declaration import RESERVED, Coding, ExpectationAction, Format, TopicSink
 from pyspark_barnabas.pipelines.failures import FlowError
 
-#: Where Spark's parsers put a text that they cannot make sense of.
+#: The column in which Spark's parsers store malformed text.
 _CORRUPT = f"{RESERVED}corrupt"
 _PARSED, _REASON = f"{RESERVED}parsed", f"{RESERVED}reason"
-#: What of a record rows keep.
+#: Fields of a record that rows keep.
 _PLACE = ("key", "topic", "partition", "offset", "timestamp")
 _VALUE = "CAST(value AS STRING)"
-#: What of a record a dead letter keeps.
+#: Fields of a record that a dead letter keeps.
 LETTER = "struct<key:binary,value:binary,topic:string,partition:int,offset:bigint>"
 
 
 def decoded(records: DataFrame, wanted: Format, schema: StructType | CodecSpec | None) -> DataFrame:
-    """Rows and what is none.
+    """Decode records.
 
     :param records: key, value, topic, partition, offset, timestamp.
-    :return: `row`, null for what cannot be decoded; `reason`, null for rows; `letter`, the record itself.
+    :return: `row`, null if it cannot be decoded; `reason`, null for rows; `letter`, the record itself.
     """
     letter = f.struct("key", "value", "topic", "partition", "offset").cast(LETTER)
     if wanted is Format.RAW:
@@ -61,7 +63,7 @@ def _parsed(wanted: Format, schema: StructType) -> Column:
 
 
 def _reason(wanted: Format, schema: StructType) -> Column:
-    """Why a value is no row; null for one that is."""
+    """Why a value cannot be decoded; null if it can."""
     parsed = f.col(_PARSED)
     misfit = f"the value is not {wanted.value.upper()} with the columns {schema.toDDL()}"
     return (
@@ -72,9 +74,9 @@ def _reason(wanted: Format, schema: StructType) -> Column:
 
 
 def check_schema(schema: StructType, position: str) -> None:
-    """See that columns can be told from ours and from each other.
+    """Check that column names are unique and not reserved.
 
-    :raises FlowError: Which column, and where it is declared.
+    :raises FlowError: With the column and the position of its declaration.
     """
     names = [name.lower() for name in schema.names]
     for name in schema.names:
@@ -87,9 +89,9 @@ def check_schema(schema: StructType, position: str) -> None:
 
 
 def check_fit(rows: StructType, spec: CodecSpec, coding: Coding) -> None:
-    """See that rows can be what a schema wants.
+    """Check that rows fit a schema.
 
-    :raises FlowError: Which columns cannot, and what would be right.
+    :raises FlowError: With the columns that do not, and what would be right.
     """
     found = list(differences(rows, spec.codec().columns))
     if found:
@@ -97,7 +99,7 @@ def check_fit(rows: StructType, spec: CodecSpec, coding: Coding) -> None:
 
 
 def with_values(checked: DataFrame, spec: CodecSpec, misfit: ExpectationAction) -> DataFrame:
-    """Judged rows with their values; what becomes of those that cannot be one is `misfit`."""
+    """Checked rows with their values; rows that cannot be encoded get the action `misfit`."""
     value = StructField("value", BinaryType())
     return checked.mapInArrow(encoder(spec, misfit.value), StructType([*checked.schema.fields, value]))
 
@@ -105,8 +107,8 @@ def with_values(checked: DataFrame, spec: CodecSpec, misfit: ExpectationAction) 
 def encoded(checked: DataFrame, sink: TopicSink) -> DataFrame:
     """Rows as records for a topic.
 
-    :param checked: `row`; and `value`, where it is encoded already.
-    :raises FlowError: A column is missing, or cannot be what it is to be.
+    :param checked: `row`; and `value`, if it is already encoded.
+    :raises FlowError: A column is missing, or has the wrong type.
     """
     rows = checked.select("row.*")
     if sink.format is Format.RAW:

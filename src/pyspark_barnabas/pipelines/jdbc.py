@@ -1,4 +1,4 @@
-"""A database by Spark's own connections, from the driver: what is done there is one transaction, or none of it."""
+"""Database access through Spark's own connections, on the driver, with transactions."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -10,12 +10,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark_barnabas.pipelines.databases import Database
 from pyspark_barnabas.pipelines.failures import FlowError, one_line_error
 
-#: Spark's name for "on the driver" where it makes connections.
+#: Spark's value for "on the driver" when it opens connections.
 _DRIVER = -1
 
 
 class JdbcConnection:
-    """An open connection; statements are done at once but within `transaction`."""
+    """An open connection; statements take effect at once, or in a `transaction`."""
 
     def __init__(self, connection: Any, dialect: Any) -> None:
         self._connection = connection
@@ -27,16 +27,16 @@ class JdbcConnection:
         return str(self._connection.getMetaData().getDatabaseProductName())
 
     def quoted(self, name: str) -> str:
-        """A column's name for SQL, taken as it is."""
+        """A column's name quoted for SQL."""
         return str(self._dialect.quoteIdentifier(name))
 
     def execute(self, statement: str, *values: str | int) -> int:
-        """Gives how many rows it changed."""
+        """Return the number of changed rows."""
         with self._prepared(statement, values) as prepared:
             return int(prepared.executeUpdate())
 
     def query(self, statement: str, *values: str | int) -> list[tuple[Any, ...]]:
-        """All rows, which are to be few."""
+        """All rows; for small results."""
         with self._prepared(statement, values) as prepared:
             found = prepared.executeQuery()
             width = range(1, found.getMetaData().getColumnCount() + 1)
@@ -46,7 +46,7 @@ class JdbcConnection:
             return rows
 
     def columns(self, table: str) -> list[str] | None:
-        """A table's columns by its own names for them; None where there is none that is ours to read."""
+        """The names of a table's columns as the database has them; None if there is no readable table."""
         try:
             with self._prepared(f"SELECT * FROM {table} WHERE 1 = 0", ()) as prepared:
                 metadata = prepared.executeQuery().getMetaData()
@@ -55,13 +55,13 @@ class JdbcConnection:
             return None
 
     def has(self, table: str) -> bool:
-        """Whether there is such a table."""
+        """Whether the table exists."""
         return self.columns(table) is not None
 
     def make_table(self, rows: DataFrame, database: Database) -> None:
-        """The database's table with the rows' columns, as Spark makes tables that are not there.
+        """Create the table with the rows' columns, as Spark does for missing tables.
 
-        Spark's writer looks for the table first, and takes some databases' word that there is none for a failure.
+        Spark's writer checks for the table first, and misreads some databases' errors for a missing one.
         """
         spark = rows.sparkSession
         jvm: Any = spark._jvm  # noqa: SLF001 - there is no other way to Java
@@ -72,13 +72,13 @@ class JdbcConnection:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """All that is done in it is done, or none of it."""
+        """Everything in the block is committed, or nothing."""
         self._connection.setAutoCommit(False)
         try:
             yield
             self._connection.commit()
         except BaseException:
-            with suppress(Py4JJavaError):  # a connection that is lost has rolled back by itself
+            with suppress(Py4JJavaError):  # a lost connection rolls back by itself
                 self._connection.rollback()
             raise
         finally:
@@ -101,9 +101,9 @@ class JdbcConnection:
 
 @contextmanager
 def connected(spark: SparkSession, database: Database) -> Iterator[JdbcConnection]:
-    """A connection of the driver's JVM, as Spark makes those of its own.
+    """A connection of the driver's JVM, opened like Spark's own.
 
-    :raises FlowError: What the database says, without what is secret; also of what is done meanwhile.
+    :raises FlowError: With the database's message, without secrets; also for errors within the block.
     """
     with flow_errors(database):
         connection, dialect = _opened(spark, database)
@@ -116,9 +116,9 @@ def connected(spark: SparkSession, database: Database) -> Iterator[JdbcConnectio
 
 @contextmanager
 def flow_errors(database: Database) -> Iterator[None]:
-    """Errors of Java in one line, which tells the database and nothing secret.
+    """Turn Java's errors into one line with the database and without secrets.
 
-    :raises FlowError: Instead of whatever is raised in it.
+    :raises FlowError: Instead of any error in the block.
     """
     try:
         yield

@@ -1,4 +1,4 @@
-"""How flows are doing, for Prometheus, on loopback."""
+"""Metrics of flows for Prometheus, on loopback."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from types import TracebackType
@@ -14,7 +14,7 @@ _PREFIX = "barnabas_pipeline_"
 
 
 def families(statuses: Collection[FlowStatus]) -> Iterable[Metric]:
-    """A gauge for each number, labelled by flow."""
+    """Gauges, labelled by flow."""
     numbers: Mapping[str, tuple[str, Callable[[FlowStatus], float | None]]] = {
         "running": ("Whether the flow runs", lambda each: each.state is FlowState.RUNNING),
         "failed": ("Whether the flow has failed", lambda each: each.state is FlowState.FAILED),
@@ -36,7 +36,7 @@ def families(statuses: Collection[FlowStatus]) -> Iterable[Metric]:
 
 
 class PipelineMetricsServer:
-    """Serves what it was last told."""
+    """Serves the last statuses that it was given."""
 
     def __init__(self, port: int) -> None:
         self._statuses: Collection[FlowStatus] = ()
@@ -46,11 +46,11 @@ class PipelineMetricsServer:
         self.port: int = self._server.server_port
 
     def take(self, statuses: Collection[FlowStatus]) -> None:
-        """Take note of how flows are."""
+        """Replace the statuses."""
         self._statuses = statuses
 
     def collect(self) -> Iterable[Metric]:
-        """What Prometheus asks for."""
+        """The samples for a scrape."""
         return families(self._statuses)
 
     def __enter__(self) -> Self:

@@ -1,4 +1,4 @@
-"""Reading a pipelines file, so that every error names file and line, the value and what would be right."""
+"""Reads a pipelines file; every error names file and line, the value and what would be right."""
 
 import re
 from collections.abc import Mapping
@@ -45,13 +45,13 @@ _EnumT = TypeVar("_EnumT", bound=Enum)
 
 
 class PipelineFileError(ValueError):
-    """A file that cannot be a pipeline: file and line, what is there, and what would be right."""
+    """An invalid pipelines file: file and line, the value, and what would be right."""
 
 
 def read_pipeline(path: Path) -> Pipeline:
     """Read a file.
 
-    :raises PipelineFileError: When it does not say what it should.
+    :raises PipelineFileError: When it is invalid.
     """
     try:
         return read_yaml(path, lambda node: _Reader(path).pipeline(node))
@@ -77,7 +77,7 @@ _TOPIC_SINK_KEYS = ("topic", "format", "key", "schema", *_CODING_KEYS)
 _AVRO_SCHEMA = "an .avsc file, or the JSON itself"
 _PROTOBUF_SCHEMA = "a .proto file, or what protoc --descriptor_set_out --include_imports makes of it"
 _SCHEMA_ID_MAX = 2**31 - 1
-#: What a source may have, by the key that tells its kind.
+#: Keys of an input by the key that determines its kind.
 _INPUT_KEYS = {
     "topic": _TOPIC_INPUT_KEYS,
     "files": ("files", "format", "schema", "batch_files_max"),
@@ -94,7 +94,6 @@ class _Reader:
         self._folder = path.parent.absolute()
 
     def pipeline(self, node: YamlNode) -> Pipeline:
-        """The whole file."""
         keys = node.mapping(("bootstrap", "state", "options", "flows"))
         flows_node = _needed(node, keys, "flows", "the flows by their names")
         flows = tuple(self._flow(name, each) for name, each in flows_node.mapping().items())
@@ -110,7 +109,7 @@ class _Reader:
         return Pipeline(self._path, bootstrap, state, options, flows)
 
     def _check_apart(self, flows: tuple[Flow, ...], nodes: Mapping[str, YamlNode]) -> None:
-        """No flow reads the topic that it writes."""
+        """Check that no flow reads the topic that it writes."""
         for flow in flows:
             written = {flow.dead_letters, flow.sink.topic if isinstance(flow.sink, TopicSink) else None}
             if isinstance(flow.input, TopicInput) and flow.input.topic in written:

@@ -1,4 +1,4 @@
-"""What a pipeline would do, found out without doing it."""
+"""Determines what a pipeline would do, without running it."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -25,7 +25,7 @@ class FlowPlan:
     source: str
     sink: str
     dead_letters: str | None
-    schema: str = ""  #: of the rows it writes, as DDL
+    schema: str = ""  #: of the written rows, as DDL
     expectations: tuple[str, ...] = ()
     trigger: str = ""
     offsets: tuple[tuple[str, int, int, int], ...] = ()  #: topic, partition, from, to
@@ -33,7 +33,7 @@ class FlowPlan:
 
 
 def pipeline_plan(spark: SparkSession, pipeline: Pipeline) -> list[FlowPlan]:
-    """What each flow would do now; nothing is run, and nothing but a schema that is inferred is kept."""
+    """What each flow would do now; nothing is run, and nothing but an inferred schema is stored."""
     return [_planned(spark, pipeline, flow) for flow in pipeline.flows]
 
 
@@ -53,7 +53,7 @@ def _planned(spark: SparkSession, pipeline: Pipeline, flow: Flow) -> FlowPlan:
         plan["offsets"] = _offsets(pipeline, flow)
     except (FlowError, PathError) as error:
         plan["error"] = str(error)
-    except Exception as error:  # whatever it is, other flows are planned
+    except Exception as error:  # any error affects only this flow
         plan["error"] = f"{type(error).__name__}: {one_line_error(error)}"
     return FlowPlan(**plan)
 
@@ -63,7 +63,7 @@ def _ddl(schema: StructType) -> str:
 
 
 def _offsets(pipeline: Pipeline, flow: Flow) -> tuple[tuple[str, int, int, int], ...]:
-    """What a flow of a topic would read of each partition; partitions that are new are read from the first record."""
+    """The offsets that a flow would read of each partition; new partitions are read from the first record."""
     if not isinstance(flow.input, TopicInput):
         return ()
     given = source_options(pipeline, flow.input)

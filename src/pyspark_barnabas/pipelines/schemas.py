@@ -1,4 +1,4 @@
-"""Schemas of Avro and Protobuf, from where a file says that they are."""
+"""Loads schemas of Avro and Protobuf."""
 
 import shutil
 import subprocess
@@ -15,9 +15,9 @@ _PROTOC_S = 60
 
 
 def codec_spec(coding: Coding, written: Format) -> CodecSpec:
-    """What is declared, with the schema itself.
+    """The codec of a declared schema.
 
-    :raises FlowError: There is no such schema, or it cannot be columns; with file and line.
+    :raises FlowError: The schema does not exist, or is unsupported; with file and line.
     """
     spec = CodecSpec(
         BinaryFormat(written.value),
@@ -49,7 +49,7 @@ def _avro(coding: Coding) -> bytes:
 
 
 def _protobuf(coding: Coding) -> bytes:
-    """A descriptor set: what is in the file, or what protoc makes of it."""
+    """A descriptor set: the file's contents, or protoc's output for it."""
     source = Path(coding.schema.text)
     content = _content(coding)
     if source.suffix != ".proto":

@@ -1,4 +1,4 @@
-"""A pipeline's state directory: for each flow a checkpoint, the schema that was found, and how it is doing."""
+"""A pipeline's state directory: for each flow a checkpoint, its inferred schema, and its status."""
 
 import json
 import os
@@ -17,71 +17,71 @@ _LOCK = "lock"
 
 
 class FlowState(Enum):
-    """How a flow is doing."""
+    """The state of a flow."""
 
     NEW = "new"  #: it never ran
     RUNNING = "running"
-    DONE = "done"  #: all there was is written
-    STOPPED = "stopped"  #: by whoever ran it; it goes on from there
+    DONE = "done"  #: all available rows are written
+    STOPPED = "stopped"  #: stopped by its user; it can continue
     FAILED = "failed"
-    KILLED = "killed"  #: it was running when its process ended; it goes on from its checkpoint
+    KILLED = "killed"  #: running when its process ended; it continues from its checkpoint
 
 
 @dataclass(frozen=True)
 class FlowStatus:
-    """What is known of a flow; counts are of its last run."""
+    """The status of a flow; counts are of its last run."""
 
     flow: str
     state: FlowState = FlowState.NEW
-    batch: int | None = None  #: the last one that is written
+    batch: int | None = None  #: the last written one
     rows_in: int = 0
     rows_out: int = 0
     dead_letters: int = 0
     dropped: int = 0
     rows_per_second: float = 0.0  #: of its last batch
-    lag: int | None = None  #: records that it has not read; None for files
+    lag: int | None = None  #: unread records; None for files
     error: str | None = None
 
 
 class PipelineRuns(Exception):
-    """Somebody else runs on the same state directory."""
+    """Another process runs on the same state directory."""
 
 
 class StateDirectory:
-    """Where a pipeline keeps what a restart needs."""
+    """The directory with everything that a restart needs."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def checkpoint(self, flow: str) -> Path:
-        """Spark's own."""
+        """Spark's checkpoint."""
         return self.path / flow / "checkpoint"
 
     def schema(self, flow: str) -> Path:
-        """The schema that was taken from a sample."""
+        """The schema inferred from a sample."""
         return self.path / flow / "schema.json"
 
     def query_id(self, flow: str) -> str:
-        """Which query the checkpoint is of; Spark writes it when the query starts."""
+        """The query of the checkpoint; Spark writes it when the query starts."""
         found: str = json.loads((self.checkpoint(flow) / "metadata").read_text())["id"]
         return found
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep others from running on it; the system lets go of it, however this process ends.
+        """Lock the directory; the operating system releases the lock when this process ends.
 
-        :raises PipelineRuns: Somebody else holds it.
+        :raises PipelineRuns: Another process holds the lock.
         """
         busy = PipelineRuns(f"the pipeline runs already: its state directory {self.path} is held")
         with locked(self.path / _LOCK, busy):
             yield
 
     def is_held(self) -> bool:
-        """Whether a run is going on."""
+        """Whether a run is in progress."""
         return is_held(self.path / _LOCK)
 
     def write_status(self, status: FlowStatus) -> None:
-        """Readers see the old one or the new one."""
+        """Replace the status atomically."""
         path = self.path / status.flow / "status.json"
         path.parent.mkdir(parents=True, exist_ok=True)
         fresh = path.with_suffix(".fresh")
@@ -89,7 +89,7 @@ class StateDirectory:
         os.replace(fresh, path)
 
     def status(self, flow: str) -> FlowStatus:
-        """What was last told of a flow, or that nothing was."""
+        """The last written status of a flow, or a new one."""
         path = self.path / flow / "status.json"
         if not path.exists():
             return FlowStatus(flow)
@@ -98,12 +98,12 @@ class StateDirectory:
 
 
 def status_json(status: FlowStatus) -> dict[str, Any]:
-    """For programs."""
+    """The status for programs."""
     return {**asdict(status), "state": status.state.value}
 
 
 def pipeline_status(pipeline: Pipeline) -> list[FlowStatus]:
-    """How each flow is doing, whether or not a run is going on."""
+    """The status of each flow, whether or not a run is in progress."""
     state = StateDirectory(pipeline.state)
     runs = state.is_held()
     return [_seen(state.status(flow.name), runs) for flow in pipeline.flows]
@@ -116,7 +116,7 @@ def _seen(status: FlowStatus, runs: bool) -> FlowStatus:
 
 
 def starting_at(state: StateDirectory, flow: Flow) -> dict[str, dict[str, int]] | None:
-    """The offsets behind the last batch that a flow of a topic has finished; None before the first."""
+    """The offsets behind the last finished batch of a flow that reads a topic; None before the first."""
     checkpoint = state.checkpoint(flow.name)
     done = [int(each.name) for each in (checkpoint / "commits").glob("[0-9]*") if each.name.isdigit()]
     if not done:

@@ -1,4 +1,4 @@
-"""A flow's rows: decoded, transformed, and judged by its expectations, as one DataFrame whether it streams or not."""
+"""A flow's rows: decoded, transformed and checked, as one DataFrame, streaming or not."""
 
 import importlib
 import sys
@@ -24,15 +24,15 @@ from pyspark_barnabas.pipelines.declaration import (
 from pyspark_barnabas.pipelines.failures import FlowError, one_line_error
 from pyspark_barnabas.pipelines.formats import LETTER, check_fit, decoded, with_values
 
-#: What `SELECT ... FROM input` reads.
+#: The view in `SELECT ... FROM input`.
 INPUT = "input"
 
 
 class CheckedRows(NamedTuple):
-    """What a flow writes."""
+    """The rows that a flow writes."""
 
-    #: `row`; `action`, null for rows that are as expected; `reason`; `letter`, the record that could not be decoded;
-    #: and `value` where rows are encoded in Python, null where there is an action.
+    #: `row`; `action`, null for rows that satisfy all expectations; `reason`; `letter`, the record that could not be
+    #: decoded; and `value` if rows are encoded in Python, null if there is an action.
     frame: DataFrame
     schema: StructType  #: of the rows
     readings: int  #: how often the source is read for it
@@ -45,13 +45,13 @@ def checked(
     folder: Path,
     written: CodecSpec | None,
 ) -> CheckedRows:
-    """What becomes of a flow's input.
+    """Decode, transform and check a flow's input.
 
-    :param source: Records; or rows already, of Parquet files.
-    :param schema: Of texts, or what decodes.
-    :param folder: Where modules of Python transformations are looked for as well.
-    :param written: What encodes rows, unless they are written as they are or as text.
-    :raises FlowError: What is declared cannot be; with file and line.
+    :param source: Records; or rows, of Parquet files.
+    :param schema: Of text formats, or a codec.
+    :param folder: An additional directory of Python modules.
+    :param written: The codec that encodes rows, unless they are written as they are or as text.
+    :raises FlowError: The declaration is invalid; with file and line.
     """
     result = _check_rows(flow, source, schema, folder)
     if written is None:
@@ -63,7 +63,7 @@ def checked(
 
 
 def _misfit_action(flow: Flow) -> ExpectationAction:
-    """What becomes of records and rows that do not fit a format."""
+    """The action for records and rows that do not fit a format."""
     return ExpectationAction.FAIL if flow.dead_letters is None else ExpectationAction.DEAD_LETTER
 
 
@@ -92,9 +92,9 @@ def _row_schema(rows: DataFrame) -> StructType:
 
 
 def transformed(flow: Flow, rows: DataFrame, folder: Path) -> DataFrame:
-    """The rows after the watermark and the flow's SQL or function; columns of ours are left out.
+    """The rows after the watermark and the flow's SQL or function, without internal columns.
 
-    :raises FlowError: What is declared cannot be; with file and line.
+    :raises FlowError: The declaration is invalid; with file and line.
     """
     if flow.watermark is not None:
         column, delay = flow.watermark
@@ -119,7 +119,7 @@ def _called(stated: Stated, rows: DataFrame, folder: Path) -> DataFrame:
     try:
         function = getattr(importlib.import_module(module), name)
         result = function(rows)
-    except Exception as error:  # it is somebody else's code
+    except Exception as error:  # user code may raise anything
         raise FlowError(
             f"{stated.position}: python: {stated.text}: {type(error).__name__}: {error}"
         ) from error
@@ -131,18 +131,18 @@ def _called(stated: Stated, rows: DataFrame, folder: Path) -> DataFrame:
 
 
 def judgements(flow: Flow, rows: DataFrame) -> DataFrame:
-    """Each row with what becomes of it.
+    """Each row with its action.
 
-    The weightiest action of those whose condition is not true counts; a condition that is null is not true.
+    Of the expectations whose condition is not true the most severe action counts; null is not true.
 
-    :raises FlowError: A condition cannot be; with file and line.
+    :raises FlowError: A condition is invalid; with file and line.
     """
     action, reason = f.lit(None).cast("string"), f.lit(None).cast("string")
     for kind in (
         ExpectationAction.DROP,
         ExpectationAction.DEAD_LETTER,
         ExpectationAction.FAIL,
-    ):  # the last one wins
+    ):  # the last assignment wins
         broken = [_broken(rows, each) for each in flow.expectations if each.action is kind]
         if not broken:
             continue
@@ -160,7 +160,7 @@ def judgements(flow: Flow, rows: DataFrame) -> DataFrame:
 
 
 def _broken(rows: DataFrame, expectation: Expectation) -> Column:
-    """What to say of a row that is not as expected; null for one that is."""
+    """The reason why a row violates expectations; null if it does not."""
     name, condition, _ = expectation
     try:
         [found] = rows.select(f.expr(condition.text)).schema.fields

@@ -1,1 +1,1 @@
-"""DataFrames into topics: in transactions, so that each row arrives exactly once, or plainly, at least once."""
+"""Writes DataFrames to topics: in transactions, so that each row arrives exactly once, or without, at least once."""

@@ -1,4 +1,4 @@
-"""What the protocol asks of the cluster: marks and decisions read, transactions ended."""
+"""Requests to the cluster: read marks and decisions, end transactions."""
 
 import asyncio
 import re
@@ -24,13 +24,13 @@ from pyspark_barnabas.sink.protocol import (
     task_name,
 )
 
-#: The task whose transaction carries the decision.
+#: The task whose transaction commits the decision.
 CARRIER = 0
 
-#: States of a transaction whose end is told, and not yet seen everywhere.
+#: States of a transaction that is ending.
 _ENDING = frozenset({"PrepareCommit", "PrepareAbort"})
 
-#: What says that the transaction of an identity is not there to be ended, now or ever.
+#: Errors which say that the transaction of a producer id and epoch cannot be ended, now or ever.
 GONE = frozenset(
     {
         ErrorCode.PRODUCER_FENCED,
@@ -42,39 +42,41 @@ GONE = frozenset(
 
 
 class Committing:
-    """The batches of one sink on the cluster that it is given; has no state of its own."""
+    """The batches of one sink on the given cluster; keeps no state."""
 
     def __init__(self, cluster: ClusterClient, sink: str, timeout_ms: int) -> None:
-        """`timeout_ms` is after which a transaction that nobody ends is aborted."""
+        """:param timeout_ms: The broker aborts a transaction that is open for longer."""
         self.cluster = cluster
         self.sink = sink
         self.timeout_ms = timeout_ms
 
     async def fence(self, task: int) -> Identity:
-        """An identity for a task's transaction; nobody who wrote as that task before can commit any more."""
+        """Return a producer id and epoch for a task's transaction; earlier writers of the task cannot commit any
+        more.
+        """
         return await self._id(task).initialize(self.timeout_ms)
 
     async def add_partitions(
         self, task: int, identity: Identity, partitions: Iterable[TopicPartition]
     ) -> None:
-        """Take partitions into a task's transaction, before anything is produced there."""
+        """Add partitions to a task's transaction before producing to them."""
         await self._id(task).add_partitions(identity, partitions)
 
     async def mark_of(self, task: int, batch: BatchId) -> TaskCommit | None:
-        """The mark of a task, final once the task was fenced."""
+        """The mark of a task, which is final after the task was fenced."""
         return find_mark(await self._offsets(task_name(self.sink, task), batch), batch)
 
     async def put_mark(self, task: int, identity: Identity, mark: TaskCommit, topic: str) -> None:
-        """Let the mark be committed with the task's transaction."""
+        """Commit the mark with the task's transaction."""
         offsets = {TopicPartition(topic, 0): mark.to_offset()}
         await self._id(task).commit_offsets(identity, task_name(self.sink, task), offsets)
 
     async def decision_of(self, batch: BatchId) -> CommitDecision | None:
-        """What was decided of a batch."""
+        """The decision on a batch."""
         return CommitDecision.find(await self._offsets(self.sink, batch), batch)
 
     async def recover(self, batch: BatchId) -> bool:
-        """Commit what was decided; whether the batch is done, so that nothing of it is to be written."""
+        """Commit what was decided; return whether the batch is complete, so that nothing is to be written."""
         await self.cluster.retrying(self._check_ended)
         decision = await self.decision_of(batch)
         return decision is not None and not await self._commit_all(decision.prepared, batch)
@@ -87,12 +89,12 @@ class Committing:
         skipped: Collection[int],
         topic: str,
     ) -> None:
-        """Decide that a batch is as these transactions hold it, and commit them.
+        """Decide that these transactions make up a batch, and commit them.
 
-        :param carrier: Of the transaction of task 0, which may hold no rows.
-        :param skipped: Tasks that found their rows committed.
-        :param topic: One that is written to: decisions are kept with an existing one.
-        :raises RowsMoved: When rows were committed before that no task of now answers for.
+        :param carrier: The transaction of task 0, which may have no rows.
+        :param skipped: Tasks whose rows were already committed.
+        :param topic: A topic that is written to, stored with the decision.
+        :raises RowsMoved: When rows of an earlier run were committed that no current task has.
         :raises Fenced: When a transaction is lost.
         """
         of_now = {CARRIER, *skipped, *(each.task for each in prepared)}
@@ -111,9 +113,9 @@ class Committing:
             )
 
     async def commit_plainly(self, prepared: Iterable[Prepared]) -> None:
-        """Commit transactions of a batch that never comes again.
+        """Commit the transactions of a batch that cannot be repeated.
 
-        :raises Fenced: When some are lost; the others are committed then.
+        :raises Fenced: When some are lost; the others are committed.
         """
         lost = await self._end_all(prepared, commit=True)
         if lost:
@@ -124,22 +126,22 @@ class Committing:
             )
 
     async def abort(self, carrier: Prepared | None, prepared: Iterable[Prepared]) -> bool:
-        """Abort a batch, unless it is decided: then it is left to `recover`; whether it is aborted."""
+        """Abort a batch unless it is decided, in which case `recover` completes it; return whether it was aborted."""
         if carrier is not None and await self._is_decided(carrier):
             return False
         await self._end_all(prepared, commit=False)
         return True
 
     async def _is_decided(self, carrier: Prepared) -> bool:
-        """Try to abort the transaction of task 0: once that has succeeded no decision can be made by it."""
+        """Try to abort the transaction of task 0: if that succeeds, it cannot commit a decision any more."""
         if not await self._end_all([carrier], commit=False):
             return False
-        return not await self._end_all([carrier], commit=True)  # to say again what was said does no harm
+        return not await self._end_all([carrier], commit=True)  # ending it the same way again has no effect
 
     async def _check_ended(self) -> None:
-        """A decision that was made an instant ago is not seen before its transaction is all committed.
+        """A decision made just now is visible only after its transaction is committed on all partitions.
 
-        :raises KafkaError: CONCURRENT_TRANSACTIONS as long as it is not.
+        :raises KafkaError: CONCURRENT_TRANSACTIONS until then.
         """
         name = task_name(self.sink, CARRIER)
         try:
@@ -153,9 +155,9 @@ class Committing:
             raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS, message)
 
     async def _check_moved(self, batch: BatchId, of_now: Collection[int]) -> None:
-        """No task of an earlier decision has its rows committed that is not among those of now.
+        """Check that no other task of an earlier decision has committed rows.
 
-        These have looked for themselves, and the others are fenced, so that it stays so.
+        The current tasks have checked their own marks, and the others are fenced, so the result stays true.
         """
         decision = await self.decision_of(batch)
         stray = []
@@ -169,7 +171,9 @@ class Committing:
             raise RowsMoved(moved_message(self.sink, batch, f"there are no rows for tasks {tasks} now"))
 
     async def _abort_leftovers(self, of_now: Collection[int]) -> None:
-        """End what earlier runs left open with tasks that now have no rows: readers of committed rows wait for it."""
+        """Abort transactions that earlier runs left open under tasks without rows now: they would block
+        read_committed consumers.
+        """
         ours = {task_name(self.sink, task) for task in of_now}
         for name in await self._open_names():
             if name not in ours and is_task_name(self.sink, name):
@@ -180,9 +184,7 @@ class Committing:
         try:
             listed = await transactions.list(["Ongoing"], pattern=f"{re.escape(self.sink)}.*")
         except KafkaError as error:
-            if (
-                error.code is not ErrorCode.UNSUPPORTED_VERSION
-            ):  # of brokers before 4.1, which take no pattern
+            if error.code is not ErrorCode.UNSUPPORTED_VERSION:  # brokers before 4.1 do not support a pattern
                 raise
             listed = await transactions.list(["Ongoing"])
         return [each.transactional_id for each in listed]
@@ -201,24 +203,24 @@ class Committing:
 
     async def _commit_carrier(self, decision: CommitDecision, carrier: Identity, topic: str) -> None:
         tasks = [each.task for each in decision.prepared]
-        if tasks != [CARRIER]:  # which needs no decision: it is committed or it is not
+        if tasks != [CARRIER]:  # needs no decision: it is committed or not
             described = await self.cluster.topic(topic)
             parts = decision.to_offsets()
             if len(parts) <= len(described.partitions):
                 offsets = {TopicPartition(topic, number): part for number, part in enumerate(parts)}
                 await self._id(CARRIER).commit_offsets(carrier, self.sink, offsets)
             elif CARRIER not in tasks:
-                return  # nothing is in its transaction, so there is none
+                return  # its transaction is empty, so there is none
         await self._id(CARRIER).end(carrier, commit=True)
 
     async def _commit_all(self, prepared: Sequence[Prepared], batch: BatchId) -> list[Prepared]:
-        """Commit transactions; gives those whose rows are not committed in the end."""
+        """Commit transactions; return those that could not be committed."""
         doubtful = await self._end_all(prepared, commit=True)
         marks = await asyncio.gather(*(self.mark_of(each.task, batch) for each in doubtful))
         return [each for each, mark in zip(doubtful, marks, strict=True) if mark is None]
 
     async def _end_all(self, prepared: Iterable[Prepared], *, commit: bool) -> list[Prepared]:
-        """End transactions; gives those that are not there to be ended."""
+        """End transactions; return those that no longer exist."""
 
         async def end(each: Prepared) -> Prepared | None:
             try:
@@ -249,7 +251,7 @@ class Committing:
 
 
 def moved_message(sink: str, batch: BatchId, what: str) -> str:
-    """What to say of rows that came back elsewhere."""
+    """The error message for rows that moved to other tasks."""
     return (
         f"batch {batch.number} of sink '{sink}' is committed in part, and its rows came again in other tasks than "
         f"before ({what}); a row might be written twice or not at all. Rows must come in the same tasks when a batch "

@@ -1,4 +1,4 @@
-"""A DataFrame's rows, as Spark hands them to a task, taken apart for records. No IO."""
+"""Splits a DataFrame's rows, as a task gets them from Spark, into the fields of records. No IO."""
 
 import time
 from collections.abc import Iterable, Iterator
@@ -13,24 +13,24 @@ from pyspark_barnabas.sink.errors import SinkError
 from pyspark_barnabas.sink.options import SinkOptions
 from pyspark_barnabas.sink.partitioning import Longs, byte_spans
 
-#: More than lengths and deltas of a record take.
+#: Upper bound of a record's lengths and deltas.
 _RECORD_OVERHEAD_BYTES = 21
 _US_PER_MS = 1_000
-#: Rows are worked on in groups of so many bytes: small ones make small batches, large ones wait long.
+#: Rows are processed in groups of this size: smaller ones make small batches, larger ones wait long.
 _GROUP_BYTES = 4 * 1024 * 1024
 
 
 class Rows(NamedTuple):
-    """Some rows, and where they want to go."""
+    """Rows with their target topics and partitions."""
 
     columns: Columns
-    sizes: Longs  #: at least what each takes in a batch, in bytes
-    asked: pa.Array | None  #: int32, partitions
+    sizes: Longs  #: lower bound of the size of each row in a batch, in bytes
+    asked: pa.Array | None  #: int32, requested partitions
     topics: tuple[tuple[str, Longs | None], ...]  #: each topic with its rows; None for all
 
 
 def grouped(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same rows in fewer batches, none of them empty."""
+    """The same rows in fewer, non-empty batches."""
     waiting: list[pa.RecordBatch] = []
     size_bytes = 0
     for batch in batches:
@@ -46,9 +46,9 @@ def grouped(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def read_rows(batch: pa.RecordBatch, options: SinkOptions) -> Rows:
-    """Take a batch apart; its columns were checked before (`check_schema`).
+    """Split a batch into fields; `check_schema` has checked its columns.
 
-    :raises SinkError: For a row that names no topic where it should.
+    :raises SinkError: For a row without a required topic.
     """
     keys = _bytes(batch, "key")
     values = _bytes(batch, "value")

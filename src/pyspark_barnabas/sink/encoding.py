@@ -1,4 +1,4 @@
-"""Columns to record batches. No IO."""
+"""Encodes columns as record batches. No IO."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,9 +15,9 @@ from pyspark_barnabas.sink.partitioning import Longs
 
 @dataclass(frozen=True)
 class Encoder:
-    """What all batches of a task have in common."""
+    """The common properties of a task's batches."""
 
-    identity: Identity | None  #: None for a producer whose repetitions nobody notices
+    identity: Identity | None  #: None for a producer that is not idempotent
     transactional: bool
     compression: Compression
     batch_bytes: int
@@ -25,7 +25,7 @@ class Encoder:
     def of(self, columns: Columns) -> "RowEncoder":
         """The encoder of these rows.
 
-        :raises SinkError: For a header without a key, or a time that no record can hold.
+        :raises SinkError: For a header without a key, or a timestamp that no record can hold.
         """
         batching = Batching(
             self.batch_bytes,
@@ -42,12 +42,12 @@ class Encoder:
 
 @dataclass(frozen=True)
 class RowEncoder:
-    """Columns that are encoded for one partition after the other."""
+    """Columns that are encoded partition by partition."""
 
     columns: ArrowEncoder
     batching: Batching
 
     def batches(self, rows: Longs, sequence: int) -> Iterator[EncodedBatch]:
-        """Those rows, in that order, in batches of at most the bytes asked for, but for single rows."""
+        """Those rows, in order, in batches of at most the given size, except for single larger rows."""
         has_sequence = self.batching.producer_id != NO_PRODUCER_ID
         return self.columns.batches(self.batching, sequence if has_sequence else NO_SEQUENCE, rows)

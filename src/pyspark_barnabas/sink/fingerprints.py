@@ -1,7 +1,6 @@
-"""A fingerprint of rows that does not depend on their order: the sum of a hash of each. No IO.
+"""Computes a fingerprint of rows that does not depend on their order: the sum of their hashes. No IO.
 
-It is there to notice rows that moved from task to task between two runs, not to withstand forgers: of a long value it
-takes the size and a few words, from the first to the last.
+It detects rows that moved between tasks, not forgeries: of a long value it hashes the size and a few words.
 """
 
 from collections.abc import Callable
@@ -19,7 +18,7 @@ from pyspark_barnabas.sink.protocol import Fingerprint
 SEED = 0x9E3779B97F4A7C15
 MULTIPLIER = 0xC6A4A7935BD1E995
 SHIFT = 47
-#: So many cover values of up to 64 bytes.
+#: Covers values of up to 64 bytes.
 WORDS_COUNT = 8
 _WORD_BYTES = 8
 
@@ -27,7 +26,7 @@ Hashes: TypeAlias = npt.NDArray[np.uint64]
 
 
 def fingerprint(keys: pa.Array | None, values: pa.Array) -> Fingerprint:
-    """Of rows with these keys and values; a null is as good as no bytes."""
+    """The fingerprint of rows with these keys and values; null counts as empty."""
     digest = _select_backend()(fields_of(values))
     if keys is not None:
         digest = _mixed(digest, _select_backend()(fields_of(keys)))
@@ -44,7 +43,7 @@ def _select_backend() -> Callable[[Fields], Hashes]:
 
 
 def hash_fields(fields: Fields) -> Hashes:
-    """The hash of each field by numpy: word after word, of all of them."""
+    """The hash of each field by numpy, word by word."""
     starts, sizes = fields.positions, np.maximum(fields.sizes, 0)
     words = _words(fields.data)
     digest = np.uint64(SEED) ^ sizes.astype(np.uint64) * np.uint64(MULTIPLIER)
@@ -64,13 +63,13 @@ def _mixed(digest: Hashes, word: Hashes) -> Hashes:
 
 
 def _words(data: npt.NDArray[np.uint8]) -> Hashes:
-    """The eight bytes from each position on; behind the end there are zeros."""
+    """The eight bytes from each position; zeros behind the end."""
     padded = np.concatenate([data, np.zeros(_WORD_BYTES, np.uint8)])
     buffer: Any = padded.data
     return np.ndarray((len(data) + 1,), "<u8", buffer, strides=(1,))
 
 
 def _masks(sizes: npt.NDArray[np.int64]) -> Hashes:
-    """The bytes of a word that belong to the value."""
+    """Masks for the bytes of a word that belong to the value."""
     table = [(1 << 8 * size) - 1 for size in range(_WORD_BYTES + 1)]
     return np.array(table, np.uint64)[np.minimum(sizes, _WORD_BYTES)]

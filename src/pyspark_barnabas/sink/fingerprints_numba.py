@@ -1,4 +1,4 @@
-"""The hashes of many rows by numba."""
+"""Hashes many rows by numba."""
 
 import numpy as np
 import numpy.typing as npt
@@ -7,14 +7,14 @@ from barnabas.wire.records.arrow_fields import Fields
 from barnabas.wire.records.compiled import address_of, compiled, compiled_inline, load_byte
 from pyspark_barnabas.sink.fingerprints import MULTIPLIER, SEED, SHIFT, WORDS_COUNT
 
-# Numbers are of 64 bits, signed; their products wrap around, and what is shifted in from the left is masked off.
+# Numbers are signed 64-bit; products wrap around, and shifts mask the sign bits.
 _SEED = int(np.array(SEED, np.uint64).view(np.int64))
 _MULTIPLIER = int(np.array(MULTIPLIER, np.uint64).view(np.int64))
 _SHIFTED_MASK = (1 << 64 - SHIFT) - 1
 
 
 def hash_fields(fields: Fields) -> npt.NDArray[np.uint64]:
-    """What `fingerprints.hash_fields` gives."""
+    """As `fingerprints.hash_fields`."""
     hashes = np.empty(len(fields.sizes), np.int64)
     hash_all(fields, hashes)
     return hashes.view(np.uint64)
@@ -44,7 +44,7 @@ def hash_all(fields: Fields, hashes: npt.NDArray[np.int64]) -> None:
 
 @compiled_inline
 def mixed(digest: int, word: int) -> int:
-    """The hash with one word more."""
+    """The hash with one more word."""
     word = word * _MULTIPLIER
     return (digest ^ word ^ (word >> SHIFT & _SHIFTED_MASK)) * _MULTIPLIER
 

@@ -1,4 +1,4 @@
-"""The sink's options: those of Spark's Kafka connector by their names, and a few of our own. No IO."""
+"""The sink's options: those of Spark's Kafka connector, and a few of Barnabas. No IO."""
 
 import re
 from collections.abc import Mapping
@@ -10,10 +10,10 @@ from barnabas.wire.records.compression import Compression
 from pyspark_barnabas.option_values import OptionError, flag, number, option_error, size_bytes
 from pyspark_barnabas.source.options import ConnectionOptions, connection_options
 
-#: As long as brokers allow by default (`transaction.max.timeout.ms`): so long a restart may take that finishes a batch.
+#: The brokers' default limit (`transaction.max.timeout.ms`): a restart that completes a batch may take this long.
 TRANSACTION_TIMEOUT_MS = 900_000
 DELIVERY_TIMEOUT_MS = 120_000
-#: Half of what brokers take by default (`max.message.bytes`).
+#: Half of the brokers' default limit (`max.message.bytes`).
 BATCH_BYTES = 512 * 1024
 REQUEST_BYTES_MAX = 4 * 1024 * 1024
 BUFFER_BYTES = 32 * 1024 * 1024
@@ -31,7 +31,7 @@ _OptionT = TypeVar("_OptionT")
 
 
 class DeliveryGuarantee(Enum):
-    """What is promised of each row."""
+    """The delivery guarantee of each row."""
 
     EXACTLY_ONCE = "exactly-once"
     AT_LEAST_ONCE = "at-least-once"
@@ -39,13 +39,13 @@ class DeliveryGuarantee(Enum):
 
 @dataclass(frozen=True)
 class SinkOptions:
-    """Everything that a sink was asked for."""
+    """All options of a sink."""
 
     connection: ConnectionOptions
     delivery: DeliveryGuarantee
-    topic: str | None = None  #: None where the rows say
-    name: str | None = None  #: begins all transactional ids and groups; None for one that Spark's query gives
-    batch_id: int | None = None  #: of a write that is not a stream's: one that is done is not done again
+    topic: str | None = None  #: None if rows name their topic
+    name: str | None = None  #: prefix of all transactional ids and groups; None to use the query's
+    batch_id: int | None = None  #: number of a batch write: a completed one is not written again
     include_timestamp: bool = False
     acks: int = -1
     compression: Compression = Compression.NONE
@@ -57,12 +57,12 @@ class SinkOptions:
 
 
 def batch_options(options: Mapping[str, str]) -> SinkOptions:
-    """What `df.write` was asked for.
+    """Parse the options of `df.write`.
 
-    At least once unless asked otherwise, as the connector: a transaction is open from a task's first row to the end
-    of the job, and brokers bound that (15 minutes by default), while bulk writes take as long as they take.
+    The default is at least once, as in the connector: a transaction is open from a task's first row to the end of
+    the job, and brokers limit that (15 minutes by default), while bulk writes may take longer.
 
-    :raises OptionError: For an option that cannot be; passwords are not quoted.
+    :raises OptionError: For an invalid option; passwords are not quoted.
     """
     found = _options(_folded(options), DeliveryGuarantee.AT_LEAST_ONCE)
     if found.batch_id is not None and found.name is None:
@@ -75,9 +75,9 @@ def batch_options(options: Mapping[str, str]) -> SinkOptions:
 
 
 def stream_options(options: Mapping[str, str]) -> SinkOptions:
-    """What `df.writeStream` was asked for; exactly once unless asked otherwise: micro-batches are short.
+    """Parse the options of `df.writeStream`; the default is exactly once, because micro-batches are short.
 
-    :raises OptionError: For an option that cannot be; passwords are not quoted.
+    :raises OptionError: For an invalid option; passwords are not quoted.
     """
     found = _options(_folded(options), DeliveryGuarantee.EXACTLY_ONCE)
     if found.batch_id is not None:

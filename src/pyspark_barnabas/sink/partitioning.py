@@ -1,4 +1,4 @@
-"""Which partition each row goes to: as it says, else by its key as Java's clients do, else anywhere, in runs. No IO."""
+"""Chooses each row's partition: its own, else by key as Java's clients do, else any, in runs. No IO."""
 
 from random import Random
 from typing import TypeAlias
@@ -18,26 +18,26 @@ _POSITIVE = np.uint32(0x7FFFFFFF)
 
 
 def byte_spans(values: pa.Array) -> tuple[Longs, Longs, npt.NDArray[np.uint8]]:
-    """Where each value of a binary array begins, how long it is (0 for null), and the bytes."""
+    """Start and length of each value of a binary array (0 for null), and the bytes."""
     fields = fields_of(values)
     return fields.positions, np.maximum(fields.sizes, 0), fields.data
 
 
 class Partitioner:
-    """Chooses for one topic after the other; keeps rows without a key together until they fill a batch."""
+    """Chooses partitions topic by topic; keeps rows without a key together until they fill a batch."""
 
     def __init__(self, batch_bytes: int, random: Random) -> None:
         self._batch_bytes = batch_bytes
         self._random = random
-        self._current: dict[str, tuple[int, int]] = {}  #: topic -> (partition, bytes left for it)
+        self._current: dict[str, tuple[int, int]] = {}  #: topic -> (partition, bytes left in its batch)
 
     def choose(
         self, topic: str, partitions_count: int, asked: pa.Array | None, keys: pa.Array | None, sizes: Longs
     ) -> Longs:
-        """A partition for each row.
+        """Choose a partition for each row.
 
-        :param asked: int32, what the rows say; null where they say nothing.
-        :param sizes: What each row takes in a batch, in bytes.
+        :param asked: int32, the partition that the row requests; null for none.
+        :param sizes: Size of each row in a batch, in bytes.
         :raises SinkError: For a partition that the topic does not have.
         """
         count = len(sizes)
@@ -66,7 +66,7 @@ class Partitioner:
         chosen[has_partition] = wanted[has_partition]
 
     def _spread(self, topic: str, partitions_count: int, sizes: Longs) -> Longs:
-        """Runs of about a batch's bytes, each to a partition drawn by lot."""
+        """Runs of about one batch each, to randomly chosen partitions."""
         partition, left_bytes = self._current.get(
             topic, (self._random.randrange(partitions_count), self._batch_bytes)
         )

@@ -1,30 +1,31 @@
-"""How a batch of many transactions is committed once, whoever dies when: names, marks, and what follows. No IO.
+"""The protocol by which a batch of many transactions is committed exactly once, whatever fails. No IO.
 
-A batch is written by tasks 0..N-1, each in a transaction of its own under the transactional id `<sink>.<task>`. Kafka
-commits one transaction at a time, so a batch may be committed in part. Two things are kept as committed offsets, which
-every Kafka cluster has:
+A batch is written by tasks 0..N-1, each in a transaction of its own with the transactional id `<sink>.<task>`. Kafka
+commits one transaction at a time, so a batch may be committed in part. Two things are stored as committed offsets,
+which every Kafka cluster supports:
 
-- The *mark* of a task, an offset of group `<sink>.<task>`, is committed within the task's transaction: its offset is
-  the number of the batch, its metadata the query and a fingerprint of the rows. So there is no mark without its rows,
-  and there are no rows without their mark.
-- The *decision*, an offset of group `<sink>`, is committed within the transaction of task 0, which the driver ends
-  first, when all tasks have succeeded: it names the batch and the identity (producer id, epoch) of every transaction.
-  From then on the batch is to be committed as those transactions hold it.
+- The *mark* of a task, an offset of group `<sink>.<task>`, is committed in the task's transaction: its offset is
+  the number of the batch, its metadata the query and a fingerprint of the rows. So a mark exists if and only if its
+  rows do.
+- The *decision*, an offset of group `<sink>`, is committed in the transaction of task 0, which the driver ends
+  first, when all tasks have succeeded: it names the batch and the producer id and epoch of every transaction.
+  From then on, these transactions must be committed.
 
-Whoever meets a batch again asks in this order:
+A repeated batch checks in this order:
 
-1. Is there a decision for it? Then every transaction that it names is committed, again if need be: an identity has but
-   one transaction, and to end that twice does no harm. If all are committed the batch is done, and no row is written.
-2. Else, per task: InitProducerId fences off everybody who wrote as this task before, and aborts what they left open.
-   From here on nothing of theirs can be committed any more, so the mark that is read now is final: if it names this
-   batch the task is done, else its rows are written. Task 0 does so even without rows, so that of two drivers with
-   the same batch only the one whose task 0 came last can decide.
+1. Is there a decision? Then every transaction that it names is committed, again if needed: a producer id and epoch
+   have only one transaction, and committing it twice has no effect. If all are committed the batch is complete, and
+   no row is written.
+2. Else, per task: InitProducerId fences earlier writers of the task and aborts their open transactions. They cannot
+   commit any more, so the mark that is read now is final: if it names this batch the task is done, else its rows
+   are written. Task 0 does so even without rows, so that of two drivers with the same batch only the one whose task
+   0 came last can decide.
 
-With the same rows in each task when a batch comes again, (2) alone makes every row arrive once, however many of the
-transactions were committed: a task writes if and only if its rows were not. Where rows move between tasks, (1) makes
-that harmless: what was prepared is committed, not written again. Both fail together only if rows moved *and* a
-transaction was lost between decision and restart, because its timeout passed. Then the fingerprints differ, or a task
-that was done is missing, and the query fails (`RowsMoved`) rather than write a row twice or not at all.
+If a repeated batch has the same rows in each task, (2) alone makes every row arrive once, however many transactions
+were committed. If rows move between tasks, (1) makes that harmless: prepared transactions are committed, not written
+again. Both fail only if rows moved *and* a transaction was lost between decision and restart, because its timeout
+passed. Then the fingerprints differ, or a completed task is missing, and the query fails (`RowsMoved`) instead of
+writing a row twice or not at all.
 """
 
 import base64
@@ -40,20 +41,20 @@ from barnabas.client.producer.accumulator import Identity
 _MARK = "barnabas-mark:1"
 _DECISION = "barnabas-decision:1"
 _ENTRY = struct.Struct(">iqh")
-#: What an offset's metadata may hold by default (`offset.metadata.max.bytes`), less the words around it.
+#: The default limit of an offset's metadata (`offset.metadata.max.bytes`), less the text around a part.
 _PART_CHARS = 3_800
 _UNKNOWN_EPOCH = -1
 
 
 class BatchId(NamedTuple):
-    """A batch of a query; `query` is empty for batches that a writer counts himself."""
+    """A batch of a query; `query` is empty for batches that the writer numbers."""
 
     query: str
     number: int
 
 
 class Fingerprint(NamedTuple):
-    """Of a task's rows, in any order."""
+    """The fingerprint of a task's rows, in any order."""
 
     rows_count: int
     digest: int  #: 64 bits
@@ -67,19 +68,19 @@ NO_ROWS = Fingerprint(0, 0)
 
 
 class TaskCommit(NamedTuple):
-    """That a task's rows of a batch are committed."""
+    """The mark: a task's rows of a batch are committed."""
 
     batch: BatchId
     rows: Fingerprint
 
     def to_offset(self) -> OffsetAndMetadata:
-        """As it is committed."""
+        """The mark as a committed offset."""
         words = (_MARK, self.batch.query, str(self.rows.rows_count), f"{self.rows.digest:016x}")
         return OffsetAndMetadata(self.batch.number, _UNKNOWN_EPOCH, ";".join(words))
 
     @classmethod
     def from_offset(cls, committed: OffsetAndMetadata) -> "TaskCommit | None":
-        """The reverse; None for an offset that somebody else committed."""
+        """The mark in a committed offset; None for an offset that is not a mark."""
         words = committed.metadata.split(";")
         if len(words) != 4 or words[0] != _MARK:
             return None
@@ -88,20 +89,20 @@ class TaskCommit(NamedTuple):
 
 
 class Prepared(NamedTuple):
-    """A transaction that holds all rows of a task, and its mark."""
+    """A transaction with all rows of a task, and its mark."""
 
     task: int
     identity: Identity
 
 
 class CommitDecision(NamedTuple):
-    """That a batch is to be committed as these transactions hold it."""
+    """The decision: a batch consists of these transactions."""
 
     batch: BatchId
     prepared: tuple[Prepared, ...]
 
     def to_offsets(self) -> list[OffsetAndMetadata]:
-        """As they are committed, together: the decision in as many parts as it needs."""
+        """The decision as offsets that are committed together, in as many parts as needed."""
         flat = b"".join(_ENTRY.pack(each.task, *each.identity) for each in self.prepared)
         text = base64.b64encode(zlib.compress(flat, 9)).decode()
         parts = [text[start : start + _PART_CHARS] for start in range(0, len(text), _PART_CHARS)]
@@ -116,14 +117,14 @@ class CommitDecision(NamedTuple):
 
     @classmethod
     def find(cls, committed: Iterable[OffsetAndMetadata], batch: BatchId) -> "CommitDecision | None":
-        """That of a batch among these offsets; None when there is none, or not the whole of it."""
+        """The decision on a batch among these offsets; None if there is none, or it is incomplete."""
         parts: dict[int, dict[int, str]] = {}
         for each in committed:
             words = each.metadata.split(";")
             if len(words) == 4 and words[0] == _DECISION and BatchId(words[1], each.offset) == batch:
                 number, _, count = words[2].partition("/")
                 parts.setdefault(int(count), {})[int(number)] = words[3]
-        # A decision overwrites the first part of the one before, and may be the shorter one.
+        # A decision overwrites the first parts of the previous one, and may have fewer parts.
         newest = [found for found in parts.values() if 0 in found]
         if len(newest) != 1 or parts.get(len(newest[0])) is not newest[0]:
             return None
@@ -141,28 +142,28 @@ def _entries(text: str) -> tuple[Prepared, ...] | None:
 
 
 def is_sink_offset(committed: OffsetAndMetadata) -> bool:
-    """Whether that is a mark or a decision of some sink, and says nothing of where anybody reads."""
+    """Whether a group has marks or decisions of a sink instead of positions of a consumer."""
     return committed.metadata.split(";")[0] in (_MARK, _DECISION)
 
 
 def task_name(sink: str, task: int) -> str:
-    """The transactional id of a task, and the group of its mark."""
+    """The transactional id of a task, which is also the group of its mark."""
     return f"{sink}.{task}"
 
 
 def is_task_name(sink: str, name: str) -> bool:
-    """Whether that is the transactional id of some task."""
+    """Whether it is the transactional id of a task."""
     return name.startswith(f"{sink}.") and name.removeprefix(f"{sink}.").isdecimal()
 
 
 def find_mark(committed: Iterable[OffsetAndMetadata], batch: BatchId) -> TaskCommit | None:
-    """A task's mark of a batch, among all offsets of its group; None when it has none."""
+    """A task's mark of a batch among all offsets of its group; None if there is none."""
     marks = (TaskCommit.from_offset(each) for each in committed)
     return next((mark for mark in marks if mark is not None and mark.batch == batch), None)
 
 
 def newest_batch(committed: Iterable[OffsetAndMetadata], query: str) -> int:
-    """The number of the newest batch of a query that these marks or decisions speak of; -1 for none."""
+    """The highest batch number of a query in these marks or decisions; -1 for none."""
     heads = {(_MARK, query), (_DECISION, query)}
     return max(
         (each.offset for each in committed if tuple(each.metadata.split(";")[:2]) in heads), default=-1

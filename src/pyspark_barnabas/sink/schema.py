@@ -1,4 +1,4 @@
-"""The columns that a DataFrame must have to become records: the connector's. No IO."""
+"""The columns of a DataFrame that can be written as records: the connector's. No IO."""
 
 from pyspark.errors import AnalysisException
 from pyspark.sql.types import (
@@ -15,9 +15,9 @@ from pyspark_barnabas.sink.options import SinkOptions
 
 
 def check_schema(schema: StructType, options: SinkOptions) -> None:
-    """Find out before any task runs whether these rows can be records; columns of other names are left out.
+    """Check before any task runs whether these rows can be records; other columns are ignored.
 
-    :raises AnalysisException: Which column is missing, or of which type it should be.
+    :raises AnalysisException: Names the missing column, or the expected type.
     """
     types = {field.name: field.dataType for field in schema.fields}
     if "value" not in types:

@@ -1,4 +1,4 @@
-"""A cluster for blocking code: connected on a loop of its own, as long as a task or a commit takes."""
+"""A cluster for blocking code, connected on an event loop of its own for the time of a task or commit."""
 
 from collections.abc import Coroutine
 from types import TracebackType
@@ -16,12 +16,12 @@ from pyspark_barnabas.sink.options import SinkOptions
 
 ResultT = TypeVar("ResultT")
 
-#: A topic that was only just made, or is made by asking for it, takes a moment to be known.
+#: A topic that was just created takes a moment to be known to all brokers.
 _TOPIC_TIMEOUT_MS = 10_000
 
 
 class SinkClient:
-    """Use as a context manager."""
+    """A client; use as a context manager."""
 
     def __init__(self, options: SinkOptions) -> None:
         self.options = options
@@ -45,13 +45,13 @@ class SinkClient:
         self._loop.stop()
 
     def run(self, work: Coroutine[Any, Any, ResultT]) -> ResultT:
-        """Wait for `work`."""
+        """Run `work` on the loop and wait for its result."""
         return self._loop.run(work)
 
     def topic(self, name: str) -> TopicInfo:
-        """The topic of that name, made by the broker where that is allowed (`auto.create.topics.enable`).
+        """The topic of that name; the broker creates it if that is allowed (`auto.create.topics.enable`).
 
-        :raises SinkError: When there is none.
+        :raises SinkError: When it does not exist.
         """
 
         async def attempt() -> TopicInfo:

@@ -1,4 +1,4 @@
-"""What a task does with its rows: find out whether they are written already, else write them."""
+"""Runs a task: checks whether its rows are already committed, and writes them if not."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -27,31 +27,31 @@ from pyspark_barnabas.sink.partitioning import Longs, Partitioner
 from pyspark_barnabas.sink.protocol import NO_ROWS, BatchId, Fingerprint, TaskCommit, task_name
 from pyspark_barnabas.sink.session import SinkClient
 
-#: Short numbers are sorted much faster.
+#: Short integers are sorted much faster.
 _SHORT = np.int16
 _SHORT_MAX = np.iinfo(_SHORT).max
 
 
 class TaskOutcome(Enum):
-    """What a task made of its rows."""
+    """The outcome of a task."""
 
-    WRITTEN = "written"  #: there is a transaction to be committed, or nothing else to do
-    NONE = "none"  #: there were no rows
-    SKIPPED = "skipped"  #: they were committed before
-    DONE = "done"  #: the whole batch was
+    WRITTEN = "written"  #: a transaction must be committed, or nothing is left to do
+    NONE = "none"  #: no rows
+    SKIPPED = "skipped"  #: the rows were committed before
+    DONE = "done"  #: the whole batch was committed before
 
 
 class Work(NamedTuple):
-    """Which rows a task has."""
+    """The task's sink, batch and options."""
 
     sink: str  #: empty for delivery without transactions
-    batch: BatchId | None  #: None for rows that never come again
+    batch: BatchId | None  #: None for rows that cannot be repeated
     task: int
 
 
 @dataclass(frozen=True)
 class TaskDone(WriterCommitMessage):
-    """What the driver must know of a task."""
+    """The result of a task for the driver."""
 
     work: Work
     outcome: TaskOutcome
@@ -71,9 +71,9 @@ class TaskWriter:
         self._rows = NO_ROWS
 
     def write(self, batches: Iterable[pa.RecordBatch]) -> TaskDone:
-        """Write all rows, or find that nothing is to be done.
+        """Write all rows, unless they are already committed.
 
-        :raises SinkError: For rows that cannot be written.
+        :raises SinkError: For invalid rows.
         :raises KafkaError: What the cluster refuses.
         """
         groups = grouped(batches)
@@ -120,7 +120,7 @@ class TaskWriter:
         first: pa.RecordBatch | None,
         groups: Iterator[pa.RecordBatch],
     ) -> TaskDone:
-        """Look whether the rows that were committed are those of now."""
+        """Compare the committed rows with the current ones."""
         for batch in _chained(first, groups):
             self._count(read_rows(batch, self._options).columns)
         if mark.rows != self._rows:
@@ -138,7 +138,7 @@ class TaskWriter:
     def _send(
         self, identity: Identity | None, first: pa.RecordBatch, groups: Iterator[pa.RecordBatch]
     ) -> str:
-        """Produce all rows and wait until they are stored; gives a topic that some went to."""
+        """Produce all rows and wait until they are stored; return one of their topics."""
         transactional = self._options.delivery is DeliveryGuarantee.EXACTLY_ONCE
         name = task_name(self._work.sink, self._work.task) if transactional else None
         sender = BatchSender(
@@ -166,7 +166,7 @@ class TaskWriter:
 
 
 class _RowSender:
-    """Rows to partitions, and on to the sender."""
+    """Assigns rows to partitions and passes them to the sender."""
 
     def __init__(
         self,
@@ -189,7 +189,7 @@ class _RowSender:
         self.topic = ""
 
     def put(self, rows: Rows) -> None:
-        """Encode some rows and hand them to the sender."""
+        """Encode rows and pass them to the sender."""
         encoder = self._encoder.of(rows.columns)
         batches = [
             encoded
@@ -218,7 +218,7 @@ class _RowSender:
             self._sequences[tp] = sequence
 
     def _take_in(self, partitions: Iterable[TopicPartition]) -> None:
-        """Partitions that are written to for the first time become part of the transaction."""
+        """Add partitions to the transaction before the first write to them."""
         fresh = [tp for tp in partitions if tp not in self._sequences]
         if fresh and self._transactional and self._identity is not None:
             self._session.run(self._committing.add_partitions(self._work.task, self._identity, fresh))

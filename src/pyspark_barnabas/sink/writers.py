@@ -1,6 +1,6 @@
-"""The writers that Spark calls: in a task to write, and in another process on the driver to commit or to abort.
+"""The writers that Spark calls: in tasks to write, and in another process on the driver to commit or abort.
 
-All that they know of each other is in the commit messages.
+They communicate only through the commit messages.
 """
 
 import uuid
@@ -20,7 +20,7 @@ from pyspark_barnabas.sink.schema import check_schema
 from pyspark_barnabas.sink.session import SinkClient
 from pyspark_barnabas.sink.task_writer import TaskDone, TaskOutcome, TaskWriter, Work
 
-#: What Spark tells its tasks of the stream that they belong to.
+#: Spark's task property of a stream's batch.
 _BATCH_PROPERTY = "streaming.sql.batchId"
 _QUERY_PROPERTY = "sql.streaming.queryId"
 
@@ -28,10 +28,10 @@ Messages = Sequence[WriterCommitMessage | None]
 
 
 def batch_writer(options: Mapping[str, str], schema: StructType, overwrite: bool) -> "BatchQueryWriter":
-    """For `df.write`.
+    """The writer of `df.write`.
 
-    :raises OptionError: For options that cannot be.
-    :raises AnalysisException: For columns that cannot be, and for mode overwrite.
+    :raises OptionError: For invalid options.
+    :raises AnalysisException: For invalid columns, and for mode overwrite.
     """
     if overwrite:
         message = "mode overwrite is not supported: what is in a topic stays; use mode append"
@@ -42,10 +42,10 @@ def batch_writer(options: Mapping[str, str], schema: StructType, overwrite: bool
 
 
 def stream_writer(options: Mapping[str, str], schema: StructType, overwrite: bool) -> "StreamWriter":
-    """For `df.writeStream`; Spark asks for it once in each micro-batch.
+    """The writer of `df.writeStream`; Spark requests it once per micro-batch.
 
-    :raises OptionError: For options that cannot be.
-    :raises AnalysisException: For columns that cannot be, and for output mode complete.
+    :raises OptionError: For invalid options.
+    :raises AnalysisException: For invalid columns, and for output mode complete.
     """
     if overwrite:
         message = "output mode complete is not supported: what is in a topic stays; use append or update"
@@ -56,35 +56,27 @@ def stream_writer(options: Mapping[str, str], schema: StructType, overwrite: boo
 
 
 class BatchQueryWriter(DataSourceArrowWriter):
-    """Writes a DataFrame once."""
-
     def __init__(self, options: SinkOptions) -> None:
         self.options = options
         self.sink = options.name or f"barnabas-spark-{uuid.uuid4().hex}"
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        """Write the rows of one task."""
         batch = None if self.options.batch_id is None else BatchId("", self.options.batch_id)
         return _write(self.options, Work(self.sink, batch, _context().partitionId()), iterator)
 
     def commit(self, messages: Messages) -> None:
-        """Commit what all tasks wrote."""
         _commit(self.options, messages)
         freeze_long_lived_objects()
 
     def abort(self, messages: Messages) -> None:
-        """Abort what tasks wrote."""
         _abort(self.options, messages)
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
-    """Writes one micro-batch after the other."""
-
     def __init__(self, options: SinkOptions) -> None:
         self.options = options
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        """Write the rows of one task of a micro-batch."""
         context = _context()
         query, number = context.getLocalProperty(_QUERY_PROPERTY), context.getLocalProperty(_BATCH_PROPERTY)
         assert query, f"{_QUERY_PROPERTY} is missing"
@@ -93,11 +85,10 @@ class StreamWriter(DataSourceStreamArrowWriter):
         return _write(self.options, Work(sink, BatchId(query, int(number)), context.partitionId()), iterator)
 
     def commit(self, messages: Messages, batchId: int) -> None:  # noqa: N803
-        """Commit what all tasks wrote."""
         _commit(self.options, messages)
 
     def abort(self, messages: Messages, batchId: int) -> None:  # noqa: N803
-        """Abort what tasks wrote, unless it is decided that it counts."""
+        """Abort what tasks wrote, unless the decision to commit was made."""
         _abort(self.options, messages)
 
 
@@ -125,7 +116,7 @@ def _commit(options: SinkOptions, messages: Messages) -> None:
         if any(each.outcome is TaskOutcome.DONE for each in done):
             session.run(
                 committing.abort(None, prepared)
-            )  # written once more by tasks that came too early to know
+            )  # written again by tasks that started before the decision was visible
         elif work.batch is None:
             session.run(committing.commit_plainly(prepared))
         else:

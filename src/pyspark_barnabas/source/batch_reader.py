@@ -1,4 +1,4 @@
-"""`spark.read.format("barnabas")`: what there is when a DataFrame is planned, the same whenever it is read."""
+"""`spark.read.format("barnabas")`: the records present at planning, however often the DataFrame is read."""
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +19,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class BatchReader(DataSourceReader):
-    """Reads the columns that are wanted of the records that are asked for."""
+    """Reads the selected columns of the requested records."""
 
     def __init__(self, options: Mapping[str, str], columns: Sequence[str], read: Read = read_records) -> None:
         self._options = batch_options(options)
@@ -27,18 +27,17 @@ class BatchReader(DataSourceReader):
         self._read = read
 
     def partitions(self) -> list[InputPartition]:
-        """The tasks; both ends of every partition are settled here."""
+        """The tasks; planning fixes both ends of every partition."""
         planned: list[InputPartition] = list(plan_batch(self._options))
         freeze_long_lived_objects()
         return planned
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of one task."""
         return self._read(partition, self._options, self._columns)
 
 
 def plan_batch(options: SourceOptions) -> list[ReadTask]:
-    """Tasks for all that `options` ask for."""
+    """Tasks for the requested offsets."""
     for name in options.ignored:
         _LOG.warning("option '%s' does nothing in a batch query", name)
     with closing(open_logs(options)) as logs:

@@ -1,4 +1,4 @@
-"""The logs of a running cluster, as planning asks about them: what there is, where it ends, how large it is."""
+"""Queries a running cluster for planning: partitions, offsets, sizes."""
 
 import asyncio
 import re
@@ -23,18 +23,18 @@ from barnabas.wire.records.batch import iterate_headers
 from pyspark_barnabas.source.options import Assign, ConnectionOptions, Selection, SourceOptions, Subscribe
 from pyspark_barnabas.source.range_splitting import OffsetRange
 
-#: What is looked at of a partition where nobody may be asked for its size.
+#: The sample of a partition whose size may not be queried.
 _SAMPLE = FetchLimits(max_wait_ms=100, partition_max_bytes=64 * 1024)
 
 
-#: How long brokers that cannot be reached, or have no leaders, are asked again before a plan fails.
+#: How long unreachable brokers and partitions without leader are retried before planning fails.
 _PLANNING_TIMEOUT_MS = 30_000
 
 
 def new_cluster(
     options: ConnectionOptions, retry_timeout_ms: int, memory: FrameMemory | None = None
 ) -> ClusterClient:
-    """A cluster that is not connected yet; `memory` is for large answers, where it is to outlast this one."""
+    """A cluster that is not connected yet; `memory` for large responses may outlive it."""
     return ClusterClient(
         options.bootstrap,
         client_id=options.client_id,
@@ -46,7 +46,7 @@ def new_cluster(
 
 
 class ClusterLogs:
-    """`Logs` of a cluster; connects when it is first asked."""
+    """`Logs` of a cluster; connects on first use."""
 
     def __init__(self, options: SourceOptions) -> None:
         self._isolation = options.isolation
@@ -57,19 +57,16 @@ class ClusterLogs:
         self._cluster = new_cluster(options.connection, _PLANNING_TIMEOUT_MS)
 
     def partitions(self, selection: Selection) -> dict[TopicPartition, bytes]:
-        """See `Logs`."""
         return self._loop.run(self._partitions(selection))
 
     def offsets(self, specs: Mapping[TopicPartition, OffsetSpec]) -> dict[TopicPartition, int]:
-        """See `Logs`."""
         return self._loop.run(find_offsets(self._cluster, specs, self._isolation))
 
     def record_bytes(self, ranges: Collection[OffsetRange]) -> dict[TopicPartition, float]:
-        """See `Logs`; sampled where the brokers do not tell sizes."""
+        """See `Logs`; sampled if the brokers do not report sizes."""
         return self._loop.run(self._record_bytes(ranges))
 
     def close(self) -> None:
-        """See `Logs`."""
         self._loop.run(self._cluster.close())
         self._loop.stop()
 
@@ -94,7 +91,7 @@ class ClusterLogs:
         return topic_partitions
 
     async def _topics(self, names: Iterable[str]) -> list[TopicInfo]:
-        """These topics, asked for anew: they may have grown, or been created just now."""
+        """Current metadata of these topics, which may have grown or been created just now."""
         wanted = set(names)
         for attempt in range(1, self._attempts_count + 1):
             await self._cluster.retrying(lambda: self._cluster.refresh(wanted))
@@ -128,7 +125,7 @@ class ClusterLogs:
         return known | await self._sampled(unknown)
 
     async def _sizes(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """Bytes of each partition's log where its leader tells them."""
+        """Bytes of each partition's log, if its leader reports them."""
         sizes: dict[TopicPartition, int] = {}
         for leader, led in (await self._by_leader(partitions)).items():
             try:
@@ -136,17 +133,17 @@ class ClusterLogs:
                 for directory in log_dirs.parse_describe_log_dirs_response(answer):
                     replicas = directory.replicas.items()
                     sizes |= {tp: each.size_bytes for tp, each in replicas if not each.is_future}
-            except (KafkaError, ConnectionError):  # it may not, or cannot tell
+            except (KafkaError, ConnectionError):  # not authorized, or an old broker
                 continue
         return sizes
 
     async def _sampled(self, positions: Mapping[TopicPartition, int]) -> dict[TopicPartition, float]:
-        """Bytes of the batches at these offsets, divided by how many offsets they take up."""
+        """Bytes of the batches at these offsets, divided by the number of their offsets."""
         found: dict[TopicPartition, float] = {}
         for leader, led in (await self._by_leader(positions)).items():
             try:
                 found |= await self._sampled_of(leader, {tp: positions[tp] for tp in led})
-            except (KafkaError, ConnectionError):  # a guess will do
+            except (KafkaError, ConnectionError):  # a default will do
                 continue
         return found
 

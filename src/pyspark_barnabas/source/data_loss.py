@@ -1,4 +1,4 @@
-"""What is done about records that are gone before they were read: `failOnDataLoss`."""
+"""Policy for records that are gone before they were read: `failOnDataLoss`."""
 
 import logging
 
@@ -8,19 +8,19 @@ _LOG = logging.getLogger(__name__)
 
 
 class DataLossError(RuntimeError):
-    """Records that were to be read are not there any more."""
+    """Records to be read no longer exist."""
 
 
 class DataLossPolicy:
-    """Raises for every loss, or warns of it."""
+    """Raises an error for every loss, or logs a warning."""
 
     def __init__(self, *, fail: bool) -> None:
         self._fail = fail
 
     def report(self, what: str) -> None:
-        """Tell of a loss.
+        """Report a loss.
 
-        :raises DataLossError: Unless losses are to be passed over.
+        :raises DataLossError: If failOnDataLoss is set.
         """
         if self._fail:
             message = (
@@ -31,9 +31,9 @@ class DataLossPolicy:
         _LOG.warning("%s; reading goes on without them, as failOnDataLoss is false", what)
 
     def report_recreated(self, topic: str, id_before: bytes, id_now: bytes) -> None:
-        """Report a topic that was deleted and created again while a checkpoint spoke of it.
+        """Report a topic that was deleted and recreated since a checkpoint.
 
-        :raises DataLossError: Unless losses are to be passed over.
+        :raises DataLossError: If failOnDataLoss is set.
         """
         before, now = uuid_to_text(id_before), uuid_to_text(id_now)
         what = (

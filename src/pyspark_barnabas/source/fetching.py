@@ -1,4 +1,4 @@
-"""A range of offsets over the wire: few large Fetches, the next one under way while the last is decoded."""
+"""Reads a range of offsets over the wire with few large Fetch requests, and fetches ahead while decoding."""
 
 import math
 from collections.abc import Iterator
@@ -24,15 +24,15 @@ from pyspark_barnabas.source.range_splitting import OffsetRange
 from pyspark_barnabas.source.rows import NONE_ABORTED, AbortedRanges
 
 _LANE = "fetch"
-#: A Python worker reads one task after the other: each would begin with memory that it touches for the first time.
+#: Shared by all tasks of a Python worker, so that each reuses memory.
 _MEMORY = FrameMemory()
 _MAX_WAIT_MS = 500
-#: More is asked for than a range is thought to take: its last batch goes on behind it, and a guess is one.
+#: The extra bytes to fetch: the last batch extends beyond the range, and sizes are estimates.
 _SURPLUS_SHARE = 1 / 8
 _SURPLUS_BYTES = 64 * 1024
-#: How often a topic that is said not to be there is asked for before it counts as deleted.
+#: How often a topic is reported missing before it counts as deleted.
 _UNKNOWN_ATTEMPTS_COUNT = 8
-#: What a broker answers for a topic that is not, or not any more, the one that was asked for.
+#: Errors for a topic that does not exist, or is not the requested one any more.
 _NOT_THIS_TOPIC = frozenset(
     {
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -43,10 +43,10 @@ _NOT_THIS_TOPIC = frozenset(
 
 
 class RawBatches(NamedTuple):
-    """Whole batches of a partition, and what of them is to be seen; they may go beyond the range asked for."""
+    """Complete batches of a partition and their visible part; they may extend beyond the range."""
 
     batches: Buffer
-    low: int  #: records before it have been read, or are gone
+    low: int  #: records before it were read, or are gone
     aborted: AbortedRanges
 
 
@@ -56,24 +56,22 @@ class RangeReader(Protocol):
     def read(
         self, wanted: OffsetRange, topic_id: bytes, record_bytes: float = math.inf
     ) -> Iterator[RawBatches]:
-        """Every batch that holds offsets of the range, in their order.
+        """Every batch with offsets of the range, in order.
 
-        :param record_bytes: About how much of the log an offset takes, where that is known.
-        :raises DataLossError: When records are gone, unless that is to be passed over.
+        :param record_bytes: Approximate log bytes per offset, if known.
+        :raises DataLossError: When records are gone, unless the policy tolerates it.
         """
         ...
 
-    def close(self) -> None:
-        """Let go of everything."""
-        ...
+    def close(self) -> None: ...
 
 
 class _Gone(Exception):
-    """The topic is not there any more, or is another one of the same name."""
+    """The topic does not exist any more, or was recreated."""
 
 
 class _Fetched(NamedTuple):
-    """What one Fetch brought: batches up to `next_offset`; `lost` tells what is missing before them."""
+    """The result of one Fetch: batches up to `next_offset`; `lost` describes what is missing before them."""
 
     raw: RawBatches | None
     next_offset: int
@@ -93,7 +91,6 @@ class FetchReader:
     def read(
         self, wanted: OffsetRange, topic_id: bytes, record_bytes: float = math.inf
     ) -> Iterator[RawBatches]:
-        """See `RangeReader`."""
         coming = self._begin(wanted, topic_id, record_bytes)
         try:
             while True:
@@ -118,12 +115,11 @@ class FetchReader:
         return self._loop.start(self._next(wanted, topic_id, limits))
 
     def close(self) -> None:
-        """See `RangeReader`."""
         self._loop.run(self._cluster.close())
         self._loop.stop()
 
     async def _next(self, wanted: OffsetRange, topic_id: bytes, limits: FetchLimits) -> _Fetched:
-        """The first batches of a range, asked for until they come or are known to be gone."""
+        """The first batches of a range, retried until they arrive or are known to be gone."""
         asked_in_vain_count = 0
 
         async def attempt() -> _Fetched:
@@ -172,9 +168,9 @@ class FetchReader:
         return RawBatches(batches, position, aborted)
 
     async def _without_batches(self, tp: TopicPartition, position: int, high: int) -> _Fetched:
-        """What is lost where a broker has nothing to give.
+        """What is lost when a broker returns no batches.
 
-        :raises KafkaError: OFFSET_NOT_AVAILABLE when it should have, so that it is asked again.
+        :raises KafkaError: OFFSET_NOT_AVAILABLE when it should have returned some, so that the fetch is retried.
         """
         starts = await find_offsets(self._cluster, {tp: EARLIEST}, self._isolation)
         ends = await find_offsets(self._cluster, {tp: LATEST}, self._isolation)
@@ -194,5 +190,5 @@ class FetchReader:
 
 
 def bytes_to_ask_for(offsets_count: int, record_bytes: float, fetch_bytes: int) -> int:
-    """How much a Fetch may bring: `fetch_bytes` at most, and not much more than so many offsets are thought to take."""
+    """The size limit of a Fetch: at most `fetch_bytes`, and little more than the estimated size of the offsets."""
     return int(min(fetch_bytes, offsets_count * record_bytes * (1 + _SURPLUS_SHARE) + _SURPLUS_BYTES))

@@ -1,7 +1,7 @@
-"""The transport `files`: the same from log directories, where they lie on a shared disk or in an archive.
+"""The transport `files`: reads log directories on a shared disk or in an archive.
 
-Nothing is read that the checkpoints do not vouch for: uncommitted up to the high watermark, committed up to the last
-stable offset. Where brokers are named, they are asked instead, as their checkpoints are some seconds old.
+Reads only what the checkpoints cover: uncommitted up to the high watermark, committed up to the last stable offset. If
+brokers are given, they are asked for these offsets, because checkpoints are some seconds old.
 """
 
 import math
@@ -36,7 +36,7 @@ from pyspark_barnabas.source.range_splitting import OffsetRange
 from pyspark_barnabas.source.rows import NONE_ABORTED, AbortedRanges
 from pyspark_barnabas.source.segment_files import SegmentFiles
 
-#: A loss is looked at again, as segments may just have been replaced.
+#: A loss is checked again, because segments may just have been replaced.
 _ATTEMPTS_COUNT = 3
 _PAUSE_S = 0.5
 
@@ -44,7 +44,7 @@ _PAUSE_S = 0.5
 def find_directories(log_dirs: Collection[str]) -> dict[TopicPartition, Path]:
     """The directory of each partition.
 
-    :raises OptionError: When a log directory is not there, or two hold the same partition.
+    :raises OptionError: When a log directory does not exist, or two contain the same partition.
     """
     found: dict[TopicPartition, Path] = {}
     for log_dir in log_dirs:
@@ -66,7 +66,7 @@ def find_directories(log_dirs: Collection[str]) -> dict[TopicPartition, Path]:
 
 
 class FileLogs:
-    """`Logs` of log directories alone."""
+    """`Logs` of log directories without brokers."""
 
     def __init__(self, options: SourceOptions) -> None:
         self._log_dirs = options.log_dirs
@@ -74,7 +74,6 @@ class FileLogs:
         self._directories: dict[TopicPartition, Path] = {}
 
     def partitions(self, selection: Selection) -> dict[TopicPartition, bytes]:
-        """See `Logs`."""
         self._directories = find_directories(self._log_dirs)
         topics = {tp.topic for tp in self._directories}
         match selection:
@@ -91,11 +90,9 @@ class FileLogs:
         return {tp: _topic_id(self._directories[tp]) for tp in sorted(wanted)}
 
     def offsets(self, specs: Mapping[TopicPartition, OffsetSpec]) -> dict[TopicPartition, int]:
-        """See `Logs`."""
         return {tp: self._offset(tp, spec) for tp, spec in specs.items()}
 
     def record_bytes(self, ranges: Collection[OffsetRange]) -> dict[TopicPartition, float]:
-        """See `Logs`."""
         found = {}
         for tp in {each.tp for each in ranges}:
             offsets_count = self._high_watermark(tp) - self._start(tp)
@@ -104,7 +101,7 @@ class FileLogs:
         return found
 
     def close(self) -> None:
-        """See `Logs`: nothing is open."""
+        """See `Logs`; nothing is open."""
 
     def _offset(self, tp: TopicPartition, spec: OffsetSpec) -> int:
         start = self._start(tp)
@@ -132,14 +129,14 @@ class FileLogs:
 
 
 class _Gone(Exception):
-    """The topic is not there any more, or is another one of the same name."""
+    """The topic does not exist any more, or was recreated."""
 
 
 class FileReader:
     """A `RangeReader` over log directories."""
 
     def __init__(self, options: SourceOptions, pause: Callable[[float], object] = time.sleep) -> None:
-        """`pause` waits for so many seconds."""
+        """:param pause: Waits for that many seconds."""
         self._isolation = options.isolation
         self._losses = DataLossPolicy(fail=options.fail_on_data_loss)
         self._directories = find_directories(options.log_dirs)
@@ -148,7 +145,7 @@ class FileReader:
     def read(
         self, wanted: OffsetRange, topic_id: bytes, record_bytes: float = math.inf
     ) -> Iterator[RawBatches]:
-        """See `RangeReader`; what it yields is valid until the next is asked for."""
+        """See `RangeReader`; each result is valid until the next one."""
         tp, low, high = wanted
         try:
             if tp not in self._directories:
@@ -163,11 +160,11 @@ class FileReader:
             )
 
     def close(self) -> None:
-        """See `RangeReader`: nothing is open."""
+        """See `RangeReader`; nothing is open."""
 
 
 class _Log:
-    """One partition's directory; retention, compaction and deletion may go on in it."""
+    """One partition's directory, which retention, compaction and deletion may change meanwhile."""
 
     def __init__(
         self,
@@ -187,7 +184,7 @@ class _Log:
     def read(self, low: int, high: int, isolation: Isolation) -> Iterator[RawBatches]:
         """The batches of [low, high).
 
-        :raises _Gone: It is not the topic's log any more.
+        :raises _Gone: The directory belongs to another topic now.
         """
         try:
             yield from self._read(low, high, isolation)
@@ -200,7 +197,7 @@ class _Log:
         self._check_topic()
         position = max(low, self._retained_start(low))
         self._report_removed(low, min(position, high))
-        # The index before the segments: compaction takes entries away together with what they speak of.
+        # Read before the segments, because compaction removes index entries together with their records.
         aborted = NONE_ABORTED
         if isolation is Isolation.READ_COMMITTED:
             aborted = self._segments.aborted(position, high)
@@ -209,17 +206,18 @@ class _Log:
             if position >= high:
                 return
             if self._segments.go_beyond(high):
-                # A log that goes on behind the range: what has come since, else nothing is there, as after compaction.
+                # If the log continues behind the range, wait for new records; otherwise compaction has removed the last
+                # ones.
                 position = yield from self._batches(position, high, aborted)
                 self._report_removed(position, high)
                 return
-            self._pause(pause_s)  # the last records may not have come to this machine yet
+            self._pause(pause_s)  # the last records may not be visible on this machine yet
         self._losses.report(
             f"partition {self._tp} ends at offset {position} now: offsets up to {high} are gone"
         )
 
     def _batches(self, position: int, high: int, aborted: AbortedRanges) -> Generator[RawBatches, None, int]:
-        """Yields what is there now of [position, high), and returns the offset behind it."""
+        """Yield the present batches of [position, high), and return the offset behind them."""
         for chunk in self._segments.chunks(position, high):
             self._check_topic()
             self._report_removed(position, chunk.headers[0].base_offset)
@@ -228,7 +226,7 @@ class _Log:
         return position
 
     def _report_removed(self, position: int, next_offset: int) -> None:
-        """Tell of a gap [position, next_offset) that the log begins behind; one behind its start is of compaction."""
+        """Report a gap [position, next_offset) at the log's start; a gap behind its start results from compaction."""
         if position >= next_offset:
             return
         start = self._start()
@@ -237,7 +235,7 @@ class _Log:
             self._losses.report(f"partition {self._tp} begins at offset {start} now: {gone}")
 
     def _retained_start(self, low: int) -> int:
-        """The log's start, looked at more than once where it lies behind `low`."""
+        """The log start offset, read again if it is above `low`."""
         start = self._start()
         for _ in range(_ATTEMPTS_COUNT - 1):
             if start <= low:
@@ -256,7 +254,7 @@ class _Log:
 
 
 def log_start_offset(directory: Path, tp: TopicPartition, segments: SegmentFiles) -> int:
-    """The first offset that may be read, from the checkpoint and the segments.
+    """The first readable offset, from the checkpoint and the segments.
 
     :raises FileNotFoundError: When the directory is gone.
     """
@@ -265,7 +263,7 @@ def log_start_offset(directory: Path, tp: TopicPartition, segments: SegmentFiles
 
 
 def checkpointed_offset(path: Path, tp: TopicPartition) -> int:
-    """The offset of a partition in a checkpoint; 0 without one, as while Kafka has made the file and not written it.
+    """The offset of a partition in a checkpoint; 0 without one, also while Kafka has created but not written the file.
 
     :raises MalformedFile: When the file is damaged.
     """
@@ -274,7 +272,7 @@ def checkpointed_offset(path: Path, tp: TopicPartition) -> int:
 
 
 def last_stable_offset(segments: SegmentFiles, high_watermark: int) -> int:
-    """The first offset of a transaction that is open at the high watermark, or that itself."""
+    """The first offset of a transaction that is open at the high watermark, or the high watermark."""
     snapshot, opened = _newest_snapshot(segments.directory, high_watermark)
     for chunk in segments.chunks(snapshot, high_watermark):
         for position, header in iterate_headers(chunk.buffer):
@@ -290,7 +288,7 @@ def last_stable_offset(segments: SegmentFiles, high_watermark: int) -> int:
 
 
 def _newest_snapshot(directory: Path, high_watermark: int) -> tuple[int, dict[int, int]]:
-    """The offset of the newest sound snapshot of producers, and which transactions were open there."""
+    """The offset of the newest valid producer snapshot, and its open transactions."""
     offsets = snapshot_offsets(directory)
     for offset in reversed(offsets[: bisect_right(offsets, high_watermark)]):
         try:
@@ -303,7 +301,7 @@ def _newest_snapshot(directory: Path, high_watermark: int) -> tuple[int, dict[in
 
 
 def _offset_of_time(segments: SegmentFiles, start: int, end: int, timestamp_ms: int) -> int:
-    """The first record of [start, end) that is not before the time."""
+    """The first record of [start, end) with at least that timestamp."""
     for chunk in segments.chunks(start, end):
         for position, header in iterate_headers(chunk.buffer):
             if header.max_timestamp < timestamp_ms:

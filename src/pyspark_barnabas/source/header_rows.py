@@ -1,6 +1,6 @@
-"""Rows of the format `barnabas-batches`: what the headers of batches tell, without decoding records.
+"""Rows of the format `barnabas-batches`: batch headers, without decoding records.
 
-A batch belongs to the range that its first offset lies in, so that no cut shows it twice.
+A batch belongs to the range with its first offset, so that no split shows it twice.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,7 +27,7 @@ from pyspark_barnabas.source.options import SourceOptions
 from pyspark_barnabas.source.rows import AbortedRanges
 from pyspark_barnabas.source.tasks import ReadTask, open_reader
 
-#: The columns, with the types that Spark gives them.
+#: The columns with their Spark types.
 BATCH_TYPES: Mapping[str, DataType] = {
     "topic": StringType(),
     "partition": IntegerType(),
@@ -79,7 +79,7 @@ _FROM_HEADER: Mapping[str, Callable[[BatchHeader], object]] = {
 def read_headers(
     task: InputPartition, options: SourceOptions, columns: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a task; one that is no `ReadTask` stands for a plan without any."""
+    """The rows of a task; any other partition is the placeholder of an empty plan."""
     if not isinstance(task, ReadTask):
         return
     with closing(open_reader(options)) as reader:

@@ -1,4 +1,4 @@
-"""A stream's micro-batches: how far the next one goes, and its tasks. Knows logs, and nothing of Spark's engine."""
+"""Plans a stream's micro-batches: where the next one ends, and its tasks. Independent of Spark's engine."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -16,7 +16,7 @@ from pyspark_barnabas.stream_offsets import StreamOffset
 
 
 class StreamPlanner:
-    """Follows the partitions of a stream, those that come later included."""
+    """Follows the partitions of a stream, including new ones."""
 
     def __init__(
         self,
@@ -35,23 +35,23 @@ class StreamPlanner:
         self._reported: set[tuple[str, bytes]] = set()
         self._pinned: StreamOffset | None = None
         self._batch_began_ms: int | None = None
-        #: The ends of all partitions as they were last seen.
+        #: The ends of all partitions as last seen.
         self.seen: StreamOffset | None = None
 
     def initial(self) -> StreamOffset:
-        """Where a new query begins.
+        """The start of a new query.
 
-        :raises OptionError: When the starting offsets do not fit the partitions.
+        :raises OptionError: When the starting offsets do not match the partitions.
         """
         found = self._partitions()
         return StreamOffset.of(starting_offsets(self._logs, found, self._options), found)
 
     def pin(self) -> None:
-        """Let the query end where the partitions end now (`Trigger.AvailableNow`)."""
+        """End the query at the current ends (`Trigger.AvailableNow`)."""
         self._pinned = self.seen = self._ends(StreamOffset())
 
     def latest(self, start: StreamOffset, *, limited: bool) -> StreamOffset:
-        """Where the next micro-batch ends: `start` itself when it is to wait.
+        """The end of the next micro-batch; `start` if it is to wait.
 
         :raises DataLossError: When a topic has another id than at `start`.
         """
@@ -69,13 +69,13 @@ class StreamPlanner:
         return ends if limit is None else ends.at(share_limit(limit, starts, ends.positions))
 
     def tasks(self, start: StreamOffset, end: StreamOffset) -> list[ReadTask]:
-        """What reads everything between two offsets.
+        """Tasks for the records between two offsets.
 
-        Partitions that are new are read from their first record, and so are those of a topic that was created again
-        between `start` and `end`. One that was created again after `end`, while a batch waited to be repeated, is left
-        to the next batch: what is there now are not the records of this one.
+        New partitions are read from their first record, and so are those of a topic that was recreated between
+        `start` and `end`. A topic that was recreated after `end`, before a batch is repeated, is left to the next
+        batch: its present records do not belong to this one.
 
-        :raises DataLossError: When partitions are gone, begin or end where they should not, or are of another topic.
+        :raises DataLossError: When partitions are gone, begin or end elsewhere, or belong to another topic.
         """
         if not end.positions.keys() <= self._found.keys():
             self._partitions()
@@ -97,7 +97,7 @@ class StreamPlanner:
         return OffsetRange(tp, low, high)
 
     def _report_recreated(self, before: StreamOffset, now: Mapping[str, bytes]) -> set[str]:
-        """Report each topic that has another id now than before, once; return all of them."""
+        """Report each topic whose id has changed, once; return all of them."""
         recreated = before.recreated(now)
         for topic in sorted(recreated):
             if (topic, now[topic]) not in self._reported:
@@ -106,7 +106,7 @@ class StreamPlanner:
         return recreated
 
     def _must_wait(self, starts: Positions, ends: Positions) -> bool:
-        """Whether there is too little that is new, and not for too long (`minOffsetsPerTrigger`)."""
+        """Whether there are too few new records, and the maximum delay has not passed (`minOffsetsPerTrigger`)."""
         minimum = self._options.min_offsets_per_trigger
         if minimum is None or self._pinned is not None or self._batch_began_ms is None:
             return False
@@ -119,7 +119,9 @@ class StreamPlanner:
         return self._found
 
     def _ends(self, start: StreamOffset) -> StreamOffset:
-        """The ends of now; asked for again while one lies before `start`, as a new leader may not know better yet."""
+        """The current ends; queried again if one is before `start`, because a new leader may not know the newest
+        yet.
+        """
         for attempt in range(1, self._options.offset_attempts_count + 1):
             ends = self._logs.offsets(dict.fromkeys(self._partitions(), LATEST))
             found = StreamOffset.of(ends, self._found)

@@ -1,4 +1,4 @@
-"""Where reading begins and ends: what the options ask for, turned into the offset of each partition."""
+"""Resolves start and end options to an offset of each partition."""
 
 from collections.abc import Collection, Mapping
 from typing import Protocol
@@ -19,10 +19,10 @@ from pyspark_barnabas.source.options import (
 )
 from pyspark_barnabas.source.range_splitting import OffsetRange
 
-#: An offset for each partition.
+#: An offset of each partition.
 Positions = Mapping[TopicPartition, int]
 
-#: What is answered where no record is as late as a time.
+#: The response if no record has that timestamp or a later one.
 NO_OFFSET = -1
 
 _EDGES = {Edge.EARLIEST: EARLIEST, Edge.LATEST: LATEST}
@@ -30,34 +30,32 @@ _MARKERS = {EARLIEST_MARKER: EARLIEST, LATEST_MARKER: LATEST}
 
 
 class Logs(Protocol):
-    """The logs of a cluster, or of log directories, as planning asks about them."""
+    """Logs of a cluster or of log directories, as planning queries them."""
 
     def partitions(self, selection: Selection) -> dict[TopicPartition, bytes]:
-        """The partitions that are there now, each with the id of its topic (zeros where there is none).
+        """The current partitions with topic ids (zero if unknown).
 
-        :raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION for a topic that is named and not there.
+        :raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION for a named topic that does not exist.
         """
         ...
 
     def offsets(self, specs: Mapping[TopicPartition, OffsetSpec]) -> dict[TopicPartition, int]:
-        """Offsets by their meaning, as the isolation level has them; NO_OFFSET where no record is so late."""
+        """Resolve offset specs by isolation level; NO_OFFSET if no record is late enough."""
         ...
 
     def record_bytes(self, ranges: Collection[OffsetRange]) -> dict[TopicPartition, float]:
-        """About how many bytes of log an offset takes, for partitions where that can be known."""
+        """Approximate log bytes per offset, for partitions where it is known."""
         ...
 
-    def close(self) -> None:
-        """Let go of everything."""
-        ...
+    def close(self) -> None: ...
 
 
 def starting_offsets(
     logs: Logs, partitions: Collection[TopicPartition], options: SourceOptions
 ) -> dict[TopicPartition, int]:
-    """Where to begin.
+    """Resolve the starting offsets.
 
-    :raises OptionError: When partitions are left out, or no record is as late as a starting time.
+    :raises OptionError: When partitions are missing, or no record is as late as a starting time.
     """
     offsets = _resolve(logs, partitions, options.starting, "starting")
     late = sorted(tp for tp, offset in offsets.items() if offset == NO_OFFSET)
@@ -74,9 +72,9 @@ def starting_offsets(
 def ending_offsets(
     logs: Logs, partitions: Collection[TopicPartition], options: SourceOptions
 ) -> dict[TopicPartition, int]:
-    """Where to end; a time later than all records is the end.
+    """Resolve the ending offsets; a time later than all records is the end.
 
-    :raises OptionError: When partitions are left out.
+    :raises OptionError: When partitions are missing.
     """
     offsets = _resolve(logs, partitions, options.ending, "ending")
     late = [tp for tp, offset in offsets.items() if offset == NO_OFFSET]

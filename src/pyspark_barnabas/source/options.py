@@ -1,6 +1,6 @@
-"""The source's options: those of Spark's Kafka connector by their names, and a few of our own. No IO.
+"""The source's options: those of Spark's Kafka connector, and a few of Barnabas. No IO.
 
-Names are read without regard to case, as Spark has it.
+Names are case-insensitive, as in Spark.
 """
 
 import re
@@ -24,14 +24,14 @@ from pyspark_barnabas.option_values import (
     size_bytes,
 )
 
-#: The markers of offsets JSON.
+#: The markers in offsets JSON.
 LATEST_MARKER = -1
 EARLIEST_MARKER = -2
 
-#: A task costs about 50 ms, whatever it reads.
+#: A task costs about 50 ms, whatever its size.
 TASK_BYTES = 128 * 1024 * 1024
 FETCH_BYTES = 16 * 1024 * 1024
-#: As long as the connector polls for what it knows to be there (`spark.network.timeout`).
+#: The connector's time limit for polling existing records (`spark.network.timeout`).
 POLL_TIMEOUT_MS = 120_000
 MAX_TRIGGER_DELAY_MS = 15 * 60_000
 
@@ -52,7 +52,7 @@ _REFUSED_PROPERTIES = {
 
 
 class Transport(Enum):
-    """How log data comes to a task."""
+    """How a task gets log data."""
 
     FETCH = "fetch"
     FILES = "files"
@@ -74,8 +74,6 @@ class SubscribePattern:
 
 @dataclass(frozen=True)
 class Assign:
-    """These partitions."""
-
     partitions: frozenset[TopicPartition]
 
 
@@ -83,7 +81,7 @@ Selection = Subscribe | SubscribePattern | Assign
 
 
 class Edge(Enum):
-    """An end of a log."""
+    """One end of a log."""
 
     EARLIEST = "earliest"
     LATEST = "latest"
@@ -91,7 +89,7 @@ class Edge(Enum):
 
 @dataclass(frozen=True)
 class SpecificOffsets:
-    """An offset for each partition, or its marker."""
+    """An offset or a marker for each partition."""
 
     by_partition: Mapping[TopicPartition, int]
 
@@ -115,9 +113,9 @@ Bound = Edge | SpecificOffsets | Times | Time
 
 @dataclass(frozen=True)
 class ConnectionOptions:
-    """What it takes to speak to the cluster."""
+    """The options for connecting to the cluster."""
 
-    bootstrap: str  #: empty where files alone are read
+    bootstrap: str  #: empty if only files are read
     client_id: str = "barnabas-spark"
     login: SaslLogin | None = None
     request_timeout_ms: int = 30_000
@@ -126,14 +124,14 @@ class ConnectionOptions:
 
 @dataclass(frozen=True)
 class SourceOptions:
-    """Everything that a source was asked for."""
+    """All options of a source."""
 
     connection: ConnectionOptions
     selection: Selection
     starting: Bound
     ending: Bound
     isolation: Isolation = Isolation.READ_UNCOMMITTED
-    #: Whether a starting time behind all records stands for the end, rather than for an error.
+    #: Whether a starting time after all records means the end instead of an error.
     start_may_be_latest: bool = False
     fail_on_data_loss: bool = True
     include_headers: bool = False
@@ -142,7 +140,7 @@ class SourceOptions:
     max_offsets_per_trigger: int | None = None
     min_offsets_per_trigger: int | None = None
     max_trigger_delay_ms: int = MAX_TRIGGER_DELAY_MS
-    #: How often ends are asked for that seem to have gone back.
+    #: How often ends are queried that have moved backwards.
     offset_attempts_count: int = 3
     offset_retry_ms: int = 1_000
     transport: Transport = Transport.FETCH
@@ -151,12 +149,12 @@ class SourceOptions:
     fetch_bytes: int = FETCH_BYTES
     check_crcs: bool = True
     group_id: str | None = None
-    #: What was asked for and does nothing.
+    #: Options that were given and have no effect.
     ignored: tuple[str, ...] = field(default=(), compare=False)
 
 
 class _Given:
-    """Options as they were given, by names without case."""
+    """The given options by case-insensitive name."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self._options = {name.lower(): str(value) for name, value in options.items()}
@@ -181,9 +179,9 @@ class _Given:
 
 
 def batch_options(options: Mapping[str, str]) -> SourceOptions:
-    """What `spark.read` was asked for.
+    """Parse the options of `spark.read`.
 
-    :raises OptionError: For an option that cannot be; passwords are not quoted.
+    :raises OptionError: For an invalid option; passwords are not quoted.
     """
     given = _Given(options)
     starting = _bound(given, "starting", Edge.EARLIEST)
@@ -202,9 +200,9 @@ def batch_options(options: Mapping[str, str]) -> SourceOptions:
 
 
 def stream_options(options: Mapping[str, str]) -> SourceOptions:
-    """What `spark.readStream` was asked for.
+    """Parse the options of `spark.readStream`.
 
-    :raises OptionError: For an option that cannot be; passwords are not quoted.
+    :raises OptionError: For an invalid option; passwords are not quoted.
     """
     given = _Given(options)
     for name in _ENDINGS:
@@ -214,9 +212,9 @@ def stream_options(options: Mapping[str, str]) -> SourceOptions:
 
 
 def connection_options(options: Mapping[str, str]) -> ConnectionOptions:
-    """What it takes to speak to the cluster, where nothing else of the source matters.
+    """Parse only the options for connecting to the cluster.
 
-    :raises OptionError: For an option that cannot be.
+    :raises OptionError: For an invalid option.
     """
     return _connection(_Given(options), required=True)
 
@@ -316,7 +314,7 @@ def _pattern(name: str, text: str) -> str:
 
 
 def _bound(given: _Given, side: str, default: Edge) -> Bound:
-    """Where to start or to end: one time for all counts most, then times, then offsets, as in the connector."""
+    """Start or end; as in the connector, one time for all wins over times per partition, and these over offsets."""
     name = f"{side}Timestamp"
     if name in given:
         return Time(number(name, given[name], minimum=0))
@@ -339,7 +337,7 @@ def _has_marker(bound: Bound, marker: int) -> bool:
 
 
 def _check_order(given: _Given, starting: Bound, ending: Bound) -> None:
-    """Where both sides speak of partitions, they speak of the same, and no end lies before its start."""
+    """Check that start and end name the same partitions, and that no end is before its start."""
     if isinstance(starting, SpecificOffsets) and isinstance(ending, SpecificOffsets):
         name = "endingOffsets"
     elif isinstance(starting, Times) and isinstance(ending, Times):

@@ -1,4 +1,4 @@
-"""Ranges of offsets into tasks of even size, each large enough to be worth a task. No IO."""
+"""Splits ranges of offsets into tasks of even size, each large enough to pay off. No IO."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -7,14 +7,14 @@ from typing import NamedTuple
 
 from barnabas.base.ids import TopicPartition
 
-#: What a record is taken to need in the log while nothing is known of its partition.
+#: Assumed log bytes per record while nothing is known about a partition.
 RECORD_BYTES_DEFAULT = 1_024.0
 _RECORD_BYTES_MIN = 1 / 1_024
-#: A small record costs as much as one of so many bytes: each becomes a row. They may be small as they are packed.
+#: The minimum weight of a record, because each becomes a row. Compressed records may have fewer bytes.
 _ROW_BYTES = 256.0
-#: They may also be few, where most offsets are gone: so many times its bytes is the most that an offset counts.
+#: The maximum weight of an offset, as a multiple of its bytes, for logs with few records left.
 _ROW_TIMES_MAX = 16
-#: From here on two tasks are nearer to the size that is wanted than one.
+#: From this ratio on two tasks are closer to the wanted size than one.
 _SHARES_OF_TWO = 1.5
 
 
@@ -27,7 +27,7 @@ class OffsetRange(NamedTuple):
 
     @property
     def offsets_count(self) -> int:
-        """How many offsets; records may be fewer."""
+        """Number of offsets; there may be fewer records."""
         return self.high - self.low
 
 
@@ -37,9 +37,9 @@ Task = tuple[OffsetRange, ...]
 
 @dataclass(frozen=True)
 class TaskLimits:
-    """How large a task is wanted, unless there must be more tasks, or smaller ones.
+    """The wanted size of a task, unless limits require more or smaller tasks.
 
-    Of several tasks each is three quarters of `bytes_wanted` at least; a small record counts as one of 256 bytes.
+    If there are several, each has at least three quarters of `bytes_wanted`; a small record counts as 256 bytes.
     """
 
     bytes_wanted: int
@@ -50,9 +50,9 @@ class TaskLimits:
 def plan_tasks(
     ranges: Iterable[OffsetRange], record_bytes: Mapping[TopicPartition, float], limits: TaskLimits
 ) -> list[Task]:
-    """Deal out all ranges in the order of their partitions; cuts may lie at any offset.
+    """Distribute all ranges in the order of their partitions; a range may be split at any offset.
 
-    `record_bytes` is what an offset of a partition takes of the log, on average.
+    `record_bytes` is the average log bytes per offset of a partition.
     """
     wanted = sorted(each for each in ranges if each.offsets_count > 0)
     weights = {each.tp: _weight(record_bytes.get(each.tp, RECORD_BYTES_DEFAULT)) for each in wanted}
@@ -66,17 +66,17 @@ def plan_tasks(
 
 
 def _weight(record_bytes: float) -> float:
-    """What an offset counts, in bytes."""
+    """The weight of an offset, in bytes."""
     return max(record_bytes, min(_ROW_BYTES, _ROW_TIMES_MAX * record_bytes), _RECORD_BYTES_MIN)
 
 
 def _count_of(shares: float) -> int:
-    """How many tasks for so many times the size of one: cores come in even numbers, and wait for the odd task."""
+    """The number of tasks for a multiple of the task size; rounded to an even number, because cores are."""
     return 1 if shares < _SHARES_OF_TWO else max(2, 2 * math.floor(shares / 2))
 
 
 class _Dealer:
-    """Fills one task after the other; what one takes too much, the next has less room for."""
+    """Fills tasks one after the other; the excess of one task is subtracted from the next."""
 
     def __init__(self, task_bytes: float, records_max: int | None) -> None:
         self._task_bytes = task_bytes
@@ -87,7 +87,7 @@ class _Dealer:
         self._room_records = self._records_max
 
     def deal(self, whole: OffsetRange, record_bytes: float) -> None:
-        """Put a range into this task and, as far as it does not fit, into those that follow."""
+        """Add a range to the current task, and the rest of it to the following ones."""
         low = whole.low
         while low < whole.high:
             fitting = max(1, math.ceil(self._room_bytes / record_bytes - 1e-6))
@@ -100,7 +100,6 @@ class _Dealer:
                 self._close()
 
     def finish(self) -> list[Task]:
-        """All tasks."""
         if self._task:
             self._close()
         return self._tasks
@@ -116,9 +115,9 @@ class _Dealer:
 def share_limit(
     limit: int, starts: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, int]:
-    """Nearer ends, so that about `limit` offsets lie before them: each partition by its share of what is new.
+    """Ends with about `limit` new offsets in all: each partition has its share of the new offsets.
 
-    No partition is left out while it has something new, so that small ones do not starve.
+    Every partition with new offsets gets at least one, so that small ones do not starve.
     """
     sizes = {tp: end - starts[tp] for tp, end in ends.items() if tp in starts}
     total = sum(size for size in sizes.values() if size > 0)

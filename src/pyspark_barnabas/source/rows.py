@@ -1,4 +1,4 @@
-"""Record batches of a partition as rows of the connector's schema, in Arrow's columns."""
+"""Record batches of a partition as rows of the connector's schema, in Arrow columns."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
@@ -12,7 +12,7 @@ from barnabas.wire.records.batch import BatchHeader, iterate_headers
 from barnabas.wire.records.compression import Buffer
 from barnabas.wire.records.control import read_end_marker
 
-#: The connector's columns in their order, with the types that Spark gives them; all may be null, as Spark has it.
+#: The connector's columns in order with Spark's types; all are nullable, as in Spark.
 TYPES: dict[str, pa.DataType] = {
     "key": COLUMN_TYPES["key"],
     "value": COLUMN_TYPES["value"],
@@ -26,24 +26,22 @@ TYPES: dict[str, pa.DataType] = {
 
 _LAST_OFFSET = (1 << 63) - 1
 
-#: Rows of a record batch: so many times the longest name of a topic is far from what 32-bit offsets reach.
+#: Rows of a record batch: with the longest topic name this is far below the limit of 32-bit offsets.
 _ROWS_MAX = 1 << 20
-#: A topic's name so many times is kept for the rows that follow; more might be too large to keep.
+#: A column of this many topic names at most is kept for later rows.
 _REPEATED_ROWS_MAX = 1 << 16
 
 
 class AbortedRange(NamedTuple):
-    """Where the batches of an aborted transaction may lie."""
+    """The offsets of an aborted transaction."""
 
     producer_id: int
     first_offset: int
-    last_offset: (
-        int  #: of its marker, or of anything behind it that comes before the producer's next transaction
-    )
+    last_offset: int  #: of its marker, or any offset between the marker and the producer's next transaction
 
 
 class AbortedRanges:
-    """The aborted transactions of a partition, as far as the offsets that are read go."""
+    """The aborted transactions of a partition within the offsets that are read."""
 
     def __init__(self, ranges: Iterable[AbortedRange] = ()) -> None:
         self._of_producers: dict[int, list[AbortedRange]] = {}
@@ -52,10 +50,11 @@ class AbortedRanges:
 
     @classmethod
     def fetched(cls, buffer: Buffer, transactions: Iterable[tuple[int, int]]) -> "AbortedRanges":
-        """From a fetched buffer and (producer id, first offset) of what the broker says was aborted.
+        """From a fetched buffer, and (producer id, first offset) of the broker's aborted transactions.
 
-        A transaction ends with the producer's first marker behind its first offset; one whose marker is not in the
-        buffer goes beyond it.
+        A transaction ends with the producer's first marker after its first offset; if its marker is not in the buffer,
+        it
+        extends beyond the buffer.
 
         :raises KafkaError: CORRUPT_MESSAGE.
         """
@@ -68,19 +67,19 @@ class AbortedRanges:
         return cls(ranges)
 
     def admits(self, header: BatchHeader) -> bool:
-        """Whether what the batch holds was not aborted."""
+        """Whether the batch was not aborted."""
         ranges = self._of_producers.get(header.producer_id) if header.is_transactional else None
         return ranges is None or not any(
             each.first_offset <= header.base_offset <= each.last_offset for each in ranges
         )
 
 
-#: For those who read uncommitted, or where nothing was aborted.
+#: For read_uncommitted, or without aborted transactions.
 NONE_ABORTED = AbortedRanges()
 
 
 def schema_of(columns: Sequence[str]) -> pa.Schema:
-    """The Arrow schema of these columns in this order: exactly what Spark expects of them."""
+    """The Arrow schema of these columns in order, exactly as Spark expects it."""
     return pa.schema([pa.field(name, TYPES[name]) for name in columns])
 
 
@@ -95,11 +94,11 @@ def read_arrow(
     *,
     check_crcs: bool = True,
 ) -> Iterator[pa.RecordBatch]:
-    """The records with low <= offset < high in the whole batches of `buffer`, some megabytes at a time.
+    """The records with low <= offset < high in the complete batches of `buffer`, some megabytes at a time.
 
-    Control batches and those of aborted transactions are left out; only `columns`, names of `TYPES`, are decoded.
+    Control batches and aborted batches are left out; only `columns`, names of `TYPES`, are decoded.
 
-    :raises KafkaError: CORRUPT_MESSAGE, naming the batch, INVALID_TIMESTAMP.
+    :raises KafkaError: CORRUPT_MESSAGE, naming the batch; INVALID_TIMESTAMP.
     """
     schema = schema_of(columns)
     wanted = [name for name in columns if name in COLUMN_TYPES]
@@ -115,7 +114,7 @@ def read_arrow(
 
 
 def _topics(topic: str, count: int) -> pa.StringArray:
-    """The name so many times; most parts of a partition have about as many rows, and share what was made of it."""
+    """A column of the repeated name; most parts of a partition have similar row counts and share it."""
     if count > _REPEATED_ROWS_MAX:
         return pa.repeat(topic, count)
     return _repeated(topic, 1 << (count - 1).bit_length()).slice(0, count)
@@ -127,7 +126,7 @@ def _repeated(topic: str, count: int) -> pa.StringArray:
 
 
 def _abort_markers(buffer: Buffer, producer_ids: set[int]) -> dict[int, list[int]]:
-    """Offsets of the abort markers of these producers."""
+    """Offsets of these producers' abort markers."""
     offsets: dict[int, list[int]] = {}
     if producer_ids:
         for position, header in iterate_headers(buffer):

@@ -1,4 +1,4 @@
-"""The schemas of the formats, and what a user's own schema asks for of them."""
+"""The schemas of the formats, and validation of a user's schema."""
 
 from collections.abc import Mapping
 
@@ -16,7 +16,7 @@ from pyspark.sql.types import (
 
 from pyspark_barnabas.option_values import OptionError, flag
 
-#: The connector's columns in their order.
+#: The connector's columns in order.
 RECORD_TYPES: Mapping[str, DataType] = {
     "key": BinaryType(),
     "value": BinaryType(),
@@ -39,7 +39,7 @@ def record_schema(*, include_headers: bool) -> StructType:
 
 
 def schema_of_options(options: Mapping[str, str]) -> StructType:
-    """What a source with these options gives when the user says nothing of a schema.
+    """The default schema of a source with these options.
 
     :raises OptionError: When `includeHeaders` is neither true nor false.
     """
@@ -48,14 +48,14 @@ def schema_of_options(options: Mapping[str, str]) -> StructType:
 
 
 def schema_of(types: Mapping[str, DataType]) -> StructType:
-    """These columns; all may be null, as in the connector."""
+    """A schema of these columns; all are nullable, as in the connector."""
     return StructType([StructField(name, each) for name, each in types.items()])
 
 
 def requested_columns(schema: StructType, types: Mapping[str, DataType]) -> tuple[str, ...]:
-    """The columns that a schema asks for, in its order.
+    """The columns that a schema selects, in its order.
 
-    :raises OptionError: For a column that is not there, or has another type.
+    :raises OptionError: For an unknown column, or one with another type.
     """
     if not schema.fields:
         message = f"the schema has no columns; these can be read: {', '.join(types)}"
@@ -65,7 +65,7 @@ def requested_columns(schema: StructType, types: Mapping[str, DataType]) -> tupl
             message = f"there is no column '{column.name}'; these can be read: {', '.join(types)}"
             raise OptionError(message)
         expected, given = types[column.name].simpleString(), column.dataType.simpleString()
-        if given != expected:  # that says nothing of nulls
+        if given != expected:  # ignores nullability
             message = f"column '{column.name}' is {expected}, not {given}; cast it afterwards"
             raise OptionError(message)
     return tuple(schema.names)

@@ -1,4 +1,4 @@
-"""The segments of one partition's directory, read while a broker may write, roll, compact and remove them."""
+"""Reads the segments of one partition's directory while a broker may write, roll, compact and remove them."""
 
 import os
 from bisect import bisect_left, bisect_right
@@ -26,42 +26,40 @@ from barnabas.wire.records.batch import (
 from pyspark_barnabas.source.rows import NONE_ABORTED, AbortedRange, AbortedRanges
 
 _CHUNK_BYTES = 8 * 1024 * 1024
-#: How often a directory is listed whose segments are just being replaced.
+#: How often a directory is listed again while its segments are being replaced.
 _LISTINGS_COUNT = 50
 _PAUSE_S = 0.1
-#: More than a segment can have: those of its index are kept in four bytes.
+#: Larger than any segment: index entries have four bytes for relative offsets.
 _OFFSETS_MAX = 1 << 32
 
 
-#: What tells a file from another one that has its name, or its inode, later.
+#: Distinguishes a file from a later one with the same name or inode.
 _FileId = tuple[int, int]
 
 
 class Chunk(NamedTuple):
-    """Whole batches, of which some may lie before the offset that was asked for; `buffer` is used again."""
+    """Complete batches, some of which may lie before the requested offset; `buffer` is reused."""
 
     buffer: memoryview
     headers: list[BatchHeader]
 
     @property
     def next_offset(self) -> int:
-        """The offset behind them."""
         return self.headers[-1].next_offset
 
 
 class SegmentFiles:
-    """Reads a directory; nothing is kept open between calls."""
+    """Reads a directory; keeps no file open between calls."""
 
     def __init__(self, directory: Path, pause: Callable[[float], object]) -> None:
-        """`pause` waits for so many seconds.
-
+        """:param pause: Waits for that many seconds.
         :raises FileNotFoundError: On use, when the directory is gone.
         """
         self.directory = directory
         self._pause = pause
 
     def base_offsets(self) -> list[int]:
-        """Where segments begin, as they are between two replacements."""
+        """Base offsets of the segments, in a consistent state between replacements."""
         before: list[str] | None = None
         for _ in range(_LISTINGS_COUNT):
             names = sorted(name for name in os.listdir(self.directory) if LOG_SUFFIX in name)
@@ -74,7 +72,7 @@ class SegmentFiles:
         return sorted(offset for offset in offsets if offset is not None)
 
     def size_bytes(self) -> int:
-        """Bytes of all segments, as far as they are allocated."""
+        """Allocated bytes of all segments."""
         total = 0
         for base_offset in self.base_offsets():
             try:
@@ -84,12 +82,12 @@ class SegmentFiles:
         return total
 
     def chunks(self, low: int, high: int) -> Iterator[Chunk]:
-        """Batches with offsets of [low, high), in order; each chunk is valid until the next one is asked for.
+        """Batches with offsets of [low, high), in order; each chunk is valid until the next one.
 
-        :raises KafkaError: CORRUPT_MESSAGE where there is no batch below `high`.
+        :raises KafkaError: CORRUPT_MESSAGE when the data below `high` is not a batch.
         """
         position = low
-        read: set[_FileId] = set()  # to their ends: compaction may put others in their places
+        read: set[_FileId] = set()  # read to the end; compaction may replace them
         while position < high and (opened := self._open(position, high, read)) is not None:
             base_offset, file = opened
             with file:
@@ -100,12 +98,12 @@ class SegmentFiles:
                 read.add(_file_id(file))
 
     def go_beyond(self, offset: int) -> bool:
-        """Whether the log goes on at `offset` or behind it; what is not there before it will not come any more."""
+        """Whether the log continues at or after `offset`, so that missing records before it will not appear."""
         bases = self.base_offsets()
         return bool(bases) and (bases[-1] >= offset or any(self.chunks(offset, bases[-1] + _OFFSETS_MAX)))
 
     def _open(self, offset: int, high: int, read: set[_FileId]) -> tuple[int, BinaryIO] | None:
-        """The first segment that may hold `offset` or later ones below `high`, and was not read."""
+        """The first unread segment that may contain `offset` or later ones below `high`."""
         while True:
             bases = self.base_offsets()
             index = max(bisect_right(bases, offset) - 1, 0)
@@ -132,7 +130,9 @@ class SegmentFiles:
         return AbortedRanges(ranges) if ranges else NONE_ABORTED
 
     def _indexed_position(self, fd: int, base_offset: int, offset: int) -> int:
-        """A batch start at or before `offset`, from the index; one that does not fit the segment is passed over."""
+        """A batch position at or before `offset`, from the index; an index that does not match the segment is
+        ignored.
+        """
         index = OffsetIndex(offset_file(self.directory, base_offset, INDEX_SUFFIX), base_offset)
         entry = index.lookup(offset)
         if entry is None:
@@ -149,7 +149,7 @@ def _file_id(file: BinaryIO) -> _FileId:
 
 
 def _read_segment(fd: int, start: int, low: int, high: int) -> Iterator[Chunk]:
-    """Whole batches from the file position `start` on, those that end before `low` left out at the beginning."""
+    """Complete batches from the file position `start` on, without leading ones that end before `low`."""
     buffer = bytearray(_CHUNK_BYTES)
     position = start
     while True:
@@ -157,7 +157,7 @@ def _read_segment(fd: int, start: int, low: int, high: int) -> Iterator[Chunk]:
         view = memoryview(buffer)[:count]
         if count and not first_is_whole(view):
             if count < len(buffer):
-                return  # the file ends within a batch that is being written
+                return  # the file ends with an incomplete batch
             buffer = bytearray(2 * len(buffer))
             continue
         first, end, headers = _wanted(view, low, high)
@@ -169,7 +169,7 @@ def _read_segment(fd: int, start: int, low: int, high: int) -> Iterator[Chunk]:
 
 
 def _wanted(view: memoryview, low: int, high: int) -> tuple[int, int, list[BatchHeader]]:
-    """Where the wanted batches begin, where the last whole one ends, and the headers; stops at `high`."""
+    """Start of the wanted batches, end of the last complete one, and the headers; stops at `high`."""
     first = end = 0
     headers: list[BatchHeader] = []
     for position, header in iterate_headers(view):

@@ -16,7 +16,7 @@ from pyspark_barnabas.stream_offsets import StreamOffset
 
 try:
     from pyspark.sql.streaming import datasource as limits
-except ImportError:  # Spark 4.1 knows no limits for sources in Python
+except ImportError:  # Spark 4.1 has no limits for Python sources
     _BASES: tuple[type, ...] = (DataSourceStreamReader,)
     HAS_LIMITS = False
     LIMITS: Any = None
@@ -25,15 +25,15 @@ else:
     HAS_LIMITS = True
     LIMITS = limits
 
-#: Offsets as Spark hands them over: by topic, then by partition as text; and the ids of the topics.
+#: Spark's form of offsets: by topic, then by partition as text; and the topic ids.
 Offsets = dict[str, dict[str, Any]]
 
-#: What a reader of streams is in the Spark that is here.
+#: The base classes of stream readers in the installed Spark.
 STREAM_READER_BASES: Any = type("StreamReaderBases", _BASES, {})
 
 
 class StreamReader(STREAM_READER_BASES):  # type: ignore[misc]
-    """Reads the columns that are wanted, micro-batch by micro-batch."""
+    """Reads the selected columns, one micro-batch after the other."""
 
     def __init__(self, options: Mapping[str, str], columns: Sequence[str], read: Read = read_records) -> None:
         self._options = stream_options(options)
@@ -49,15 +49,13 @@ class StreamReader(STREAM_READER_BASES):  # type: ignore[misc]
             raise OptionError(message)
 
     def __getstate__(self) -> dict[str, object]:
-        """Without what is open: tasks get a copy of the reader."""
+        """The state without open connections: tasks get a copy of the reader."""
         return {**self.__dict__, "_logs": None, "_opened": None}
 
     def initialOffset(self) -> Offsets:  # noqa: N802
-        """Where a new query begins."""
         return self._planner.initial().to_json()
 
     def getDefaultReadLimit(self) -> Any:  # noqa: N802
-        """The limit of the options."""
         if self._options.max_offsets_per_trigger is not None:
             return limits.ReadMaxRows(self._options.max_offsets_per_trigger)
         if self._options.min_offsets_per_trigger is not None:
@@ -65,29 +63,24 @@ class StreamReader(STREAM_READER_BASES):  # type: ignore[misc]
         return limits.ReadAllAvailable()
 
     def latestOffset(self, start: Offsets | None = None, limit: object = None) -> Offsets:  # noqa: N802
-        """Where the next micro-batch ends; Spark 4.1 gives neither start nor limit."""
+        """The end of the next micro-batch; Spark 4.1 passes neither start nor limit."""
         limited = HAS_LIMITS and limit is not None and not isinstance(limit, limits.ReadAllAvailable)
         return self._planner.latest(StreamOffset.from_json(start or {}), limited=limited).to_json()
 
     def reportLatestOffset(self) -> Offsets | None:  # noqa: N802
-        """The ends of all partitions as they were last seen."""
         seen = self._planner.seen
         return None if seen is None else seen.to_json()
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """End where the partitions end now."""
         self._planner.pin()
 
     def partitions(self, start: Offsets, end: Offsets) -> Sequence[InputPartition]:
-        """The tasks of a micro-batch."""
         return self._planner.tasks(StreamOffset.from_json(start), StreamOffset.from_json(end))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of one task."""
         return self._read(partition, self._options, self._columns)
 
     def stop(self) -> None:
-        """Let go of the cluster."""
         if self._logs is not None:
             self._logs.close()
         self._logs = self._opened = None

@@ -1,4 +1,4 @@
-"""Ranges of offsets into Spark's tasks, by what the logs tell of their sizes."""
+"""Turns ranges of offsets into Spark's tasks, by the sizes of the logs."""
 
 from collections.abc import Collection, Mapping
 
@@ -12,14 +12,14 @@ from pyspark_barnabas.source.tasks import PlannedRange, ReadTask
 
 
 def open_logs(options: SourceOptions) -> Logs:
-    """Whom to ask about logs: the cluster where there is one, else the files."""
+    """The logs of the cluster, or of files if no cluster is given."""
     if options.transport is Transport.FILES and not options.connection.bootstrap:
         return FileLogs(options)
     return ClusterLogs(options)
 
 
 class Planner:
-    """Makes tasks; remembers how much of the log an offset takes, which is asked for once a partition."""
+    """Makes tasks; remembers the log bytes per offset, which are queried once per partition."""
 
     def __init__(self, logs: Logs, options: SourceOptions) -> None:
         self._logs = logs
@@ -31,7 +31,6 @@ class Planner:
     def plan(
         self, ranges: Collection[OffsetRange], topic_ids: Mapping[TopicPartition, bytes]
     ) -> list[ReadTask]:
-        """Tasks for all ranges."""
         wanted = [each for each in ranges if each.offsets_count > 0]
         unknown = [each for each in wanted if each.tp not in self._record_bytes]
         if unknown:

@@ -1,4 +1,4 @@
-"""What a Spark task is told to read, and reading it. Everything in here travels to the executors."""
+"""Describes and runs Spark tasks. Everything in this module is sent to the executors."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
@@ -15,12 +15,12 @@ from pyspark_barnabas.source.options import SourceOptions, Transport
 from pyspark_barnabas.source.range_splitting import OffsetRange
 from pyspark_barnabas.source.rows import read_arrow
 
-#: Turns a task into rows of the columns that are wanted.
+#: Turns a task into rows of the selected columns.
 Read = Callable[[InputPartition, SourceOptions, Sequence[str]], Iterator[pa.RecordBatch]]
 
 
 class PlannedRange(NamedTuple):
-    """A range, the topic that it was planned for, and about how many bytes of the log an offset takes there."""
+    """A range, its topic id, and the approximate log bytes per offset."""
 
     range: OffsetRange
     topic_id: bytes
@@ -38,14 +38,14 @@ class ReadTask(InputPartition):
 
 
 def open_reader(options: SourceOptions) -> RangeReader:
-    """What reads ranges by the transport that was asked for."""
+    """The reader of the selected transport."""
     return FileReader(options) if options.transport is Transport.FILES else FetchReader(options)
 
 
 def read_records(
     task: InputPartition, options: SourceOptions, columns: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a task; one that is no `ReadTask` stands for a plan without any."""
+    """The rows of a task; any other partition is the placeholder of an empty plan."""
     if not isinstance(task, ReadTask):
         return
     with closing(open_reader(options)) as reader:

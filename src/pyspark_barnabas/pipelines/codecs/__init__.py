@@ -1,6 +1,6 @@
-"""Binary formats of records: what a schema is in Spark's types, values as rows and rows as values. No JVM is needed.
+"""Codecs of binary formats: schemas as Spark types, values as rows, and rows as values. They need no JVM.
 
-The libraries are imported when a codec is made, so that flows of other formats do without them.
+A codec imports its library when it is created, so that flows of other formats do not need it.
 """
 
 from dataclasses import dataclass
@@ -13,37 +13,35 @@ from pyspark_barnabas.pipelines.codecs.framing import Frame
 
 
 class BinaryFormat(Enum):
-    """Which format."""
-
     AVRO = "avro"
     PROTOBUF = "protobuf"
 
 
 class ValueCodec(Protocol):
-    """Values to rows and back, one at a time.
+    """Decodes values to rows and encodes rows, one at a time.
 
-    A row is a dict by the names of columns. In it, timestamps and intervals are microseconds since 1970, dates days,
-    and maps lists of pairs, as Arrow takes and gives them.
+    A row is a dict by column name. Timestamps and intervals are microseconds since 1970, dates are days, and maps are
+    lists of pairs, as in Arrow.
     """
 
     @property
     def label(self) -> str:
-        """For people: what a value is of, such as `Avro of shop.Order`."""
+        """A label for people, such as `Avro of shop.Order`."""
 
     @property
     def columns(self) -> StructType:
-        """Of the rows; what cannot be null in values cannot be in these."""
+        """The columns; a field that cannot be null in a value is not nullable."""
 
     def decode(self, value: bytes) -> dict[str, Any]:
-        """:raises Misfit: It is none; other errors say that as well."""
+        """:raises ConversionError: It is not a value; other errors mean the same."""
 
     def encode(self, row: dict[str, Any]) -> bytes:
-        """:raises Misfit: It cannot be one; other errors say that as well."""
+        """:raises ConversionError: It cannot be encoded; other errors mean the same."""
 
 
 @dataclass(frozen=True)
 class CodecSpec:
-    """All that a task needs to know to make a codec."""
+    """All that a task needs to create a codec."""
 
     kind: BinaryFormat
     schema: bytes  #: JSON of Avro, or a FileDescriptorSet of Protobuf
@@ -51,7 +49,7 @@ class CodecSpec:
     frame: Frame
 
     def codec(self) -> ValueCodec:
-        """:raises SchemaError: The schema cannot be read, or has what no column can be."""
+        """:raises SchemaError: The schema is invalid, or has a type that no column can have."""
         if self.kind is BinaryFormat.AVRO:
             from pyspark_barnabas.pipelines.codecs.avro import AvroCodec
 

@@ -1,8 +1,8 @@
 """Avro by fastavro.
 
-A schema is first rewritten into one that is the same on the wire, without names that meet, logical types and enums: so
-numbers stay numbers, which Arrow takes as they are, and a negative number of an enum is not taken for one from its end.
-A record adds no bytes, so each branch of a union can be one: its name then tells which branch a value is.
+A schema is first rewritten to an equivalent one on the wire, without name conflicts, logical types and enums: so
+numbers stay numbers, which Arrow takes, and a negative enum index is not taken as an index from the end. A record adds
+no bytes, so each branch of a union becomes a record whose name identifies the branch.
 """
 
 import json
@@ -40,7 +40,7 @@ from pyspark_barnabas.pipelines.codecs.framing import Frame
 _PRECISION_MAX = 38
 _UUID_BYTES = 16
 _EXACT = Context(prec=2 * _PRECISION_MAX)
-#: The one field of a record that is a branch of a union.
+#: The only field of a record that stands for a branch of a union.
 _BRANCH = "v"
 _PRIMITIVES: dict[str, Callable[[], DataType]] = {
     "boolean": BooleanType,
@@ -56,11 +56,11 @@ Convert = Callable[[Any], Any]
 
 
 class _Node(NamedTuple):
-    """A part of a schema; values that are converted are never null."""
+    """A part of a schema; converted values are never null."""
 
     type: DataType
     wire: Any  #: its schema for fastavro
-    read: Convert | None = None  #: from fastavro's value to a row's; None where they are the same
+    read: Convert | None = None  #: from fastavro's value to a row's; None if they are equal
     write: Convert | None = None
     nullable: bool = False
 
@@ -68,7 +68,7 @@ class _Node(NamedTuple):
 class AvroCodec:
     """Values of one schema.
 
-    :raises SchemaError: The schema cannot be read, or has what no column can be.
+    :raises SchemaError: The schema is invalid, or has a type that no column can have.
     """
 
     def __init__(self, schema: str, frame: Frame) -> None:
@@ -88,9 +88,9 @@ class AvroCodec:
         self.columns = node.type
 
     def decode(self, value: bytes) -> dict[str, Any]:
-        """A datum as a row.
+        """Decode a datum to a row.
 
-        :raises ConversionError: It is none.
+        :raises ConversionError: It is malformed.
         """
         body = self._frame.opened(value)
         stream = BytesIO(body)
@@ -115,9 +115,9 @@ class AvroCodec:
         return row
 
     def encode(self, row: dict[str, Any]) -> bytes:
-        """A row as a datum.
+        """Encode a row as a datum.
 
-        :raises ConversionError: It cannot be one.
+        :raises ConversionError: It does not fit the schema.
         """
         stream = BytesIO()
         schemaless_writer(stream, self._wire, self._write(row))
@@ -125,14 +125,14 @@ class AvroCodec:
 
 
 def _expanded(text: str) -> Any:
-    """A schema with names in full, and with what they name in their place; a name that is left is within itself."""
+    """A schema with full names, replaced by their definitions; a remaining name is recursive."""
     try:
         return expand_schema(json.loads(text))
     except json.JSONDecodeError as error:
         raise SchemaError(f"the schema is no JSON: {error}") from None
     except KeyError as error:
         raise SchemaError(f"the schema is no Avro: {error} is missing in one of its types") from None
-    except Exception as error:  # it promises no kinds of its own
+    except Exception as error:  # fastavro documents no error types
         names = ""
         if type(error).__name__ == "UnknownType":
             names = "there is no type of the name "
@@ -140,7 +140,7 @@ def _expanded(text: str) -> Any:
 
 
 class _Builder:
-    """Makes the nodes of a schema; names on the wire are numbered, as a type may be used more than once."""
+    """Builds the nodes of a schema; names on the wire are numbered, because a type may be used more than once."""
 
     def __init__(self) -> None:
         self._numbers = count()
@@ -259,7 +259,7 @@ class _Builder:
         return _Node(kind, wire, _unless_null(read) if nullable else read, write, nullable)
 
     def _optional(self, part: list[Any], node: _Node, *, nullable: bool) -> _Node:
-        """A type that may be null; or a union of one, which is that type."""
+        """A nullable type; a union with one branch is that branch."""
         wire = [each if each in ("null", {"type": "null"}) else node.wire for each in part]
         write = node.write
         if write is not None and isinstance(node.wire, dict) and node.wire["type"] == "record":
@@ -277,14 +277,14 @@ def _each(read: Convert) -> Convert:
 
 
 def _named(name: str, write: Convert) -> Convert:
-    """A record in a union by its name, so that fastavro need not try which branch it fits."""
+    """A record in a union with its name, so that fastavro need not try the branches."""
     return lambda value: (name, write(value))
 
 
 def _written(node: _Node, value: Any, step: str) -> Any:
-    """A value within another, for fastavro.
+    """A nested value for fastavro.
 
-    :raises ConversionError: It cannot be written; told from `step` on.
+    :raises ConversionError: It cannot be encoded; the path begins with `step`.
     """
     if value is None:
         if node.nullable:
@@ -341,7 +341,7 @@ def _union_writer(members: list[tuple[str, _Node]], names: dict[str, int]) -> Co
 
 
 def _enum(symbols: list[str]) -> _Node:
-    """An enum, which on the wire is a number."""
+    """An enum, which is a number on the wire."""
     numbers = {symbol: number for number, symbol in enumerate(symbols)}
 
     def read(number: int) -> str:
@@ -360,7 +360,7 @@ def _enum(symbols: list[str]) -> _Node:
 
 
 def _logical(kind: str, logical: str | None) -> _Node:
-    """A primitive type; logical types that Spark has none for stay what they are on the wire, as Avro has it."""
+    """A primitive type; logical types without a Spark type keep their primitive type, as Avro requires."""
     match kind, logical:
         case "int", "date":
             return _Node(DateType(), kind)
@@ -385,7 +385,7 @@ def _to_millis(value_us: int) -> int:
 
 
 def _decimal(part: dict[str, Any], size: int | None, wire: Any, path: str) -> _Node:
-    """A decimal: the digits as a whole number, the most significant byte first."""
+    """A decimal: its unscaled value as big-endian two's complement."""
     precision, scale = part.get("precision"), part.get("scale", 0)
     if not isinstance(precision, int) or not 1 <= precision <= _PRECISION_MAX:
         raise SchemaError(f"the precision of decimal is {precision}; it must be 1 to {_PRECISION_MAX}", path)

@@ -1,4 +1,4 @@
-"""Columns of values to columns of rows and back, in Arrow; what does not fit gets its reason, others pass."""
+"""Converts columns of values to columns of rows and back, in Arrow; failures get a reason, other rows pass."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -44,7 +44,7 @@ _FLAT: dict[type[DataType], pa.DataType] = {
     TimestampNTZType: pa.timestamp("us"),
     DayTimeIntervalType: pa.duration("us"),
 }
-#: What may be written where a type is wanted, beside that type itself: nothing is lost on the way.
+#: Types that may be written where another type is expected: the conversion loses nothing.
 _WIDENED: dict[type[DataType], tuple[type[DataType], ...]] = {
     IntegerType: (ByteType, ShortType),
     LongType: (ByteType, ShortType, IntegerType),
@@ -53,7 +53,7 @@ _WIDENED: dict[type[DataType], tuple[type[DataType], ...]] = {
 
 
 def arrow_type(kind: DataType) -> pa.DataType:
-    """A type of a codec in Arrow, as Spark wants it."""
+    """A codec's type in Arrow, as Spark expects it."""
     match kind:
         case StructType():
             return pa.struct([(field.name, arrow_type(field.dataType)) for field in kind.fields])
@@ -68,7 +68,7 @@ def arrow_type(kind: DataType) -> pa.DataType:
 
 
 def relaxed(kind: DataType) -> DataType:
-    """The same with all of it nullable, as columns are that are null where a value is none."""
+    """The type with everything nullable: rows that cannot be decoded are null."""
     match kind:
         case StructType():
             return StructType([StructField(each.name, relaxed(each.dataType)) for each in kind.fields])
@@ -81,7 +81,7 @@ def relaxed(kind: DataType) -> DataType:
 
 
 def _numbers(kind: pa.DataType) -> pa.DataType:
-    """The same with numbers for times, of which Python's own cannot be all."""
+    """The type with numbers for times, because Python's types have smaller ranges."""
     if pa.types.is_struct(kind):
         return pa.struct([(field.name, _numbers(field.type)) for field in kind])
     if pa.types.is_list(kind):
@@ -94,7 +94,7 @@ def _numbers(kind: pa.DataType) -> pa.DataType:
 
 
 def decoded(codec: ValueCodec, values: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """Values as rows, and why those are none that are null."""
+    """Rows of the values, and the reasons for null rows."""
     found: list[dict[str, Any] | None] = []
     reasons: list[str | None] = []
     for value in values.to_pylist():
@@ -107,7 +107,7 @@ def decoded(codec: ValueCodec, values: pa.Array) -> tuple[pa.Array, pa.Array]:
     except (
         pa.ArrowException,
         OverflowError,
-    ):  # a number that is too big for its column, in one row or another
+    ):  # a number in some row does not fit its column
         for index, row in enumerate(found):
             reason = None if row is None else _misfit(row, kind)
             if reason is not None:
@@ -118,7 +118,7 @@ def decoded(codec: ValueCodec, values: pa.Array) -> tuple[pa.Array, pa.Array]:
 def _decoded(codec: ValueCodec, value: bytes) -> tuple[dict[str, Any] | None, str | None]:
     try:
         return codec.decode(value), None
-    except Exception as error:  # libraries promise no kinds of their own for what is no value
+    except Exception as error:  # libraries document no error types for malformed values
         return None, f"the value is not {codec.label}: {_message(error)}"
 
 
@@ -131,7 +131,7 @@ def _misfit(row: dict[str, Any], kind: pa.DataType) -> str | None:
 
 
 def encoded(codec: ValueCodec, rows: pa.Array, wanted: list[bool]) -> tuple[pa.Array, pa.Array]:
-    """Those rows that are wanted as values, and why those are null that could not be."""
+    """Values of the selected rows, and the reasons for null values."""
     found: list[bytes | None] = []
     reasons: list[str | None] = []
     for row, is_wanted in zip(rows.cast(_numbers(rows.type)).to_pylist(), wanted, strict=True):
@@ -155,7 +155,7 @@ def _message(error: Exception) -> str:
 def decoder(
     spec: CodecSpec, added: tuple[str, str]
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """For tasks: appends rows and reasons by the names `added` to records, of which `value` is read."""
+    """For tasks: appends rows and reasons as columns `added` to records with a column `value`."""
 
     def decode(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         codec = spec.codec()
@@ -170,9 +170,9 @@ def decoder(
 def encoder(
     spec: CodecSpec, misfit_action: str
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """For tasks: appends values to judged rows, and turns those away that cannot be one.
+    """For tasks: appends values to checked rows, and marks rows that cannot be encoded.
 
-    :param misfit_action: What becomes of those.
+    :param misfit_action: The action for those.
     """
 
     def encode(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -192,7 +192,7 @@ def encoder(
 
 
 def differences(given: StructType, wanted: StructType, path: str = "") -> Iterator[str]:
-    """Why rows cannot be what a schema wants, for people; nothing where they can."""
+    """Why rows do not fit a schema, for people; empty if they do."""
     there = {field.name: field for field in given.fields}
     known = ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in wanted.fields)
     for name in there.keys() - {field.name for field in wanted.fields}:

@@ -1,15 +1,15 @@
-"""What can be wrong with schemas, values and rows, said for people."""
+"""Errors of schemas, values and rows, for people."""
 
 
 class SchemaError(ValueError):
-    """A schema that cannot be used: where in it, and what would be right."""
+    """An unusable schema: the path in it, and what would be right."""
 
     def __init__(self, problem: str, path: str = "") -> None:
         super().__init__(f"{path}: {problem}" if path else problem)
 
 
 class ConversionError(Exception):
-    """A value that is no row, or a row that is no value."""
+    """A value cannot be decoded, or a row cannot be encoded."""
 
     def __init__(self, problem: str, path: str = "") -> None:
         super().__init__(problem)
@@ -17,7 +17,7 @@ class ConversionError(Exception):
         self._path = path
 
     def within(self, step: str) -> "ConversionError":
-        """The same, seen from one level above: `step` is a field's name, or `[3]`."""
+        """The same error with a longer path: `step` is a field's name, or `[3]`."""
         joint = "." if self._path and not self._path.startswith("[") else ""
         return ConversionError(self._problem, f"{step}{joint}{self._path}")
 
@@ -25,5 +25,5 @@ class ConversionError(Exception):
         return f"{self._path} {self._problem}" if self._path else self._problem
 
 
-#: Of a value that must be there.
+#: The reason for a missing required value.
 NULL = "is null, which the schema does not allow"

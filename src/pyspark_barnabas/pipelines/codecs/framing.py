@@ -1,4 +1,4 @@
-"""What schema registries put before a value: a byte that is 0, and the number of the schema."""
+"""The framing of schema registries: a zero byte and the schema id before a value."""
 
 from typing import NamedTuple
 
@@ -9,15 +9,15 @@ _HEADER_BYTES = 5
 
 
 class Frame(NamedTuple):
-    """How values are framed."""
+    """The framing of values."""
 
     confluent: bool = False
-    schema_id: int | None = None  #: the only one that is right; None to take any
+    schema_id: int | None = None  #: the only valid id; None for any
 
     def opened(self, value: bytes) -> bytes:
-        """What is in the frame.
+        """The value in the frame.
 
-        :raises ConversionError: It is not framed, or has another schema.
+        :raises ConversionError: It is not framed, or has another schema id.
         """
         if not self.confluent:
             return value
@@ -31,14 +31,14 @@ class Frame(NamedTuple):
         return value[_HEADER_BYTES:]
 
     def around(self, body: bytes) -> bytes:
-        """A value with its frame, which must have a schema id."""
+        """A framed value; requires a schema id."""
         if not self.confluent:
             return body
         assert self.schema_id is not None, "what is written has one"
         return _MAGIC + self.schema_id.to_bytes(_HEADER_BYTES - 1, "big") + body
 
     def hint(self, value: bytes) -> str:
-        """What to add when a value could not be read."""
+        """A hint for a value that could not be decoded."""
         framed = not self.confluent and len(value) > _HEADER_BYTES and value[:1] == _MAGIC
         return (
             "; it begins as values of a schema registry do, for which is framing: confluent" if framed else ""
@@ -46,7 +46,7 @@ class Frame(NamedTuple):
 
 
 def zigzag(number: int) -> bytes:
-    """A whole number as the wire of Protobuf has those of sint32."""
+    """A zigzag varint (sint32 of Protobuf)."""
     left, found = number << 1 if number >= 0 else (-number << 1) - 1, bytearray()
     while left > 0x7F:
         found.append(left & 0x7F | 0x80)
@@ -55,7 +55,7 @@ def zigzag(number: int) -> bytes:
 
 
 def unzigzag(value: bytes, at: int) -> tuple[int, int]:
-    """A number, and where it ends.
+    """A number and its end position.
 
     :raises ConversionError: There is none.
     """

@@ -1,6 +1,6 @@
 """Protobuf by its own package, from descriptors: no code is generated.
 
-A field that can be told from one that is not there is null when it is not; others never are.
+A field with presence is null if it is not set; other fields are never null.
 """
 
 from collections.abc import Callable
@@ -61,7 +61,7 @@ _SCALARS: dict[int, Callable[[], DataType]] = {
 _UNSIGNED_64 = (_Types.TYPE_UINT64, _Types.TYPE_FIXED64)
 _UNSIGNED_64_DIGITS = 20
 _MESSAGES = (_Types.TYPE_MESSAGE, _Types.TYPE_GROUP)
-#: Files that descriptor sets made without their imports lack most often.
+#: Files that are often missing in descriptor sets without imports.
 _KNOWN_FILES = {
     module.DESCRIPTOR.name: module.DESCRIPTOR.serialized_pb
     for module in (
@@ -78,37 +78,37 @@ _WRAPPERS = {descriptor.full_name for descriptor in wrappers_pb2.DESCRIPTOR.mess
 _SHOWN_NAMES_MAX = 10
 _NANOS = 1_000_000_000
 _MICROS = 1_000_000
-#: As deep as messages may be in each other.
+#: The maximum nesting of messages.
 _INDEXES_MAX = 100
 
 Convert = Callable[[Any], Any]
 
 
 class _Value(NamedTuple):
-    """What a field has, or each item of one that is repeated."""
+    """The value of a field, or of each item of a repeated one."""
 
     type: DataType
-    read: Convert | None = None  #: from protobuf's value to a row's; None where they are the same
-    write: Convert | None = None  #: the other way round
-    fill: Callable[[Any, Any], None] | None = None  #: of messages, instead of `write`: message, row's value
+    read: Convert | None = None  #: from protobuf's value to a row's; None if they are equal
+    write: Convert | None = None  #: the reverse
+    fill: Callable[[Any, Any], None] | None = None  #: for messages, instead of `write`: message, row's value
 
 
 class _Field(NamedTuple):
-    """A field of a message, as a column."""
+    """A field of a message as a column."""
 
     name: str
     type: DataType
     nullable: bool
     read: Convert  #: from a message
-    write: Callable[[Any, Any], None]  #: into a message, what is not null
+    write: Callable[[Any, Any], None]  #: into a message, for values that are not null
 
 
 class ProtobufCodec:
     """Values of one message.
 
     :param schema: A FileDescriptorSet.
-    :param name: The message's, in full.
-    :raises SchemaError: There is no such message, or it has what no column can be.
+    :param name: The full name of the message.
+    :raises SchemaError: There is no such message, or it has a type that no column can have.
     """
 
     def __init__(self, schema: bytes, name: str, frame: Frame) -> None:
@@ -125,9 +125,9 @@ class ProtobufCodec:
         self.columns = value.type
 
     def decode(self, value: bytes) -> dict[str, Any]:
-        """A message as a row.
+        """Decode a message to a row.
 
-        :raises ConversionError: It is none.
+        :raises ConversionError: It is malformed.
         """
         body = self._opened(value)
         message = self._message()
@@ -142,9 +142,9 @@ class ProtobufCodec:
         return row
 
     def encode(self, row: dict[str, Any]) -> bytes:
-        """A row as a message.
+        """Encode a row as a message.
 
-        :raises ConversionError: It cannot be one.
+        :raises ConversionError: It does not fit the message.
         """
         message = self._message()
         self._fill(message, row)
@@ -159,7 +159,7 @@ class ProtobufCodec:
         if not self._frame.confluent:
             return body
         length, at = unzigzag(body, 0)
-        found = [] if length else [0]  # the first message of a file is told by the length alone
+        found = [] if length else [0]  # the first message of a file is encoded as the length only
         for _ in range(min(length, _INDEXES_MAX)):
             index, at = unzigzag(body, at)
             found.append(index)
@@ -215,7 +215,7 @@ def _descriptor(schema: bytes, name: str) -> Any:
 
 
 def _indexes(descriptor: Any) -> tuple[int, ...]:
-    """Where a message stands in its file: its number, after those of the messages that it is in."""
+    """The indexes of a message in its file: those of the messages around it, then its own."""
     parent = descriptor.containing_type
     proto = descriptor_pb2.FileDescriptorProto() if parent is None else descriptor_pb2.DescriptorProto()
     (descriptor.file if parent is None else parent).CopyToProto(proto)
@@ -225,7 +225,7 @@ def _indexes(descriptor: Any) -> tuple[int, ...]:
 
 
 def _struct(descriptor: Any, path: str, within: tuple[str, ...]) -> _Value:
-    """A message as a struct; `within` are the messages that it is in."""
+    """A message as a struct; `within` are the messages around it."""
     if descriptor.full_name in within:
         raise SchemaError(f"{descriptor.full_name} is within itself, which no column can be", path)
     fields: list[_Field] = []
@@ -319,7 +319,7 @@ def _map_field(name: str, key: _Value, value: _Value) -> _Field:
     read_key, read_value = key.read or _same, value.read or _same
 
     def read(message: Any) -> list[tuple[Any, Any]]:
-        """In order, as the wire has none, and a batch that comes again has the same rows."""
+        """Sorted, because the wire has no order, and a repeated batch must have the same rows."""
         return [
             (read_key(each), read_value(found))
             for each, found in sorted(getattr(message, name).items(), key=_key)
@@ -387,7 +387,7 @@ def _message_value(descriptor: Any, path: str, within: tuple[str, ...]) -> _Valu
 
 
 def _wrapper(inner: _Value) -> _Value:
-    """A message around one value: that value, which is null when the message is not there."""
+    """A wrapper message as its value, null if the message is not set."""
     convert, back = inner.read or _same, inner.write or _same
 
     def fill(message: Any, value: Any) -> None:
@@ -429,14 +429,14 @@ def _fill_timestamp(message: Any, value_us: int) -> None:
 
 
 def _read_duration(message: Any) -> int:
-    """Whole microseconds, towards zero."""
+    """Whole microseconds, rounded towards zero."""
     nanos = message.seconds * _NANOS + message.nanos
     micros: int = nanos // 1_000 if nanos >= 0 else -(-nanos // 1_000)
     return micros
 
 
 def _fill_duration(message: Any, value_us: int) -> None:
-    """Seconds and nanos have the same sign."""
+    """Seconds and nanos must have the same sign."""
     sign = 1 if value_us >= 0 else -1
     seconds, rest_us = divmod(abs(value_us), _MICROS)
     message.seconds, message.nanos = sign * seconds, sign * rest_us * 1_000

@@ -1,1 +1,1 @@
-"""Where batches go: each sink writes a batch once, however often it is asked to."""
+"""Sinks of batches: each writes a batch once, however often it is repeated."""

@@ -1,10 +1,10 @@
-"""A batch by its name."""
+"""The identity of a batch."""
 
 from typing import NamedTuple
 
 
 class BatchName(NamedTuple):
-    """Which batch of which query; a batch that comes again has the same name, and the same rows."""
+    """A query and a batch number; a repeated batch has the same name and the same rows."""
 
     query_id: str  #: of the checkpoint
     number: int

@@ -1,6 +1,6 @@
-"""Batches into Delta tables: tasks write Parquet files, the driver makes one commit that names the batch.
+"""Writes batches to Delta tables: tasks write Parquet files, the driver commits them with the batch's name.
 
-Files of tasks that died, or of commits that were not made, are in no commit, so no reader of the table sees them.
+Files of failed tasks or commits are in no commit, so no reader sees them.
 """
 
 import json
@@ -43,7 +43,7 @@ _PARTITION_TYPES = (StringType, BooleanType, DateType, ByteType, ShortType, Inte
 
 
 def write_delta(rows: DataFrame, path: Path, partition_by: tuple[str, ...], batch: BatchName) -> None:
-    """Write a batch in one commit, unless the table says that it has it.
+    """Write a batch in one commit, unless the table already has it.
 
     :raises FlowError: The rows do not fit the table.
     """
@@ -68,13 +68,13 @@ def write_delta(rows: DataFrame, path: Path, partition_by: tuple[str, ...], batc
 
 
 def delta_schema(schema: StructType) -> Schema:
-    """The same columns, which may all be null: what can be null is not the table's to say of a query.
+    """The columns, all nullable: a query's nullability may change.
 
     :raises FlowError: A type that Delta does not have.
     """
     try:
         return Schema.from_json(json.dumps(_nullable(schema.jsonValue())))
-    except Exception as error:  # of a kind that delta-rs does not promise
+    except Exception as error:  # delta-rs documents no error types
         raise FlowError(f"the columns {schema.simpleString()} cannot be a Delta table's: {error}") from error
 
 
@@ -89,9 +89,9 @@ def _nullable(part: Any) -> Any:
 
 
 def check_partitions(schema: StructType, partition_by: tuple[str, ...]) -> None:
-    """See that a table can be partitioned so.
+    """Check that a table can be partitioned by these columns.
 
-    :raises FlowError: Which column cannot be.
+    :raises FlowError: With the invalid column.
     """
     for name in partition_by:
         if name not in schema.names:
@@ -134,7 +134,7 @@ def _added(row: Row) -> AddAction:
 def _file_writer(
     path: str, partition_by: tuple[str, ...]
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """What a task does: a file for each partition in turn, as rows come sorted by them."""
+    """The writer of a task: rows are sorted by partition, so it writes one file after the other."""
 
     def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         files = list(files_of(path, partition_by, batches))
@@ -146,7 +146,7 @@ def _file_writer(
 def files_of(
     path: str, partition_by: tuple[str, ...], batches: Iterable[pa.RecordBatch]
 ) -> Iterator[dict[str, Any]]:
-    """Write the files of a task; gives what a commit must say of each."""
+    """Write the files of a task; return what a commit must say about each."""
     growing: _File | None = None
     for batch in batches:
         for values, part in _runs(batch, partition_by):
@@ -162,7 +162,7 @@ def files_of(
 def _runs(
     batch: pa.RecordBatch, partition_by: tuple[str, ...]
 ) -> Iterator[tuple[dict[str, str | None], pa.RecordBatch]]:
-    """Runs of rows of one partition, without the columns that tell which."""
+    """Runs of rows of one partition, without the partition columns."""
     if not batch.num_rows:
         return
     if not partition_by:
@@ -179,7 +179,7 @@ def _runs(
 
 
 class _File:
-    """A Parquet file that grows."""
+    """A Parquet file that is being written."""
 
     def __init__(self, folder: str, values: dict[str, str | None], schema: pa.Schema) -> None:
         self.values = values

@@ -1,11 +1,11 @@
-"""Batches into tables of databases: tasks fill a staging table, the driver moves it over in one transaction.
+"""Writes batches to database tables: tasks fill a staging table, the driver moves its rows in one transaction.
 
-The transaction also notes the batch in the table `barnabas_batches`, so that a batch which is there is not written
-again. Whatever dies before the commit leaves rows in the staging table alone, which the next try throws away.
+The transaction also records the batch in the table `barnabas_batches`, so that a written batch is not written again. A
+failure before the commit leaves rows only in the staging table, which the next attempt replaces.
 
-A task commits its rows to the staging table by itself, and may do so more than once: a try whose result got lost, a
-speculative one, one of a driver that is gone. So each row there names the try of the task that wrote it, and of each
-task one try is taken.
+A task commits its rows to the staging table itself, and perhaps more than once: after a lost result, as a speculative
+copy, or under a driver that is gone. So each staged row names the task attempt that wrote it, and only one attempt of
+each task is moved.
 """
 
 import uuid
@@ -23,22 +23,22 @@ from pyspark_barnabas.pipelines.failures import FlowError
 from pyspark_barnabas.pipelines.jdbc import JdbcConnection, connected, flow_errors
 from pyspark_barnabas.pipelines.sinks.batch import BatchName
 
-#: The table that tells which batch of each query is written.
+#: The table with the last written batch of each query.
 MARKS = "barnabas_batches"
-#: The staging table's own column: which try of which task wrote a row.
+#: The staging table's extra column: the task attempt that wrote a row.
 ATTEMPT = "barnabas_attempt"
 _ATTEMPT_CHARACTERS = 100
-#: Some databases take no more values in a list.
+#: Some databases limit the values in a list.
 _LISTED_MAX = 500
-#: Databases that copy a table's columns by this alone; all others by a query that finds nothing.
+#: Databases that copy a table's columns with this clause; others use a query without results.
 _NO_DATA = ("jdbc:derby:", "jdbc:db2:", "jdbc:hsqldb:", "jdbc:postgresql:")
 
 
 def write_jdbc(rows: DataFrame, database: Database, flow: str, batch: BatchName, count: int) -> None:
-    """Write a batch, unless the database says that it has it.
+    """Write a batch, unless the database already has it.
 
-    :param count: How many rows there are.
-    :raises FlowError: What the database says, or that the rows do not fit the table.
+    :param count: Number of rows.
+    :raises FlowError: With the database's message, or the rows do not fit the table.
     """
     spark = rows.sparkSession
     with connected(spark, database) as connection:
@@ -58,9 +58,9 @@ def write_jdbc(rows: DataFrame, database: Database, flow: str, batch: BatchName,
 
 
 def check_table(spark: SparkSession, database: Database, given: Sequence[str]) -> None:
-    """See that the database can be reached, and that its table, if it is there, takes these columns.
+    """Check that the database is reachable, and that its table, if it exists, accepts these columns.
 
-    :raises FlowError: It cannot, or does not.
+    :raises FlowError: It is not, or does not.
     """
     with connected(spark, database) as connection:
         there = connection.columns(database.table)
@@ -69,9 +69,9 @@ def check_table(spark: SparkSession, database: Database, given: Sequence[str]) -
 
 
 def fitting(given: Sequence[str], there: Sequence[str], database: Database) -> list[str]:
-    """The table's own names of the rows' columns, in the rows' order; capitals do not count unless they must.
+    """The table's names of the rows' columns, in the rows' order; case matters only if it must.
 
-    :raises FlowError: Which column is not in the table.
+    :raises FlowError: With the column that the table does not have.
     """
     found = []
     for name in given:
@@ -86,7 +86,7 @@ def fitting(given: Sequence[str], there: Sequence[str], database: Database) -> l
 
 
 def staging_statements(url: str, table: str, staging: str, columns: Sequence[str]) -> list[str]:
-    """Make a staging table with columns as the table has them, and one more.
+    """Statements that create a staging table with the table's columns and one more.
 
     :param columns: Quoted.
     """
@@ -99,9 +99,9 @@ def staging_statements(url: str, table: str, staging: str, columns: Sequence[str
 
 
 def decide_attempts(found: Iterable[str], attempt: str) -> list[str]:
-    """Of each task of this try the last attempt; those of other tries are not looked at.
+    """The last attempt of each task in this run; other runs are ignored.
 
-    :param found: Names as `attempt_name` gives them.
+    :param found: Names from `attempt_name`.
     """
     last: dict[int, int] = {}
     for each in found:
@@ -112,12 +112,12 @@ def decide_attempts(found: Iterable[str], attempt: str) -> list[str]:
 
 
 def attempt_name(attempt: str, task: int, number: int) -> str:
-    """What a row in the staging table says of who wrote it."""
+    """The value in a staged row that identifies its writer."""
     return f"{attempt}.{task}.{number}"
 
 
 def _written(connection: JdbcConnection, database: Database, query_id: str) -> int | None:
-    """The last batch of a query that is written."""
+    """The last written batch of a query."""
     marks = database.beside(MARKS)
     if not connection.has(marks):
         connection.execute(
@@ -147,7 +147,7 @@ def _attempted(rows: DataFrame, attempt: str) -> DataFrame:
 
 
 def _naming(attempt: str) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """What a task does: say in each row which try it is."""
+    """Adds the task attempt to each row, in tasks."""
 
     def name_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
@@ -166,7 +166,9 @@ def _move(
     attempt: str,
     what: tuple[str, BatchName, int],
 ) -> None:
-    """The one transaction: the mark first, so that of two drivers one waits, and finds that it comes too late."""
+    """The transaction: it records the batch first, so that of two drivers one waits, and then finds that it is too
+    late.
+    """
     staging, columns = staged
     flow, batch, count = what
     names = ", ".join(connection.quoted(name) for name in columns)
@@ -197,7 +199,7 @@ def _mark(connection: JdbcConnection, database: Database, flow: str, batch: Batc
         batch.query_id,
         batch.number,
     )
-    if changed == 0:  # there is none, or somebody else has written it: then this fails
+    if changed == 0:  # there is no row yet, or another driver has written the batch: then this fails
         connection.execute(
             f"INSERT INTO {marks} (query_id, flow, batch) VALUES (?, ?, ?)",
             batch.query_id,

@@ -1,7 +1,7 @@
-"""Batches into directories of Parquet files: a batch's directory gets its name when it is whole.
+"""Writes batches to directories of Parquet files: a batch's directory is renamed when it is complete.
 
-Spark's own file sink keeps a list of files that only Spark reads, and cannot share a batch with dead letters. A
-directory that is renamed is once and whole for every reader.
+Spark's own file sink keeps a list of files that only Spark reads, and cannot write a batch together with dead letters.
+A renamed directory is complete for every reader.
 """
 
 import os
@@ -14,12 +14,12 @@ from pyspark_barnabas.paths import uri
 from pyspark_barnabas.pipelines.failures import FlowError
 from pyspark_barnabas.pipelines.sinks.batch import BatchName
 
-#: The column that readers of Hive's layout see of it.
+#: The partition column that readers of Hive's layout derive from the directory name.
 COLUMN = "batch"
 
 
 def check_columns(schema: StructType) -> None:
-    """See that no column has the name that readers give to the batch.
+    """Check that no column has that name.
 
     :raises FlowError: One has.
     """
@@ -29,7 +29,7 @@ def check_columns(schema: StructType) -> None:
 
 
 def write_parquet(rows: DataFrame, path: Path, partition_by: tuple[str, ...], batch: BatchName) -> None:
-    """Write a batch, unless it is there; rows of a try that was cut off are written anew."""
+    """Write a batch, unless it exists; incomplete attempts are replaced."""
     name = f"{COLUMN}={batch.query_id}.{batch.number}"
     whole, growing = path / name, path / "_growing" / name
     if whole.exists():

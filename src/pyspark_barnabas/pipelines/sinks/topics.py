@@ -1,4 +1,4 @@
-"""Batches into topics, by the exactly-once sink."""
+"""Writes batches to topics with the exactly-once sink."""
 
 from collections.abc import Mapping
 
@@ -7,23 +7,24 @@ from pyspark.sql import functions as f
 
 from pyspark_barnabas.pipelines.sinks.batch import BatchName
 
-#: What of a dead letter is told in headers; the reason comes first.
+#: Headers of a dead letter; the reason comes first.
 _HEADERS = ("reason", "flow", "topic", "partition", "offset")
 
 
 def write_topic(
     records: DataFrame, options: Mapping[str, str], topic: str, sink_name: str, batch: BatchName
 ) -> None:
-    """Write a batch in transactions, unless it is written already."""
+    """Write a batch in transactions, unless it is already written."""
     names = {"topic": topic, "sinkName": f"{sink_name}-{batch.query_id}", "batchId": str(batch.number)}
     writer = records.write.format("barnabas").options(**options).options(**names)
     writer.option("delivery", "exactly-once").mode("append").save()
 
 
 def dead_letters(checked: DataFrame, flow: str) -> DataFrame:
-    """Records for rows whose action is dead_letter.
+    """Records for rows with the action dead_letter.
 
-    What could not be decoded keeps its key and value; the value of a row that failed an expectation is the row in JSON.
+    A record that could not be decoded keeps its key and value; the value of a row that violated an expectation is its
+    JSON.
     """
     row = f.to_json("row", {"ignoreNullFields": "false"}).cast("binary")
     values = {

@@ -1,1 +1,1 @@
-"""Tables that flows read: what was added to them since, each row once."""
+"""Incremental reads of tables: added rows, each once."""

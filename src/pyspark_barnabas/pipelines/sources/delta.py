@@ -1,4 +1,4 @@
-"""Delta tables as streams: the files that commits have added, micro-batch by micro-batch."""
+"""Delta tables as streams: the files added by commits, micro-batch by micro-batch."""
 
 import inspect
 import json
@@ -31,14 +31,14 @@ _NAME = "barnabas-delta-files"
 #: A task costs about 50 ms, so small files share one.
 _TASK_BYTES = 128 * 2**20
 _BATCH_ROWS = 10_000
-#: Timestamps are in UTC, which Spark 4.1 takes for granted.
+#: Timestamps are in UTC, which Spark 4.1 assumes.
 _ZONE: Any = {"timezone": "UTC"} if "timezone" in inspect.signature(to_arrow_schema).parameters else {}
 
 
 def delta_stream(spark: SparkSession, source: DeltaInput) -> DataFrame:
-    """A table's rows, and those that are appended.
+    """A table's rows, and appended ones.
 
-    :raises FlowError: There is no such table, or it cannot be read here.
+    :raises FlowError: The table does not exist, or cannot be read here.
     """
     if not DeltaTable.is_deltatable(str(source.path)):
         raise FlowError(f"{source.label}: there is no Delta table")
@@ -55,7 +55,7 @@ def delta_stream(spark: SparkSession, source: DeltaInput) -> DataFrame:
 
 
 class _DeltaFiles(DataSource):
-    """Known to the session of a flow alone."""
+    """Registered in the session of a flow only."""
 
     @classmethod
     def name(cls) -> str:
@@ -67,13 +67,13 @@ class _DeltaFiles(DataSource):
 
 @dataclass
 class _Files(InputPartition):
-    """What a task reads."""
+    """The files of a task."""
 
     files: Sequence[AddedFile]
 
 
 class _DeltaStream(STREAM_READER_BASES):  # type: ignore[misc]
-    """Offsets are places in the log; they tell the same files whenever they are asked."""
+    """Offsets are positions in the log; the same offsets always give the same files."""
 
     def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
         self._table = Path(options["path"])
@@ -83,47 +83,45 @@ class _DeltaStream(STREAM_READER_BASES):  # type: ignore[misc]
         self._schema = schema
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802
-        """Where a new query begins: before all rows, or behind them."""
+        """The start of a new query: before all rows, or behind them."""
         version = DeltaTable(self._table).version()
         files = added(self._table, version, version, self._changes) if self._starting == "latest" else ()
         return DeltaOffset(version, version, len(files or ()))._asdict()
 
     def getDefaultReadLimit(self) -> Any:  # noqa: N802
-        """The limit of the flow."""
         return LIMITS.ReadAllAvailable() if self._files_max is None else LIMITS.ReadMaxFiles(self._files_max)
 
     def latestOffset(self, start: dict[str, int] | None = None, limit: object = None) -> dict[str, int]:  # noqa: N802
-        """Where the next micro-batch ends; Spark 4.1 gives neither start nor limit, and is told the end of all."""
+        """The end of the next micro-batch; Spark 4.1 passes neither start nor limit, and gets the end of everything."""
         limited = HAS_LIMITS and limit is not None and not isinstance(limit, LIMITS.ReadAllAvailable)
         begun = DeltaOffset(**(start or self.initialOffset()))
         return end_of(self._table, begun, self._files_max if limited else None, self._changes)._asdict()
 
     def reportLatestOffset(self) -> None:  # noqa: N802
-        """How many rows are left is not known."""
+        """None: the number of remaining rows is unknown."""
         return
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """What is appended meanwhile is read as well."""
+        """Does nothing: rows that are appended meanwhile are read, too."""
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
-        """Tasks of about as many bytes."""
+        """Tasks of about equal size."""
         files = between(self._table, DeltaOffset(**start), DeltaOffset(**end), self._changes)
         return [_Files(each) for each in split_into_tasks(files, _TASK_BYTES)]
 
     def read(self, partition: _Files) -> Iterator[pa.RecordBatch]:
-        """The rows of a task's files."""
         for file in partition.files:
             yield from rows_of(self._table, file, to_arrow_schema(self._schema, **_ZONE))
 
     def commit(self, end: dict[str, int]) -> None:
-        """Spark keeps the place."""
+        """Does nothing: Spark stores the offset."""
 
     def stop(self) -> None:
-        """Nothing is open."""
+        """Does nothing: no resource is open."""
 
 
 def split_into_tasks(files: Iterable[AddedFile], size_bytes: int) -> list[list[AddedFile]]:
-    """Files in their order, each share but the last of at least so many bytes."""
+    """The files in order, in groups of at least that many bytes, except for the last."""
     shares: list[list[AddedFile]] = []
     size = size_bytes
     for file in files:
@@ -136,7 +134,7 @@ def split_into_tasks(files: Iterable[AddedFile], size_bytes: int) -> list[list[A
 
 
 def rows_of(table: Path, file: AddedFile, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """A file's rows with the columns of the table: those that it does not have are its partition's, or null."""
+    """A file's rows with the columns of the table; missing ones are partition values, or null."""
     path = table / file.path.removeprefix("file://")
     try:
         opened = pq.ParquetFile(path)
@@ -159,5 +157,5 @@ def rows_of(table: Path, file: AddedFile, schema: pa.Schema) -> Iterator[pa.Reco
 
 
 def _repeated(text: str | None, kind: pa.DataType, count: int) -> pa.Array:
-    value = pa.scalar(text or None, pa.string()).cast(kind)  # Delta counts an empty text as null
+    value = pa.scalar(text or None, pa.string()).cast(kind)  # Delta reads an empty text as null
     return pa.repeat(value, count)

@@ -1,4 +1,4 @@
-"""What the commits of a Delta table have added, read from its log (Delta's protocol, "Actions")."""
+"""Reads the files added by the commits of a Delta table from its log (Delta's protocol, "Actions")."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -12,28 +12,28 @@ from deltalake import DeltaTable
 from pyspark_barnabas.pipelines.declaration import Changes
 from pyspark_barnabas.pipelines.failures import FlowError
 
-#: What readers must know that this one does.
+#: Reader features that this reader supports.
 _FEATURES = frozenset({"timestampNtz"})
 
 
 class AddedFile(NamedTuple):
-    """A file of rows."""
+    """A data file."""
 
-    path: str  #: below the table's directory, or absolute
+    path: str  #: relative to the table's directory, or absolute
     size_bytes: int
     partition: Mapping[str, str | None]  #: columns that are not in the file
 
 
 class DeltaOffset(NamedTuple):
-    """How far a flow has come: so many files of a version, and all of those before."""
+    """A flow's position: that many files of a version, and all files of earlier versions."""
 
-    snapshot: int  #: the version it began at, of which all files count, whoever added them
+    snapshot: int  #: the version at which it began, all of whose files count, whichever commit added them
     version: int
     files: int
 
 
 def end_of(table: Path, offset: DeltaOffset, files_max: int | None, changes: Changes) -> DeltaOffset:
-    """The place behind the next files, at most `files_max`; the same place when there are none.
+    """The position after the next files, at most `files_max`; the same position if there are none.
 
     :raises FlowError: As `added`.
     """
@@ -50,9 +50,9 @@ def end_of(table: Path, offset: DeltaOffset, files_max: int | None, changes: Cha
 
 
 def between(table: Path, start: DeltaOffset, end: DeltaOffset, changes: Changes) -> list[AddedFile]:
-    """The files from one place to another.
+    """The files between two positions.
 
-    The end may count another snapshot than the start does, which then is its own version: it ends behind all of that.
+    The end may have a later snapshot than the start, which must be its own version: it includes everything before.
 
     :raises FlowError: As `added`.
     """
@@ -67,9 +67,9 @@ def between(table: Path, start: DeltaOffset, end: DeltaOffset, changes: Changes)
 
 
 def added(table: Path, snapshot: int, version: int, changes: Changes) -> Sequence[AddedFile] | None:
-    """The files that a version has added, in a lasting order; of the snapshot all that it has; None for no version yet.
+    """The files that a version added, in a stable order; of the snapshot all its files; None for a future version.
 
-    :raises FlowError: It has deleted or rewritten rows; or its part of the log is gone.
+    :raises FlowError: The version deleted or rewrote rows; or its part of the log is gone.
     """
     if version == snapshot:
         return _snapshot(table, version)
@@ -84,10 +84,10 @@ def added(table: Path, snapshot: int, version: int, changes: Changes) -> Sequenc
 
 
 def added_in(commit: str, label: str, version: int, changes: Changes) -> Sequence[AddedFile]:
-    """The files that a commit has added, but for those that only hold rows anew.
+    """The files that a commit added, without those that only rewrite rows.
 
-    :param commit: Its JSON, an action a line.
-    :raises FlowError: It has deleted or rewritten rows, or it needs a reader that can more.
+    :param commit: Its JSON, one action per line.
+    :raises FlowError: It deleted or rewrote rows, or requires an unsupported reader feature.
     """
     actions: list[dict[str, Any]] = [json.loads(line) for line in commit.splitlines() if line.strip()]
     adds = [each["add"] for each in actions if each.get("add", {}).get("dataChange")]
@@ -107,9 +107,9 @@ def added_in(commit: str, label: str, version: int, changes: Changes) -> Sequenc
 
 
 def check_readable(table: DeltaTable, label: str) -> None:
-    """See that this reader is enough for a table.
+    """Check that this reader supports a table.
 
-    :raises FlowError: What it would have to know.
+    :raises FlowError: With the unsupported feature.
     """
     protocol, mode = table.protocol(), table.metadata().configuration.get("delta.columnMapping.mode", "none")
     unknown = sorted(set(protocol.reader_features or ()) - _FEATURES)
@@ -123,9 +123,11 @@ def check_readable(table: DeltaTable, label: str) -> None:
 def _snapshot(table: Path, version: int) -> Sequence[AddedFile]:
     try:
         found = pa.table(DeltaTable(table, version=version).get_add_actions()).to_pylist()
-    except Exception as error:  # of kinds that delta-rs does not promise
+    except Exception as error:  # delta-rs documents no error types
         raise FlowError(f"{_gone(table, version)} ({error})") from None
-    found.sort(key=lambda each: (each["modification_time"], each["path"]))  # about as they were added
+    found.sort(
+        key=lambda each: (each["modification_time"], each["path"])
+    )  # approximately in the order of their commits
     return [
         AddedFile(unquote(each["path"]), each["size_bytes"], _texts(each.get("partition") or {}))
         for each in found
@@ -133,7 +135,7 @@ def _snapshot(table: Path, version: int) -> Sequence[AddedFile]:
 
 
 def _texts(values: Mapping[str, Any]) -> dict[str, str | None]:
-    """As commits have them."""
+    """Values as commits have them."""
     return {key: _text(value) for key, value in values.items()}
 
 

@@ -1,8 +1,8 @@
-"""Tables of databases as streams: rows are taken by a column that grows, and read from files as any others are.
+"""Database tables as streams: rows are read by an incrementing column into files, and streamed from these.
 
-A take is a directory of Parquet files with all rows above the last take's end, up to the greatest value that there is.
-It gets its name when it is whole, and tells its own end. So what Spark reads again after a crash is what it read
-before, whatever the database says by then.
+A take is a directory of Parquet files with all rows above the end of the last take, up to the greatest present value.
+It is renamed when it is complete, and stores its own end. So what Spark reads again after a crash is what it read
+before, even if the database has changed.
 """
 
 import datetime
@@ -21,19 +21,19 @@ from pyspark_barnabas.pipelines.declaration import JdbcInput
 from pyspark_barnabas.pipelines.failures import FlowError
 from pyspark_barnabas.pipelines.jdbc import flow_errors
 
-#: Spark does not read files whose names begin so.
+#: Spark ignores files with such names.
 _END = "_end.json"
 
 
 class End(NamedTuple):
-    """A value of the growing column."""
+    """A value of the incrementing column."""
 
     kind: str  #: whole, decimal, date or timestamp
     text: str
 
     @property
     def column(self) -> Column:
-        """For Spark, and for the database, which is asked with it."""
+        """The value as a column for Spark and the database."""
         match self.kind:
             case "timestamp":
                 return f.timestamp_micros(f.lit(int(self.text)))
@@ -45,9 +45,9 @@ class End(NamedTuple):
 
 
 def end_from(value: object, column: str) -> End:
-    """What a database gave.
+    """A value from the database.
 
-    :raises FlowError: A value of a type that does not grow, or not in steps that are sure to be told apart.
+    :raises FlowError: Its type has no order, or equal values may be indistinguishable.
     """
     match value:
         case bool():
@@ -67,7 +67,7 @@ def end_from(value: object, column: str) -> End:
 
 
 class Takes:
-    """What was taken from a table, below a flow's state."""
+    """The takes of a table, below a flow's state."""
 
     def __init__(self, spark: SparkSession, source: JdbcInput, home: Path) -> None:
         self._spark = spark
@@ -75,19 +75,19 @@ class Takes:
         self._home = home
 
     def stream(self) -> DataFrame:
-        """All that was and will be taken.
+        """All present and future takes.
 
         :raises FlowError: The table cannot be read, or has no such column.
         """
         schema = self._schema()
-        # however long the flow rests, and the files are removed when their batch is written
+        # a flow may pause for any time, and files are removed when their batch is written
         options = {"maxFileAge": "36500d", "cleanSource": "delete"}
         return self._spark.readStream.schema(schema).options(**options).parquet(pattern_of(self._done, "/*"))
 
     def take(self) -> bool:
-        """Take what is new; gives whether anything is.
+        """Read new rows; return whether there are any.
 
-        :raises FlowError: What the database says.
+        :raises FlowError: With the database's message.
         """
         last = self.last()
         with flow_errors(self._source.database):
@@ -121,7 +121,7 @@ class Takes:
         os.replace(growing, self._done / str(number))
 
     def _newest(self) -> End | None:
-        """The greatest value there is; asked of the database, which has an index."""
+        """The greatest present value; computed by the database, which has an index."""
         options = self._source.database.spark_options()
         query = f"SELECT MAX({self._source.growing}) AS newest FROM {options.pop('dbtable')}"
         row = self._spark.read.format("jdbc").options(**options).option("query", query).load().first()

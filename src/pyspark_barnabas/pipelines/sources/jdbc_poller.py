@@ -1,9 +1,9 @@
-"""Takes from a database in a thread of its own: a slow one holds up no other flow."""
+"""Reads from a database in a thread of its own, so that a slow one delays no other flow."""
 
 from collections.abc import Callable
 from threading import Event, Thread
 
-#: A take may have been between two of Spark's jobs when it was called off.
+#: A take may be between two of Spark's jobs when it is cancelled, so it is cancelled repeatedly.
 _CANCEL_EVERY_S = 0.2
 _UNITS_S = {
     "millisecond": 0.001,
@@ -22,7 +22,7 @@ def interval_s(text: str) -> float:
 
 
 class Taking:
-    """Takes at once, and then every so many seconds, if any, until it is stopped or a take fails."""
+    """Reads at once, and then at an interval, if given, until it is stopped or a take fails."""
 
     def __init__(
         self, take: Callable[[], object], every_s: float | None, cancel: Callable[[], object] = lambda: None
@@ -33,16 +33,16 @@ class Taking:
         self._first_over = Event()
         self._ending = Event()
         self._thread = Thread(target=self._run, name="barnabas-taking", daemon=True)
-        self.error: Exception | None = None  #: why nothing more is taken
+        self.error: Exception | None = None  #: why it ended
         self._thread.start()
 
     @property
     def is_first_over(self) -> bool:
-        """Whether the first take is over, whatever came of it."""
+        """Whether the first take has ended, with or without success."""
         return self._first_over.is_set()
 
     def stop(self) -> None:
-        """Returns when nothing is taken any more; a take that is under way is called off, and leaves nothing."""
+        """Cancel a running take, which leaves nothing behind, and wait for the thread."""
         self._ending.set()
         while self._thread.is_alive():
             self._cancel()
@@ -55,7 +55,7 @@ class Taking:
                 self._first_over.set()
                 if self._every_s is None or self._ending.wait(self._every_s):
                     return
-        except Exception as error:  # told where the flow is looked after
+        except Exception as error:  # reported with the flow's status
             if not self._ending.is_set():
                 self.error = error
         finally:
