@@ -187,7 +187,7 @@ def test_nobody_locks_himself_out_by_chance(kafka: EmbeddedBroker, run: Run, fil
     assert "lock you out" in refused.output
     done = run("apply", file, "--yes", "--allow-lockout", "--allow-destroy")
     assert done.exit_code == 1
-    assert "accepted, but whether it holds cannot be seen: CLUSTER_AUTHORIZATION_FAILED" in done.output
+    assert "accepted, but could not be verified: CLUSTER_AUTHORIZATION_FAILED" in done.output
     assert run("acls", "list").exit_code == 4
 
 

@@ -118,7 +118,7 @@ def test_what_waits_for_a_broker_is_taken_over_when_it_comes_back(tmp_path: Path
         assert busy == Compacted("t", 0, BUSY, why="an import is waiting for the broker")
         before = broker.records("t")
         broker.restart(kill=True)
-        until(lambda: broker.server.replacements.imported_count == 1)
+        until(lambda: broker.server.parts.segment_importer.imported_count == 1)
         after = broker.records("t")
         assert len(after) == done.records_after + len(before) - done.records_before
         assert {each.key: each.value for each in after} == {each.key: each.value for each in before}

@@ -193,4 +193,4 @@ def test_a_dry_run_says_what_would_be_restored_and_makes_nothing(
     assert result.exit_code == 2
     assert "has 3 partitions, but 2 are archived" in result.stderr
     result = CliRunner().invoke(app, ["jobs", "restore", str(tmp_path), "-t", "other", "--dry-run"])
-    assert "the archive has nothing of topic 'other'" in result.stderr
+    assert "the archive does not contain topic 'other'" in result.stderr

@@ -149,7 +149,7 @@ def test_records_of_somebody_else_between_ours_are_found(
     request = Request(options_of(broker), tmp_path / "archive", [topic], name)
     with pytest.raises(RestoreError, match="no other producer may write to the topics"):
         restore_mapped(spark, request, tmp_path / "map")
-    with pytest.raises(RestoreError, match="go on with that, or use another directory"):
+    with pytest.raises(RestoreError, match="continue it or use another directory"):
         restore_mapped(
             None, Request(options_of(broker), tmp_path / "archive", [topic]), tmp_path / "map", dry_run=True
         )

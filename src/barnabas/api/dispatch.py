@@ -33,7 +33,7 @@ LARGE_ANSWER_ELEMENTS = 500
 JOINED_BYTES_MAX = 4 << 10
 
 #: The response to an internal error; the log has the details.
-UNEXPECTED = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "The broker met an error that it did not expect.")
+UNEXPECTED = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "The broker failed with an unexpected error.")
 
 _HEADER_START = struct.Struct(">hhih")  #: API key, version, correlation id, bytes of the client id or -1
 _unpack_header_start = _HEADER_START.unpack_from

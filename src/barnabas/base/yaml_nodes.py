@@ -61,7 +61,7 @@ class YamlNode(NamedTuple):
             key = key_node.value
             node = YamlNode(value, f"{self.path}.{key}" if self.path else str(key))
             if not isinstance(key, str):
-                YamlNode(key_node, f"a key of {self.path or 'the file'}").fail("must be a text")
+                YamlNode(key_node, f"a key of {self.path or 'the file'}").fail("must be text")
             if not _is_utf8(key):
                 YamlNode(key_node, f"a key of {self.path or 'the file'}").fail(_NO_TEXT)
             if known is not None and key not in known:
@@ -69,7 +69,7 @@ class YamlNode(NamedTuple):
                 hint = f"did you mean {near[0]}?" if near else f"valid are {', '.join(sorted(known))}"
                 YamlNode(key_node, f"a key of {self.path or 'the file'}").fail(f"is unknown; {hint}")
             if key in found:
-                node.fail(f"comes twice, first in line {found[key].line}")
+                node.fail(f"is repeated, first in line {found[key].line}")
             found[key] = node
         return found
 
@@ -81,7 +81,7 @@ class YamlNode(NamedTuple):
     def text(self) -> str:
         """The scalar as it is written, of any type."""
         if not isinstance(self.node, yaml.ScalarNode) or self.is_null:
-            self.fail("must be a text")
+            self.fail("must be text")
         text: str = self.node.value
         if not _is_utf8(text):
             self.fail(_NO_TEXT)
@@ -215,8 +215,8 @@ def compose(text: str) -> yaml.Node | None:
 
 def _no_yaml(error: yaml.YAMLError) -> YamlError:
     if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark:
-        return YamlError(f"is no YAML: {error.problem}", error.problem_mark.line + 1)
-    return YamlError(f"is no YAML: {error}")
+        return YamlError(f"is not YAML: {error.problem}", error.problem_mark.line + 1)
+    return YamlError(f"is not YAML: {error}")
 
 
 def _is_utf8(text: str) -> bool:

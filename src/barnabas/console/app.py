@@ -157,7 +157,7 @@ class Console:
         elif request.method == "POST":
             await _check_token(request, session)
         if self.settings.read_only and request.method == "POST" and not route.harmless:
-            text = "This console is read-only: nothing can be changed with it."
+            text = "This console is read-only: it makes no changes."
             raise PageError(403, "Read-only", text)
         return await route.handler(View(self, request, session))
 
@@ -166,8 +166,10 @@ class Console:
         problem = problem_of(error)
         if problem is None:
             _log.exception("page failed", path=request.url.path)
-            hint = "It is in the log of the console; please report it."
-            problem = PageError(500, "Something is wrong here", "The console made a mistake.", hint)
+            hint = "The console's log has the details; please report it."
+            problem = PageError(
+                500, "Something is wrong here", "The console failed with an unexpected error.", hint
+            )
         context = {"problem": problem, **bare_shell(self, request)}
         view = View(self, request, session or self._nobody)
         if view.is_partial:
@@ -301,7 +303,7 @@ def _check_size(request: Request) -> None:
     """Limit the size of bodies without a session; the length must be declared."""
     length = request.headers.get("content-length", "0")
     if "transfer-encoding" in request.headers or int(length) > _STRANGERS_BODY_MAX_BYTES:
-        text = f"At most {_STRANGERS_BODY_MAX_BYTES} bytes can be sent by somebody who has not logged in."
+        text = f"At most {_STRANGERS_BODY_MAX_BYTES} bytes can be sent before logging in."
         raise PageError(413, "Too much", text)
 
 
@@ -313,7 +315,7 @@ async def _check_token(request: Request, session: ConsoleSession) -> None:
         token = value if isinstance(value, str) else ""
     if not secrets.compare_digest(token.encode(), session.csrf.encode()):
         hint = "Go back, load the page again, and send it once more."
-        raise PageError(403, "This form is too old", "It is not of the session that you are in now.", hint)
+        raise PageError(403, "This form is too old", "It does not belong to your current session.", hint)
 
 
 def _to_login(request: Request) -> Response:

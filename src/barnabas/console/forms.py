@@ -39,7 +39,7 @@ class Form:
         """A text that must not be empty."""
         text = self.text(name)
         if not text:
-            self.errors.setdefault(name, "This must be filled in.")
+            self.errors.setdefault(name, "This field is required.")
         return text
 
     def whole(
@@ -82,7 +82,7 @@ def too_long(text: str) -> str | None:
     size_bytes = len(text.encode())
     if size_bytes <= STRING_BYTES_MAX:
         return None
-    return f"This has {size_bytes} bytes, and Kafka takes {STRING_BYTES_MAX} at most."
+    return f"This has {size_bytes} bytes; Kafka allows {STRING_BYTES_MAX} at most."
 
 
 def encodable(text: object) -> str:

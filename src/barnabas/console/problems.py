@@ -4,14 +4,14 @@ from barnabas.client.core.errors import NotKafka
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 _NOT_FOUND = {
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "It may have been deleted, or you may not see it.",
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "It may have been deleted, or you may not be authorized to see it.",
     ErrorCode.GROUP_ID_NOT_FOUND: "It may have been deleted, or have expired.",
     ErrorCode.RESOURCE_NOT_FOUND: "It may have been deleted.",
 }
 _HINTS = {
-    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "Ask for an ACL on the cluster, or log in as somebody who may.",
-    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "Ask for an ACL on the topic, or log in as somebody who may.",
-    ErrorCode.GROUP_AUTHORIZATION_FAILED: "Ask for an ACL on the group, or log in as somebody who may.",
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "Ask for an ACL on the cluster, or log in as an authorized user.",
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "Ask for an ACL on the topic, or log in as an authorized user.",
+    ErrorCode.GROUP_AUTHORIZATION_FAILED: "Ask for an ACL on the group, or log in as an authorized user.",
     ErrorCode.SECURITY_DISABLED: "Start the brokers with authorizer.class.name to have ACLs.",
     ErrorCode.SASL_AUTHENTICATION_FAILED: "Log out, and log in again: the password may have changed.",
     ErrorCode.UNSUPPORTED_VERSION: "This cluster's version does not have what the page shows.",
@@ -33,12 +33,12 @@ class PageError(Exception):
 
 def not_found(text: str = "There is no page at this address.") -> PageError:
     """What was asked for does not exist."""
-    return PageError(404, "Not found", text, "Look for it from the menu.")
+    return PageError(404, "Not found", text, "Use the menu.")
 
 
 def wrong_form(text: str) -> PageError:
     """A malformed form."""
-    return PageError(400, "This cannot be", text, "Go back, correct it, and send it again.")
+    return PageError(400, "This is invalid", text, "Go back, correct it, and send it again.")
 
 
 def problem_of(error: Exception) -> PageError | None:
@@ -71,7 +71,7 @@ def sentence(error: KafkaError) -> str:
 
 def _refusal(error: KafkaError) -> PageError:
     if error.code in _FORBIDDEN:
-        return PageError(403, "You may not see or do this", sentence(error), _HINTS.get(error.code, ""))
+        return PageError(403, "You are not authorized", sentence(error), _HINTS.get(error.code, ""))
     if error.code in _NOT_FOUND:
         return PageError(404, "Not found", sentence(error), _NOT_FOUND[error.code])
     return PageError(409, "The cluster refused", sentence(error), _HINTS.get(error.code, ""))

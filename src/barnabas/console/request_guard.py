@@ -70,7 +70,7 @@ class Gate:
     def _refuse(self, method: str, headers: Headers) -> Response | None:
         host = headers.get("host", "")
         if not is_own_host(host, self._hosts):
-            text = f"This console does not answer to the name {host!r}. Add it with --host (or barnabas.console.hosts)."
+            text = f"This console does not serve the host {host!r}. Add it with --host (or barnabas.console.hosts)."
             return PlainTextResponse(f"{text}\n", 421)
         if method not in _SAFE_METHODS and not is_same_origin(headers):
             return PlainTextResponse("This was not sent by a page of this console.\n", 403)

@@ -131,7 +131,7 @@ class _BesideMetrics:
             async with asyncio.timeout(_SCRAPE_S):
                 metrics = await asyncio.shield(self._shared())
         except TimeoutError:
-            return PlainTextResponse("The broker is too busy to tell its metrics.\n", 503)
+            return PlainTextResponse("The broker is too busy to collect its metrics.\n", 503)
         return Response(metrics, headers={"Content-Type": CONTENT_TYPE})
 
     def _shared(self) -> "asyncio.Future[bytes]":

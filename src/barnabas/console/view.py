@@ -143,7 +143,7 @@ def _text(value: str) -> str:
     try:
         return encodable(value)
     except ValueError:  # an unknown charset in the form
-        message = "What was sent is no text."
+        message = "The form is not valid text."
         raise wrong_form(message) from None
 
 

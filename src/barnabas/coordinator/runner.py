@@ -87,8 +87,8 @@ class ShardRunner(Generic[ShardT]):
             self.fail(f"its log cannot be read: {error.message}")
             return
         except Exception as error:  # any error: the shard must not be loaded again and again
-            _log.exception("a coordinator cannot take its log over", partition=str(self.log))
-            self.fail(f"its log cannot be taken over: {error!r}")
+            _log.exception("a coordinator cannot load its log", partition=str(self.log))
+            self.fail(f"its log cannot be loaded: {error!r}")
             return
         if self.state is not ShardState.LOADING:
             return
@@ -223,9 +223,9 @@ class ShardRunner(Generic[ShardT]):
         :raises KafkaError: COORDINATOR_LOAD_IN_PROGRESS or NOT_COORDINATOR.
         """
         if self.state is ShardState.LOADING:
-            raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "The coordinator is being loaded.")
+            raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "The coordinator is loading.")
         if self.state is not ShardState.ACTIVE:
-            raise KafkaError(ErrorCode.NOT_COORDINATOR, "This broker does not coordinate that.")
+            raise KafkaError(ErrorCode.NOT_COORDINATOR, "This broker is not the coordinator.")
 
     # Results of events
 
@@ -312,7 +312,7 @@ class ShardRunner(Generic[ShardT]):
 
     def fail(self, why: str) -> None:
         """Stop serving until a leader is elected again."""
-        _log.error("a coordinator has failed", why=why, partition=str(self.log))
+        _log.error("a coordinator failed", why=why, partition=str(self.log))
         self._let_go(ShardState.FAILED, why)
 
     def close(self, why: str) -> None:
@@ -324,7 +324,7 @@ class ShardRunner(Generic[ShardT]):
         self.transition(target, why)
         self._timers.cancel_all()
         self.shard.unload()
-        error = KafkaError(ErrorCode.NOT_COORDINATOR, "This broker does not coordinate that any longer.")
+        error = KafkaError(ErrorCode.NOT_COORDINATOR, "This broker is no longer the coordinator.")
         self._give([Answer(pending, error) for pending in tuple(self._pending)])
 
     @property

@@ -143,7 +143,7 @@ class ShardLog:
                 raise KafkaError(ErrorCode.CORRUPT_MESSAGE, message) from error
             if isinstance(known, UnknownRecord):
                 _log.warning(
-                    "a record of an unknown kind is left alone",
+                    "a record of an unknown type is ignored",
                     partition=str(self),
                     offset=offset,
                     record_type=known.record_type,

@@ -67,7 +67,7 @@ async def apply_plan(
         try:
             outcomes += _outcomes(batch, await _done(admin, batch, request.secrets))
         except BrokerConnectionError as error:
-            lost = f"{error}; apply again: what is done already is not done twice"
+            lost = f"{error}; apply again: changes that were made are not repeated"
             outcomes += [ChangeResult(each, ChangeStatus.FAILED, lost) for each in changes]
         advance(len(changes))
     return outcomes if lost else await _shown(admin, outcomes, request)
@@ -122,9 +122,9 @@ async def _shown(admin: Admin, outcomes: Sequence[ChangeResult], request: PlanRe
     done = {each.change.resource_key for each in outcomes if each.status is ChangeStatus.DONE}
     try:
         missing = await _not_shown(admin, done, request)
-        reason = "accepted, but the cluster does not show it"
+        reason = "accepted, but not visible in the cluster yet"
     except (BrokerConnectionError, KafkaError) as error:
-        missing, reason = done, f"accepted, but whether it holds cannot be seen: {error}"
+        missing, reason = done, f"accepted, but could not be verified: {error}"
     return [
         ChangeResult(each.change, ChangeStatus.FAILED, reason)
         if each.change.resource_key in missing

@@ -28,7 +28,7 @@ UNLIMITED = -1
 #: Broker configs that topics inherit and that decide what is deleted.
 _INHERITED = tuple(f"log.{key}" for key in (RETENTION_MS, RETENTION_BYTES, CLEANUP_POLICY))
 
-_BY_HAND = "set it in the broker's own settings and start it again: no request can"
+_BY_HAND = "set it in the broker's configuration and restart the broker"
 
 
 def with_diagnostic(change: ResourceChange, *diagnostics: Diagnostic) -> ResourceChange:
@@ -61,18 +61,18 @@ def _diagnostics(change: ResourceChange, live: DeclaredState) -> list[Diagnostic
     if change.section is Section.ACLS and change.action is ChangeAction.DELETE:
         assert isinstance(change.name, AclBinding)
         allows = change.name.permission is AclPermission.ALLOW
-        what = "what it allows is allowed no longer" if allows else "what it forbids is forbidden no longer"
+        what = "what it allows is no longer allowed" if allows else "what it denies is no longer denied"
         return [Diagnostic(Level.DESTRUCTIVE, what)]
     return []
 
 
 def _of_topic(change: ResourceChange, live: DeclaredState) -> list[Diagnostic]:
     if change.key == PARTITIONS and change.action is ChangeAction.DELETE:
-        return [Diagnostic(Level.DESTRUCTIVE, "the topic goes, and all its records")]
+        return [Diagnostic(Level.DESTRUCTIVE, "deletes the topic and all its records")]
     if change.key == PARTITIONS and change.action is ChangeAction.ALTER:
         return [_of_partitions(change, live)]
     if change.key == REPLICATION_FACTOR and change.action is ChangeAction.ALTER:
-        text = "replicas are moved by 'barnabas reassignments start'"
+        text = "use 'barnabas reassignments start' to move replicas"
         return [Diagnostic(Level.IMPOSSIBLE, text)]
     if change.key == CLEANUP_POLICY and change.name in live.topics:
         return _of_cleanup(change)
@@ -85,9 +85,9 @@ def _of_topic(change: ResourceChange, live: DeclaredState) -> list[Diagnostic]:
 def _of_partitions(change: ResourceChange, live: DeclaredState) -> Diagnostic:
     before, after = change.before, change.after
     if after < before:
-        text = f"a topic cannot lose partitions: it has {before}; delete it and make it anew, or leave them"
+        text = f"the number of partitions cannot be reduced from {before}: delete and recreate the topic, or keep it"
         return Diagnostic(Level.IMPOSSIBLE, text)
-    text = f"{moved_share(before, after):.0%} of keys go to another partition from now on"
+    text = f"{moved_share(before, after):.0%} of keys will go to another partition"
     if _is_compacted(live.topics[str(change.name)].configs.get(CLEANUP_POLICY)):
         hint = f"{text}: on a compacted topic their old values stay behind; see 'barnabas jobs rekey'"
         return Diagnostic(Level.WARNING, hint)
@@ -100,7 +100,7 @@ def _is_compacted(policy: object) -> bool:
 
 def _of_cleanup(change: ResourceChange) -> list[Diagnostic]:
     if _is_compacted(change.after) and not _is_compacted(change.before):
-        return [Diagnostic(Level.DESTRUCTIVE, "of each key only the last record stays")]
+        return [Diagnostic(Level.DESTRUCTIVE, "deletes all but the last record of each key")]
     return [Diagnostic(Level.DESTRUCTIVE, "other records are deleted than before")]
 
 
@@ -124,7 +124,7 @@ def _keeps_more(before: int | None, after: int | None) -> bool:
 
 def _of_user(change: ResourceChange) -> list[Diagnostic]:
     if change.action is ChangeAction.DELETE:
-        return [Diagnostic(Level.DESTRUCTIVE, "the user can log in so no longer")]
+        return [Diagnostic(Level.DESTRUCTIVE, "the user can no longer log in with it")]
     assert isinstance(change.after, Credential)
     if change.after.password is None:
         text = "a new credential needs a password: say password: {env: NAME} or {file: PATH}"

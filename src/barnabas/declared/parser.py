@@ -184,7 +184,7 @@ def _value(node: YamlNode) -> str | None:
     if node.node.tag.endswith(":seq"):
         return ",".join(item.text() for item in node.items())
     if node.node.tag.endswith(":map"):
-        node.fail("must be a text, a number, true, false or a list")
+        node.fail("must be text, a number, true, false or a list")
     return node.text().lower() if node.node.tag.endswith(":bool") else node.text()
 
 

@@ -172,7 +172,7 @@ def _keys_for(entity: Entity) -> Mapping[str, ConfigKey]:
         raise _invalid("No entity is given: 'user', 'client-id', both, or 'ip' are wanted.")
     for kind, name in entity:
         if kind not in ENTITY_TYPES:
-            raise _invalid(f"'{kind}' is no type of entity: 'user', 'client-id' and 'ip' are.")
+            raise _invalid(f"'{kind}' is not an entity type: it must be 'user', 'client-id' or 'ip'.")
         if name == "":
             raise _invalid(f"The name of a {kind} is empty: null stands for the default.")
     parts = dict(entity)

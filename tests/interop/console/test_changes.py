@@ -121,7 +121,7 @@ def test_a_config_is_altered_and_rolled_back(admin: Watched, cluster: EmbeddedBr
     assert admin.violations() == []
     admin.keep("rollback")
     page.get_by_role("button", name="Roll back", exact=True).click()
-    expect(page.locator("#notices")).to_contain_text("is as it was at revision")
+    expect(page.locator("#notices")).to_contain_text("was rolled back to revision")
     published(cluster, "broker/", "log.cleaner.threads", "1")
 
 
@@ -153,7 +153,7 @@ def test_what_somebody_may_not_do_is_not_offered(visit: Visit) -> None:
     expect(page.get_by_role("button", name="Preview new offsets")).to_have_count(0)
     alice.expect(403)
     page = alice.open("/users")
-    expect(page.get_by_role("heading", level=1)).to_have_text("You may not see or do this")
+    expect(page.get_by_role("heading", level=1)).to_have_text("You are not authorized")
     assert alice.violations() == []
 
 

@@ -181,7 +181,7 @@ def test_what_a_reader_may_not_do_is_not_offered_and_is_refused(visit: Visit) ->
     expect(page.get_by_role("button", name="Preview new offsets")).to_have_count(0)
     expect(alice.open("/").get_by_role("link", name="Users")).to_have_count(0)
     alice.expect(403)
-    expect(alice.open("/users").get_by_role("heading", level=1)).to_have_text("You may not see or do this")
+    expect(alice.open("/users").get_by_role("heading", level=1)).to_have_text("You are not authorized")
 
 
 def rows(page: httpx.Response) -> str:

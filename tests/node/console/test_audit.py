@@ -79,7 +79,7 @@ def test_a_rollback_is_shown_before_it_is_done(audited: Visitor, cluster: Embedd
     preview = audited.submit(path, revision=back)
     assert ("What the rollback would change" in preview.text, retention(cluster)) == (True, "172800000")
     done = audited.submit(path, revision=back, confirmed="yes")
-    assert (f"is as it was at revision {back}." in done.text, retention(cluster)) == (True, "43200000")
+    assert (f"was rolled back to revision {back}." in done.text, retention(cluster)) == (True, "43200000")
     assert "nothing would change" in audited.submit(path, revision=back).text
 
 

@@ -79,7 +79,7 @@ def test_a_replica_is_brought_to_another_directory(admin: Visitor, cluster: Embe
     [there] = [each.path for each in cluster.client.admin.describe_log_dirs(1) if each.path != here]
     fields = {"topic": "web.images", "partition": "0", "node": "1", "directory": there}
     moved = admin.submit("/log-dirs/move", "/log-dirs", **fields)
-    assert f"web.images-0 of broker 1 is on its way to {there}." in moved.text
+    assert f"web.images-0 of broker 1 is being moved to {there}." in moved.text
     assert there in where()
     assert admin.submit("/log-dirs/move", "/log-dirs", topic="web.images").status_code == 400
 

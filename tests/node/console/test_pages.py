@@ -44,7 +44,7 @@ def test_what_somebody_may_not_do_is_not_offered_and_is_refused(alice: Visitor) 
         assert alice.get(path).status_code == 403, path
     assert "Show the new offsets" not in alice.get("/groups/billing").text
     assert alice.submit("/groups/delete/billing", "/groups/billing").status_code == 403
-    assert "You may not see or do this" in alice.get("/groups/shipping").text
+    assert "You are not authorized" in alice.get("/groups/shipping").text
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,7 @@ def test_a_password_is_long_and_typed_twice_alike_and_never_comes_back(admin: Vi
     short = admin.submit("/users", user="erin", password="kurz", again="kurz")
     assert ("at least 8 characters" in short.text, "kurz" in short.text) == (True, False)
     other = admin.submit("/users", user="erin", password="erin-secret", again="erin-Secret")
-    assert ("The two are not the same." in other.text, "erin-secret" in other.text) == (True, False)
+    assert ("The two passwords differ." in other.text, "erin-secret" in other.text) == (True, False)
 
 
 def test_quotas_are_set_and_taken_away(admin: Visitor, cluster: EmbeddedBroker) -> None:

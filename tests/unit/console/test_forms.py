@@ -40,6 +40,6 @@ def test_needed_fields_choices_and_boxes() -> None:
     assert sent.flag("box")
     assert not sent.flag("none")
     sent.needed("none")
-    assert sent.errors == {"other": "'z' is not one of a, b.", "none": "This must be filled in."}
+    assert sent.errors == {"other": "'z' is not one of a, b.", "none": "This field is required."}
     sent.refuse("none", "later words change nothing")
-    assert sent.errors["none"] == "This must be filled in."
+    assert sent.errors["none"] == "This field is required."

@@ -46,5 +46,5 @@ def test_a_cluster_is_waited_for_as_long_as_it_goes_on(monkeypatch: pytest.Monke
 def test_what_a_cluster_never_shows_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
     found = fates(monkeypatch, COUNT - 1)
     failed = [reason for status, reason in found if status is ChangeStatus.FAILED]
-    assert set(failed) == {"accepted, but the cluster does not show it"}
+    assert set(failed) == {"accepted, but not visible in the cluster yet"}
     assert len(failed) == len(found) // COUNT

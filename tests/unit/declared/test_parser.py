@@ -82,8 +82,8 @@ ALICE = "principal: User:alice, "
         ("topics: [orders]", "line 1: topics is a list: must be a mapping"),
         ("topics:\n  a: {partition: 1}", "line 2: a key of topics.a is 'partition': is unknown; did you mean part"),
         ("topics:\n  a: {partitions: 0}", "line 2: topics.a.partitions is '0': must be a whole number"),
-        ("topics:\n  a: {}\n  a: {}", "line 3: topics.a is a mapping: comes twice, first in line 2"),
-        ("topics: {a: {configs: {k: [{}]}}}", "line 1: topics.a.configs.k[0] is a mapping: must be a text"),
+        ("topics:\n  a: {}\n  a: {}", "line 3: topics.a is a mapping: is repeated, first in line 2"),
+        ("topics: {a: {configs: {k: [{}]}}}", "line 1: topics.a.configs.k[0] is a mapping: must be text"),
         ("topics: {a: {configs: {k: {vault: x}}}}", "a key of topics.a.configs.k is 'vault': is unknown; valid are"),
         ("topics: {a: {configs: {k: {}}}}", "topics.a.configs.k is a mapping: a secret is said by where it is"),
         ("prune: [topic]", "line 1: prune[0] is 'topic': must be topics or acls or "),
@@ -109,7 +109,7 @@ ALICE = "principal: User:alice, "
         ("brokers: {01: {}}", "brokers.01 is a mapping: a broker is named by its id"),
         ("brokers: {one: {}}", "brokers.one is a mapping: a broker is named by its id, or default for every broker"),
         ("brokers: {default: {expect: {}}}", "brokers.default.expect is a mapping: is said of one broker"),
-        ("brokers: {1: {expect: {k: {env: x}}}}", "brokers.1.expect.k is a mapping: must be a text, a number"),
+        ("brokers: {1: {expect: {k: {env: x}}}}", "brokers.1.expect.k is a mapping: must be text, a number"),
     ],
 )  # fmt: skip
 def test_an_error_names_file_line_key_value_and_what_is_right(tmp_path: Path, text: str, says: str) -> None:

@@ -80,7 +80,7 @@ TOPIC = "topics:\n  - "
     ("text", "says"),
     [
         ("", "is empty"),
-        ("a: [", "line 1: is no YAML: "),
+        ("a: [", "line 1: is not YAML: "),
         ("- a", "line 1: the file is a list: must be a mapping (key: value)"),
         ("mode: warm", "line 1: mode is 'warm': must be enforce or warn"),
         ("topic: []", "line 1: a key of the file is 'topic': is unknown; did you mean topics?"),
@@ -88,11 +88,11 @@ TOPIC = "topics:\n  - "
             "zzz: []",
             "line 1: a key of the file is 'zzz': is unknown; valid are acls, brokers, client_metrics",
         ),
-        ("? [a]\n: b", "line 1: a key of the file is a list: must be a text"),
+        ("? [a]\n: b", "line 1: a key of the file is a list: must be text"),
         ("topics: 5", "line 1: topics is '5': must be a list ([a, b], or a line for each beginning with -)"),
-        ("mode: warn\nmode: warn", "line 2: mode is 'warn': comes twice, first in line 1"),
+        ("mode: warn\nmode: warn", "line 2: mode is 'warn': is repeated, first in line 1"),
         (TOPIC + "name: '['", "line 2: topics[0].name is '[': must be a regular expression: "),
-        (TOPIC + "prefix:", "line 2: topics[0].prefix is '': must be a text"),
+        (TOPIC + "prefix:", "line 2: topics[0].prefix is '': must be text"),
         (
             TOPIC + "partitions: {min: 0}",
             "line 2: topics[0].partitions.min is '0': must be a whole number of at least 1",
@@ -152,7 +152,7 @@ TOPIC = "topics:\n  - "
             "acls:\n  - forbid: {operation: any}",
             "line 2: acls[0].forbid.operation is 'any': must be all, read, write, create, ",
         ),
-        ("acls:\n  - forbid: {principal: [a]}", "line 2: acls[0].forbid.principal is a list: must be a text"),
+        ("acls:\n  - forbid: {principal: [a]}", "line 2: acls[0].forbid.principal is a list: must be text"),
     ],
 )
 def test_an_error_names_line_key_value_and_what_is_right(tmp_path: Path, text: str, says: str) -> None:

@@ -101,7 +101,7 @@ def _add_features(context: RequestContext, response: ApiVersionsResponse) -> Non
 def _remember_software(context: RequestContext, request: ApiVersionsRequest) -> None:
     for word in (request.client_software_name, request.client_software_version):
         if not _SOFTWARE_WORD.fullmatch(word):
-            message = f"'{word}' cannot name a client's software: letters, digits, '-' and '.' can."
+            message = f"'{word}' is not a valid name or version of client software: use letters, digits, '-' and '.'."
             raise KafkaError(ErrorCode.INVALID_REQUEST, message)
     context.connection.client_software_name = request.client_software_name
     context.connection.client_software_version = request.client_software_version

@@ -31,7 +31,7 @@ async def handle(context: RequestContext, request: DescribeClusterRequest) -> De
         )
         raise KafkaError(ErrorCode.MISMATCHED_ENDPOINT_TYPE, message)
     if request.endpoint_type != BROKERS:
-        message = f"Endpoint type {request.endpoint_type} is unknown: 1 (brokers) is what is described here."
+        message = f"Endpoint type {request.endpoint_type} is unknown: only 1 (brokers) is supported."
         raise KafkaError(ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, message)
     brokers = reachable_brokers(context, include_fenced=request.include_fenced_brokers)
     return DescribeClusterResponse(

@@ -54,7 +54,7 @@ def _asked(request: DescribeQuorumRequest) -> list[tuple[str, list[int]]]:
 
 
 def _unknown(name: str, index: int) -> ResponsePartitionData:
-    message = f"{name}-{index} is no metadata log: ask for {METADATA_TOPIC}-0 alone."
+    message = f"{name}-{index} is not the metadata log: request {METADATA_TOPIC}-0 alone."
     code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     return ResponsePartitionData(partition_index=index, error_code=code, error_message=message)
 

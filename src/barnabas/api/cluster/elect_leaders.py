@@ -48,7 +48,7 @@ async def handle(context: RequestContext, request: ElectLeadersRequest) -> Elect
         return ElectLeadersResponse()
     if request.election_type not in _ELECTIONS:
         message = (
-            f"Election type {request.election_type} is unknown: 0 (preferred) and 1 (unclean) are known."
+            f"Election type {request.election_type} is unknown: it must be 0 (preferred) or 1 (unclean)."
         )
         raise KafkaError(ErrorCode.INVALID_REQUEST, message)
     election = Election(request.election_type)

@@ -85,7 +85,9 @@ def _check(context: RequestContext, request: MetadataRequest) -> None:
     for topic in request.topics or []:
         by_id = topic.topic_id != ZERO_UUID
         if by_id and context.api_version < 12:
-            message = f"Metadata version {context.api_version} knows topics by name only: ids came with 12."
+            message = (
+                f"Metadata version {context.api_version} has no topic ids: they need version 12 or later."
+            )
             raise KafkaError(ErrorCode.INVALID_REQUEST, message)
         if topic.name is None and context.api_version < 12:
             message = f"Metadata version {context.api_version} needs a name for each topic."

@@ -86,7 +86,7 @@ def _named_twice(asked: RequestedAlteration) -> KafkaError:
 async def _alteration(context: RequestContext, asked: RequestedAlteration) -> ConfigAlteration:
     kind = kind_of(asked.resource_type)
     if kind is ResourceKind.BROKER_LOGGER and asked.replaces:
-        message = "Levels of loggers can be altered one by one only, with IncrementalAlterConfigs."
+        message = "Levels of loggers can only be altered with IncrementalAlterConfigs."
         raise KafkaError(ErrorCode.INVALID_REQUEST, message)
     resource = resource_of(kind, asked.resource_name, context.node.broker_id)
     require_for(context, AclOperation.ALTER_CONFIGS, resource)

@@ -29,7 +29,7 @@ def refuse(request: ListConfigResourcesRequest, error: KafkaError) -> ListConfig
 async def handle(context: RequestContext, request: ListConfigResourcesRequest) -> ListConfigResourcesResponse:
     require_cluster(context, AclOperation.DESCRIBE_CONFIGS)
     if not set(ResourceKind).issuperset(request.resource_types):
-        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "A type of resources is unknown.")
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "A resource type is unknown.")
     kinds = [ResourceKind(each) for each in dict.fromkeys(request.resource_types)] or list(ResourceKind)
     if context.api_version == 0:
         kinds = [ResourceKind.CLIENT_METRICS]

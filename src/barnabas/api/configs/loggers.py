@@ -36,10 +36,10 @@ def _check(edit: AlterConfigOp, known: dict[str, str]) -> None:
         message = f"{operation.name} is for lists, and the level of '{name}' is none: SET or DELETE it."
         raise KafkaError(ErrorCode.INVALID_REQUEST, message)
     if name not in known:
-        raise KafkaError(ErrorCode.INVALID_CONFIG, f"There is no logger '{name}'.")
+        raise KafkaError(ErrorCode.INVALID_CONFIG, f"Unknown logger '{name}'.")
     if operation is OpType.DELETE and name == ROOT:
-        message = "The level of the root logger cannot be deleted, as there is none above it: SET it."
+        message = "The level of the root logger cannot be deleted: SET it instead."
         raise KafkaError(ErrorCode.INVALID_REQUEST, message)
     if operation is OpType.SET and level not in LEVELS:
-        message = f"'{level}' is no log level for '{name}': it must be one of {', '.join(sorted(LEVELS))}."
+        message = f"'{level}' is not a log level for '{name}': it must be one of {', '.join(sorted(LEVELS))}."
         raise KafkaError(ErrorCode.INVALID_CONFIG, message)

@@ -44,7 +44,7 @@ def check_named(resource: Resource) -> None:
     """
     if not resource.name and resource.kind in (ResourceKind.GROUP, ResourceKind.CLIENT_METRICS):
         what = "group" if resource.kind is ResourceKind.GROUP else "client metrics subscription"
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"The name of a {what} is empty: it needs one.")
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"The name of a {what} is empty.")
 
 
 def _own_id(kind: ResourceKind, name: str, broker_id: int) -> int:
@@ -54,7 +54,7 @@ def _own_id(kind: ResourceKind, name: str, broker_id: int) -> int:
         raise KafkaError(ErrorCode.INVALID_REQUEST, message)
     if number != broker_id:
         what = "The loggers of broker" if kind is ResourceKind.BROKER_LOGGER else "Broker"
-        message = f"{what} '{name}' cannot be reached here: this is broker {broker_id}."
+        message = f"{what} '{name}' is not this broker: this is broker {broker_id}."
         raise KafkaError(ErrorCode.INVALID_REQUEST, message)
     return number
 

@@ -51,9 +51,7 @@ def _check_topic(
     node: BrokerContext, image: MetadataImage, name: str, existing: Overrides, wanted: Overrides
 ) -> None:
     if not name:
-        message = (
-            "Configs of every topic at once are set on the broker: see the default of each topic config."
-        )
+        message = "Defaults of all topics are broker configs: see the broker config of each topic config."
         raise KafkaError(ErrorCode.INVALID_REQUEST, message)
     check_name(name)
     validate_topic_overrides(node.config, wanted, existing)

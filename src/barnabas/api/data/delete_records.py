@@ -64,12 +64,12 @@ def _delete(context: RequestContext, topic: str, index: int, offset: int) -> Del
     try:
         require(context, AclOperation.DELETE, ResourceType.TOPIC, topic)
         if topic in INTERNAL_TOPICS:
-            message = f"Topic '{topic}' is the broker's own: its records cannot be deleted."
+            message = f"Topic '{topic}' is internal: its records cannot be deleted."
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, message)
         partition = context.node.replicas.partition(topic, index)
         partition.check_leader()
         if not partition.log.config.is_deleted:
-            message = f"Topic '{topic}' is only compacted: cleanup.policy must have 'delete'."
+            message = f"Topic '{topic}' is compacted only: its cleanup.policy must include 'delete'."
             raise KafkaError(ErrorCode.POLICY_VIOLATION, message)
         before = partition.log.log_start_offset
         low_watermark = partition.delete_records(offset)

@@ -102,7 +102,9 @@ def _fetch(
     """Start or continue the session, and read."""
     node = context.node
     if request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
-        message = f"Isolation level {request.isolation_level} is unknown: 0 and 1 (committed) are known."
+        message = (
+            f"Isolation level {request.isolation_level} is not 0 (read uncommitted) or 1 (read committed)."
+        )
         raise KafkaError(ErrorCode.INVALID_REQUEST, message)
     by_id = context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
     try:

@@ -82,7 +82,9 @@ def _list_offsets(
     context: RequestContext, request: ListOffsetsData
 ) -> EncodedResponse | Awaitable[EncodedResponse]:
     if request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
-        message = f"Isolation level {request.isolation_level} is unknown: 0 and 1 (committed) are known."
+        message = (
+            f"Isolation level {request.isolation_level} is not 0 (read uncommitted) or 1 (read committed)."
+        )
         raise KafkaError(ErrorCode.INVALID_REQUEST, message)
     return _Listing(context, request).run()
 
@@ -135,7 +137,7 @@ class _Listing:
             for index, same in by_index.items():
                 try:
                     if len(same) > 1:
-                        message = f"{name}-{index} is asked for more than once."
+                        message = f"{name}-{index} is requested more than once."
                         raise KafkaError(ErrorCode.INVALID_REQUEST, message)
                     self._look_up(name, same[0], results)
                 except KafkaError as error:
@@ -168,7 +170,7 @@ class _Listing:
         index, leader_epoch, timestamp = request
         version = self._context.api_version
         if timestamp < 0 and version < MARKERS.get(timestamp, 2**15):
-            message = f"ListOffsets version {version} does not know the marker {timestamp}."
+            message = f"ListOffsets version {version} does not support the timestamp {timestamp}."
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, message)
         partition = self._context.node.replicas.partition(topic, index)
         partition.check_leader(leader_epoch)
@@ -227,7 +229,7 @@ async def _finish(context: RequestContext, partition: Partition, search: Search)
             context.node.replicas.partition(*partition.log.topic_partition)  # raises if the topic was deleted
             raise KafkaError(
                 ErrorCode.NOT_LEADER_OR_FOLLOWER,
-                f"{partition.log.topic_partition} was deleted and created again.",
+                f"{partition.log.topic_partition} was deleted and recreated.",
             )
         partition.check_leader()
         try:

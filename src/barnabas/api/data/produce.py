@@ -303,7 +303,7 @@ def _transactional_write(context: RequestContext, request: ProduceData) -> Trans
         return None
     transactional_id = request.transactional_id
     if transactional_id is None:
-        message = "Records of a transaction came without a transactional id."
+        message = "The request has transactional records but no transactional id."
         raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, message)
     require(context, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id)
     is_implicit = _support(context.api_version) is TransactionSupport.IMPLICIT
@@ -311,7 +311,7 @@ def _transactional_write(context: RequestContext, request: ProduceData) -> Trans
         return None
     sequences, producers = _transactional_sequences(context, request.topics)
     if len(producers) > 1:
-        message = f"Records of a transaction came from {len(producers)} producers: it has only one."
+        message = f"The request has transactional records of {len(producers)} producers: only one is allowed."
         raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING, message)
     for producer_id, producer_epoch in producers:
         return TransactionalWrite(transactional_id, producer_id, producer_epoch, sequences)
@@ -376,13 +376,13 @@ def _check_request(
 ) -> memoryview:
     """Return the records if the request may append them."""
     if records is None:
-        message = f"No records are given for {partition.topic}-{partition.index}."
+        message = f"There are no records for {partition.topic}-{partition.index}."
         raise KafkaError(ErrorCode.INVALID_RECORD, message)
     if context.api_version < FIRST_VERSION_WITH_ZSTD and _codec(records) == Compression.ZSTD:
-        message = f"Produce version {context.api_version} does not know zstd: version {FIRST_VERSION_WITH_ZSTD} does."
+        message = f"Produce version {context.api_version} does not support zstd: use version {FIRST_VERSION_WITH_ZSTD}."
         raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, message)
     if acks not in (1, ALL_REPLICAS, NO_RESPONSE):
-        message = f"acks={acks} is not known: -1 (all), 0 (none) and 1 (leader) are."
+        message = f"acks={acks} is invalid: it must be -1 (all), 0 (none) or 1 (leader)."
         raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS, message)
     return records
 
@@ -437,7 +437,7 @@ async def _wait_for_replicas(
     try:
         await asyncio.wait_for(replicated, timeout_ms / 1000)
     except TimeoutError:
-        message = f"The in-sync replicas did not have the records within {timeout_ms} ms."
+        message = f"The in-sync replicas did not acknowledge the records within {timeout_ms} ms."
         results[at] = _failed(_index(results[at]), KafkaError(ErrorCode.REQUEST_TIMED_OUT, message))
     except KafkaError as error:
         results[at] = _failed(_index(results[at]), error)

@@ -13,4 +13,4 @@ def check_member_request(context: RequestContext, group_id: str) -> None:
     """
     require(context, AclOperation.READ, ResourceType.GROUP, group_id)
     if not group_id:
-        raise KafkaError(ErrorCode.INVALID_GROUP_ID, "The group id is empty: a group needs a name.")
+        raise KafkaError(ErrorCode.INVALID_GROUP_ID, "The group id is empty.")

@@ -45,7 +45,9 @@ async def _describe(
     except KafkaError as error:
         return _refused(group_id, error)
     if not _sees_topics(context, group):
-        message = "The group has members that subscribe to topics which the client may not describe."
+        message = (
+            "The group has members that subscribe to topics which the client is not authorized to describe."
+        )
         return _refused(group_id, KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, message))
     if request.include_authorized_operations:
         group.authorized_operations = authorized_operations(context, ResourceType.GROUP, group_id)

@@ -62,7 +62,7 @@ def _check(context: RequestContext, key_type: int) -> None:
             raise KafkaError(ErrorCode.INVALID_REQUEST, message)
         require_cluster(context, AclOperation.CLUSTER_ACTION)
     elif key_type not in COORDINATED:
-        message = f"Key type {key_type} is unknown: 0 (group), 1 (transaction) and 2 (share) are known."
+        message = f"Key type {key_type} is unknown: it must be 0 (group), 1 (transaction) or 2 (share)."
         raise KafkaError(ErrorCode.INVALID_REQUEST, message)
 
 
@@ -71,7 +71,7 @@ async def _find(context: RequestContext, key_type: int, key: str) -> Coordinator
     try:
         if key_type == SHARE:
             _check_share_key(key)
-            raise _none("There are no share groups here.")
+            raise _none("Share groups are not supported.")
         topic_name, resource_type = COORDINATED[key_type]
         require(context, AclOperation.DESCRIBE, resource_type, key)
         return await _leader(context, topic_name, key)
@@ -87,7 +87,7 @@ async def _leader(context: RequestContext, topic_name: str, key: str) -> Coordin
     if topic_name not in context.node.image.topics:
         [made] = await create_wanted_topics(context, [topic_name])
         if made.error is not None and topic_name not in context.node.image.topics:
-            raise _none(f"Topic {topic_name} cannot be made. {made.error.message}")
+            raise _none(f"Topic {topic_name} cannot be created: {made.error.message}")
     image = context.node.image
     topic = image.topics[topic_name]
     index = partition_of(key, topic.partition_count)
@@ -95,7 +95,7 @@ async def _leader(context: RequestContext, topic_name: str, key: str) -> Coordin
     for broker, endpoint in reachable_brokers(context):
         if broker.broker_id == leader:
             return Coordinator(key=key, node_id=leader, host=endpoint.host, port=endpoint.port)
-    raise _none(f"Nobody leads {topic_name}-{index}.")
+    raise _none(f"There is no leader of {topic_name}-{index}.")
 
 
 def _check_share_key(key: str) -> None:

@@ -44,7 +44,7 @@ async def handle(context: RequestContext, request: OffsetDeleteRequest) -> Offse
     known, refused = await split_known_partitions(context, AclOperation.READ, request.topics)
     errors = await context.compute(lambda: [_refused(each) for each in refused])
     if not request.group_id:
-        raise KafkaError(ErrorCode.INVALID_GROUP_ID, "A group id is needed: it is empty.")
+        raise KafkaError(ErrorCode.INVALID_GROUP_ID, "The group id is empty.")
     answered: list[OffsetDeleteResponseTopic] = []
     async for piece in context.each(pieces(known)):
         answered += await _delete(context, OffsetDeleteRequest(request.group_id, piece))

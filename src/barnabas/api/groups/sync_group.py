@@ -25,7 +25,7 @@ async def handle(context: RequestContext, request: SyncGroupRequest) -> SyncGrou
         request.protocol_type,
         request.protocol_name,
     ):
-        message = "The protocol's type and name are needed from version 5 on."
+        message = "Protocol type and name are required since version 5."
         raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, message)
     check_member_request(context, request.group_id)
     response: SyncGroupResponse = await context.node.groups.ask(

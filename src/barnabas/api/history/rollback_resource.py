@@ -107,7 +107,7 @@ def _require_for(context: RequestContext, resource: str) -> None:
     kind, slash, name = resource.partition("/")
     if not slash or kind not in _REQUIRED:
         kinds = ", ".join(f"{each}/NAME" for each in sorted(_REQUIRED))
-        message = f"'{resource}' is nothing that can be rolled back: {kinds} are, as topic/orders."
+        message = f"'{resource}' cannot be rolled back: {kinds} are, as topic/orders."
         raise KafkaError(ErrorCode.INVALID_REQUEST, message)
     _REQUIRED[kind](context, name)
 

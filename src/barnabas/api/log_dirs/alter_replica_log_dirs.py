@@ -83,7 +83,7 @@ def _destination(node: BrokerContext, name: TopicPartition, path: str) -> LogDir
     directories = node.replicas.directories
     directory = directories.at(path)
     if directory is None:
-        raise KafkaError(ErrorCode.LOG_DIR_NOT_FOUND, f"'{path}' is none of this broker's log.dirs.")
+        raise KafkaError(ErrorCode.LOG_DIR_NOT_FOUND, f"'{path}' is not one of this broker's log.dirs.")
     if directory.failure is not None:
         raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"Log directory {path} is offline.")
     if directories.is_cordoned(directory):

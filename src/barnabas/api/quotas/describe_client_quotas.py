@@ -44,11 +44,11 @@ def _matches(components: list[ComponentData]) -> list[Match]:
     for component in components:
         kind = component.entity_type
         if not kind:
-            raise _invalid("The type of an entity is empty: 'user', 'client-id' and 'ip' are known.")
+            raise _invalid("The entity type is empty: it must be 'user', 'client-id' or 'ip'.")
         if kind in matches:
-            raise _invalid(f"'{kind}' is asked for twice: once is enough.")
+            raise _invalid(f"'{kind}' is requested more than once.")
         if kind not in ENTITY_TYPES:
-            message = f"'{kind}' is no type of entity: 'user', 'client-id' and 'ip' are."
+            message = f"'{kind}' is not an entity type: it must be 'user', 'client-id' or 'ip'."
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, message)
         matches[kind] = _match(component)
     if IP in matches and (USER in matches or CLIENT_ID in matches):
@@ -61,7 +61,7 @@ def _matches(components: list[ComponentData]) -> list[Match]:
 def _match(component: ComponentData) -> Match:
     kind, match_type, name = component.entity_type, component.match_type, component.match
     if match_type not in (EXACT, DEFAULT, ANY):
-        raise _invalid(f"Match type {match_type} is unknown: 0 (exact), 1 (default) and 2 (any) are known.")
+        raise _invalid(f"Match type {match_type} is unknown: it must be 0 (exact), 1 (default) or 2 (any).")
     if match_type == EXACT and name is None:
         raise _invalid(f"An exact match of '{kind}' needs a name.")
     if match_type != EXACT and name is not None:

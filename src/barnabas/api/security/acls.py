@@ -24,7 +24,7 @@ def require_authorizer(context: RequestContext) -> Authorizer:
     :raises KafkaError: SECURITY_DISABLED if there is none.
     """
     if context.node.authorizer is None:
-        message = "ACLs mean nothing here: no authorizer is configured. Set authorizer.class.name."
+        message = "No authorizer is configured: set authorizer.class.name to use ACLs."
         raise KafkaError(ErrorCode.SECURITY_DISABLED, message)
     return context.node.authorizer
 

@@ -54,7 +54,7 @@ async def handle(context: RequestContext, request: DeleteAclsRequest) -> DeleteA
 
 def _result(wanted: AclFilter, found: list[Removed]) -> DeleteAclsFilterResult:
     if wanted.is_unknown:
-        message = "The filter has a type, operation or permission that is not known: nothing can match it."
+        message = "The filter has an unknown type, operation or permission."
         return DeleteAclsFilterResult(error_code=ErrorCode.INVALID_REQUEST, error_message=message)
     return DeleteAclsFilterResult(error_message=None, matching_acls=[_matching(removed) for removed in found])
 

@@ -85,7 +85,7 @@ def _check(config: BrokerConfig, request: InitProducerIdRequest) -> None:
         message = "Two-phase commit is off: transaction.two.phase.commit.enable is false."
         raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, message)
     if request.keep_prepared_txn:
-        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "Prepared transactions cannot be kept.")
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "Prepared transactions are not supported.")
     longest_ms = config.integer("transaction.max.timeout.ms")
     if not request.enable2_pc and not 0 < request.transaction_timeout_ms <= longest_ms:
         message = (

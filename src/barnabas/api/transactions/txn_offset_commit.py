@@ -65,7 +65,7 @@ async def _commit(context: RequestContext, request: TxnOffsetCommitRequest) -> T
     """Return the response of the coordinator, with the errors of refused partitions."""
     try:
         if not request.group_id:
-            raise KafkaError(ErrorCode.INVALID_GROUP_ID, "A group id is needed: it is empty.")
+            raise KafkaError(ErrorCode.INVALID_GROUP_ID, "The group id is empty.")
         return await _ask(context, request)
     except KafkaError as error:
         return refuse(request, _error_for_version(error, context.api_version))

@@ -27,13 +27,13 @@ async def log_in(send: Callable[[Message], Awaitable[Any]], address: BrokerAddre
         try:
             token = exchange.answer(bytes(response.auth_bytes))
         except NotTheBroker as error:
-            message = f"{address} is not to be trusted with {login.mechanism}: {error}"
+            message = f"{address} must not be sent {login.mechanism}: {error}"
             raise KafkaError(ErrorCode.SASL_AUTHENTICATION_FAILED, message) from error
     return response.session_lifetime_ms
 
 
 def _check_handshake(response: SaslHandshakeResponse, address: BrokerAddress, login: SaslLogin) -> None:
     if response.error_code == ErrorCode.ILLEGAL_SASL_STATE:
-        check(response.error_code, f"nobody logs in at {address}: it is a listener without SASL")
+        check(response.error_code, f"{address} is a listener without SASL")
     offered = ", ".join(response.mechanisms)
     check(response.error_code, f"{address} does not offer {login.mechanism}, but {offered}")

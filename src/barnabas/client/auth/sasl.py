@@ -71,13 +71,13 @@ class _Scram:
             return self._prove(token)
         final = scram.parse_server_final(token)
         if final.error is not None or not hmac.compare_digest(final.signature, self._expected):
-            raise NotTheBroker(final.error or "the broker does not prove that it knows the user")
+            raise NotTheBroker(final.error or "the broker could not prove that it knows the password")
         return None
 
     def _prove(self, token: bytes) -> bytes:
         server = scram.parse_server_first(token)
         if not server.nonce.startswith(self._nonce) or server.nonce == self._nonce:
-            raise NotTheBroker("the broker's nonce does not go on from this client's")
+            raise NotTheBroker("the broker's nonce does not begin with this client's")
         if not ITERATIONS_MIN <= server.iterations <= ITERATIONS_MAX:
             bounds = f"{ITERATIONS_MIN} to {ITERATIONS_MAX}"
             message = f"the broker asks for {server.iterations} iterations: {bounds} are accepted"

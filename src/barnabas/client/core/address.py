@@ -25,7 +25,9 @@ def parse_bootstrap(bootstrap: str | Sequence[str]) -> tuple[BrokerAddress, ...]
     parts = bootstrap.split(",") if isinstance(bootstrap, str) else list(bootstrap)
     addresses = tuple(_parse(part.strip()) for part in parts if part.strip())
     if not addresses:
-        message = f"bootstrap '{bootstrap}' names no broker: host:port is expected, several with commas"
+        message = (
+            f"bootstrap '{bootstrap}' names no broker: expected is host:port, or several separated by commas"
+        )
         raise ValueError(message)
     return addresses
 

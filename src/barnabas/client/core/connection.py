@@ -209,7 +209,7 @@ class BrokerConnection:
         try:
             response: ApiVersionsResponse = await self._send(request)
         except ConnectionLost as error:
-            message = f"{self.address} hung up before its first answer: is it a Kafka listener without TLS?"
+            message = f"{self.address} closed the connection without a response: is it a Kafka listener without TLS?"
             raise ConnectionLost(self.address, message) from error
         return response
 
@@ -231,7 +231,7 @@ class BrokerConnection:
         (correlation_id,) = _INT32.unpack_from(frame)
         pending = self._pending.pop(correlation_id, None)
         if pending is None:
-            what = f"an answer with correlation id {correlation_id}, which was never sent"
+            what = f"an answer with correlation id {correlation_id}, which no request has"
             self._fail(self._not_kafka(what))
             return
         request, version, answer = pending

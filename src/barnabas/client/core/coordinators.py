@@ -26,7 +26,7 @@ async def find_coordinator(cluster: ClusterClient, key_type: KeyType, key: str) 
     request = FindCoordinatorRequest(key=key, key_type=key_type, coordinator_keys=[key])
     response: FindCoordinatorResponse = await cluster.send(request)
     found = response.coordinators[0] if response.coordinators else response
-    check(found.error_code, f"no coordinator of '{key}': {found.error_message or 'none is told'}")
+    check(found.error_code, f"no coordinator of '{key}': {found.error_message or 'the response has none'}")
     return found.node_id
 
 

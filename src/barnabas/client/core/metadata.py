@@ -88,7 +88,7 @@ class Metadata:
         """
         topic = self.topics.get(name)
         if topic is None:
-            raise _unknown(f"topic '{name}' is not known yet")
+            raise _unknown(f"topic '{name}' is unknown")
         if topic.error is not None:
             raise topic.error
         return topic
@@ -107,7 +107,7 @@ class Metadata:
         """
         leader = self.partition(tp).leader
         if leader == NO_LEADER:
-            raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"partition {tp} has no leader at present")
+            raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"partition {tp} has no leader")
         return leader
 
     def topic_name(self, topic_id: bytes) -> str | None:

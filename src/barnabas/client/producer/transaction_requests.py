@@ -81,7 +81,10 @@ class TransactionalId:
             for topic in response.results_by_topic_v3_and_below:
                 for each in topic.results_by_partition:
                     tp = TopicPartition(topic.name, each.partition_index)
-                    check(each.partition_error_code, self._about(f"partition {tp} is not taken in"))
+                    check(
+                        each.partition_error_code,
+                        self._about(f"partition {tp} was not added to the transaction"),
+                    )
 
         await self._ask(ask)
 
@@ -99,7 +102,10 @@ class TransactionalId:
                 node,
                 version_max=_ADD_PARTITIONS_VERSION_MAX,
             )
-            check(response.error_code, self._about(f"offsets of group '{group}' are not taken in"))
+            check(
+                response.error_code,
+                self._about(f"offsets of group '{group}' were not added to the transaction"),
+            )
 
         request = _committing(self.name, identity, group, offsets)
 

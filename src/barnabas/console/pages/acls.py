@@ -175,7 +175,7 @@ def binding_in(text: str) -> AclBinding:
     """
     parts: Sequence[str] = text.split(_SEPARATOR)
     if len(parts) != len(AclBinding._fields):
-        raise wrong_form("This is not one of the ACLs that were shown.")
+        raise wrong_form("This is not one of the listed ACLs.")
     kind, name, pattern, principal, host, operation, permission = parts
     return AclBinding(
         member_of(ResourceType, kind),

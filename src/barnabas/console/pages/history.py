@@ -120,7 +120,7 @@ async def roll_back(view: View) -> Response:
     resource, form = f"{view.path('kind')}/{view.path('name')}", await view.form()
     revision = form.whole("revision")
     if revision is None:
-        raise wrong_form("Say to which revision.")
+        raise wrong_form("Select the revision.")
     confirmed = form.flag("confirmed")
     try:
         outcome = await view.admin.roll_back(resource, revision, validate_only=not confirmed)
@@ -129,7 +129,7 @@ async def roll_back(view: View) -> Response:
     if confirmed:
         view.access.topics.clear()
         return view.redirect_with_notice(
-            history_path(resource), f"{resource} is as it was at revision {revision}."
+            history_path(resource), f"{resource} was rolled back to revision {revision}."
         )
     rows = [(key, shown(before), shown(after)) for key, before, after in outcome.keys]
     return await _page(view, preview=rows, notes=outcome.notes, revision=revision)

@@ -112,10 +112,10 @@ async def move(view: View) -> Response:
     topic, partition = form.needed("topic"), form.whole("partition", maximum=PARTITION_MAX)
     node, directory = form.whole("node", maximum=NODE_ID_MAX), form.needed("directory")
     if form.errors or partition is None or node is None:
-        raise wrong_form("Say which replica is to be brought where.")
+        raise wrong_form("Select the replica and its new directory.")
     tp = TopicPartition(topic, partition)
     raise_errors((await view.admin.alter_replica_log_dirs(node, {tp: directory})).values())
-    return view.redirect_with_notice("/log-dirs", f"{tp} of broker {node} is on its way to {directory}.")
+    return view.redirect_with_notice("/log-dirs", f"{tp} of broker {node} is being moved to {directory}.")
 
 
 MENU = MenuEntry("Cluster", "Log directories", "/log-dirs", "DESCRIBE")

@@ -32,12 +32,12 @@ async def log_in(view: View) -> Response:
     mechanism = form.one_of("mechanism", mechanisms)
     client = view.request.client.host if view.request.client else ""
     if "\0" in user + password:
-        form.refuse("user", "Name and password have no null characters.")
+        form.refuse("user", "Name and password must not contain null characters.")
     wait_s = console.attempts.wait_s(user, client)
     if len(user) > _USER_MAX:
         form.refuse("user", f"A name has at most {_USER_MAX} characters.")
     if wait_s:
-        form.refuse("user", f"Too many tries have failed: the next is possible in {wait_s} s.")
+        form.refuse("user", f"Too many failed attempts: try again in {wait_s} s.")
     if not form.errors:
         console.attempts.record_attempt(user, client)
         try:

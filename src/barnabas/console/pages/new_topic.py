@@ -73,7 +73,7 @@ def new_topic(form: Form) -> NewTopic:
         if not line.strip():
             continue
         if not equals or not key.strip():
-            form.refuse("configs", f"'{line[:60]}' is no config: a line is 'key=value'.")
+            form.refuse("configs", f"'{line[:60]}' is not a config: write each as 'key=value'.")
             break
         if why := too_long(line):
             form.refuse("configs", f"'{line[:60]} ...': {why}")

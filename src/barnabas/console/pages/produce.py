@@ -85,7 +85,7 @@ def headers_in(form: Form) -> RecordHeaders:
         if not line.strip():
             continue
         if not colon or not name.strip():
-            form.refuse("headers", f"'{line[:60]}' is no header: a line is 'name: value'.")
+            form.refuse("headers", f"'{line[:60]}' is not a header: write each as 'name: value'.")
             break
         headers.append((name.strip(), value.strip().encode()))
     return tuple(headers)

@@ -105,7 +105,7 @@ def alteration_of(form: Form) -> ClientQuotaAlteration | None:
     given = {kind: form.text(kind) for kind in ("user", "client-id", "ip") if form.text(kind)}
     for kind in given:
         if kind not in kinds:
-            form.refuse(kind, f"{key} is a limit of {' and '.join(kinds)} alone.")
+            form.refuse(kind, f"{key} is a quota of {' and '.join(kinds)} alone.")
     if not given:
         form.refuse(kinds[0], "Name a user, a client id or an address.")
     try:
@@ -144,7 +144,7 @@ def limit_in(text: str) -> tuple[Entity, str]:
             key
         )
     except (ValueError, TypeError, RecursionError):
-        raise wrong_form("This is not one of the limits that were shown.") from None
+        raise wrong_form("This is not one of the listed quotas.") from None
 
 
 MENU = MenuEntry("Security", "Quotas", "/quotas", "DESCRIBE_CONFIGS")

@@ -135,7 +135,7 @@ def partition_of(form: Form) -> TopicPartition:
     """
     topic, partition = form.needed("topic"), form.whole("partition", maximum=PARTITION_MAX)
     if not topic or partition is None:
-        raise wrong_form("Say which partition.")
+        raise wrong_form("Select a partition.")
     return TopicPartition(topic, partition)
 
 

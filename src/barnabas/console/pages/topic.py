@@ -89,7 +89,7 @@ async def grow(view: View) -> Response:
     form.needed("total")
     total = form.whole("total", minimum=1, maximum=_PARTITIONS_MAX)
     if not form.flag("understood"):
-        form.refuse("understood", "Tick this to go on.")
+        form.refuse("understood", "Tick this to continue.")
     if total is not None and total <= have:
         form.refuse("total", f"The topic has {have} partitions, and they can only become more.")
     if total is not None and not form.errors:

@@ -49,7 +49,7 @@ async def alter(view: View) -> Response:
     values = {entry.name: form.text(f"value:{entry.name}") for entry in chosen}
     resets = {entry.name for entry in chosen if form.flag(f"reset:{entry.name}")}
     if not changes:
-        form.refuse("", "Nothing would change: these values hold already.")
+        form.refuse("", "Nothing would change: these are the current values.")
         return await _form(view, topic, chosen, values, resets, form.errors)
     is_agreed = form.flag("confirmed") and not is_stale(form, changes)
     edits = {resource: [change.edit for change in changes]}

@@ -77,7 +77,7 @@ def upsertion_of(form: Form) -> Upsertion:
     if len(password) < _PASSWORD_MIN:
         form.refuse("password", f"A password has at least {_PASSWORD_MIN} characters.")
     elif password != form.raw("again"):
-        form.refuse("again", "The two are not the same.")
+        form.refuse("again", "The two passwords differ.")
     iterations = form.whole(
         "iterations", minimum=_ITERATIONS_MIN, maximum=_ITERATIONS_MAX, default=ITERATIONS
     )
@@ -89,7 +89,7 @@ async def remove(view: View) -> Response:
     form = await view.form()
     user, mechanism = form.text("user"), MECHANISMS_BY_TITLE.get(form.text("mechanism"))
     if not user or mechanism is None:
-        raise wrong_form("This is not one of the credentials that were shown.")
+        raise wrong_form("This is not one of the listed credentials.")
     raise_errors(
         (
             await view.admin.alter_user_scram_credentials([UserScramCredentialDeletion(user, mechanism)])

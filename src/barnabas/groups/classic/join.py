@@ -108,7 +108,7 @@ class Joining:
         if not group.supports(protocol_type, names):
             message = (
                 f"A member of type '{protocol_type}' with protocols {names} cannot be in the group "
-                f"'{group.group_id}' of type '{group.protocol_type}': there must be one that all members know."
+                f"'{group.group_id}' of type '{group.protocol_type}': all members must share a protocol."
             )
             raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, message)
 

@@ -140,7 +140,9 @@ class ClassicGroups:
     def _remove(self, group_id: str, position: RecordPosition) -> None:
         group = self.find(group_id)
         if group is not None:
-            group.transition(ClassicState.DEAD, "its record was taken back", position.timestamp_ms)
+            group.transition(
+                ClassicState.DEAD, "its record was replaced by a tombstone", position.timestamp_ms
+            )
             del self._groups[group_id]
 
     def loaded(self, step: CoordinatorResult) -> None:

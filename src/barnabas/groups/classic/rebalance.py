@@ -126,7 +126,7 @@ class Rebalances:
     def remove_member(self, step: CoordinatorResult, group: ClassicGroup, member: ClassicGroupMember) -> None:
         """Remove a member that has left or expired; its waiting requests get an error."""
         refuse_joining(step, member, ErrorCode.UNKNOWN_MEMBER_ID)
-        error = KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"'{member.member_id}' is no member any longer.")
+        error = KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"'{member.member_id}' is no longer a member.")
         refuse_syncing(step, member, error)
         step.cancel_timer(session_timer(group.group_id, member.member_id))
         group.remove(member.member_id)
@@ -140,6 +140,6 @@ class Rebalances:
         elif member is not None and member.needs_heartbeats:
             self.remove_member(step, group, member)
             if group.can_rebalance:
-                self.begin(step, group, f"{member_id} was not heard of in time")
+                self.begin(step, group, f"{member_id} sent no heartbeat in time")
             else:
                 self.maybe_complete_join(step, group)

@@ -45,7 +45,10 @@ def sync(
 
 def _wait(step: CoordinatorResult, member: ClassicGroupMember, pending: Pending[SyncGroupResponse]) -> None:
     if member.syncing is not None:  # its connection was lost, else it would not sync again
-        step.refuse(member.syncing, KafkaError(ErrorCode.REBALANCE_IN_PROGRESS, "A later SyncGroup waits."))
+        step.refuse(
+            member.syncing,
+            KafkaError(ErrorCode.REBALANCE_IN_PROGRESS, "A later SyncGroup request replaced this one."),
+        )
     member.syncing = pending
 
 

@@ -166,7 +166,7 @@ class ClassicMembers:
         _check_protocol(member, request)
         if group.assignment_epoch > member.member_epoch and member.state is not _S.UNREVOKED_PARTITIONS:
             set_rejoin_timer(step, group, member)
-            step.refuse(pending, KafkaError(ErrorCode.REBALANCE_IN_PROGRESS, "The member must join again."))
+            step.refuse(pending, KafkaError(ErrorCode.REBALANCE_IN_PROGRESS, "The member must rejoin."))
             return
         cancel_sync_timer(step, group, member.member_id)
         set_session_timer(step, group, member, 0)
@@ -283,6 +283,6 @@ def _check_protocol(member: ConsumerGroupMember, request: SyncGroupRequest) -> N
     if request.protocol_type not in (None, PROTOCOL_TYPE) or request.protocol_name not in (None, name):
         message = (
             f"The protocol {request.protocol_name} of type {request.protocol_type} is not {name} of type "
-            f"{PROTOCOL_TYPE}, which the member was told."
+            f"{PROTOCOL_TYPE}, of the group."
         )
         raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, message)

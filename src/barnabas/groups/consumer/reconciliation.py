@@ -68,7 +68,7 @@ def _from_unreleased(member: ConsumerGroupMember, aim: Aim) -> ConsumerGroupMemb
 
 def _from_unknown(member: ConsumerGroupMember, aim: Aim) -> ConsumerGroupMember:
     if aim.owned is None or aim.owned:
-        message = "The member is in an unknown state: it must give up all its partitions and join again."
+        message = "The member is in an unknown state: it must revoke all its partitions and rejoin."
         raise KafkaError(ErrorCode.FENCED_MEMBER_EPOCH, message)
     return _advance(member, aim, aim.epoch)
 

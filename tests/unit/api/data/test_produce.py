@@ -86,7 +86,7 @@ async def test_replicas_that_take_too_long_are_a_timeout_for_their_partition_alo
         slow, quick = await answers(node, producing("slow", "quick", timeout_ms=700))
         assert asyncio.get_running_loop().time() == pytest.approx(0.7)
         assert (slow.error_code, slow.base_offset) == (ErrorCode.REQUEST_TIMED_OUT, -1)
-        assert slow.error_message == "The in-sync replicas did not have the records within 700 ms."
+        assert slow.error_message == "The in-sync replicas did not acknowledge the records within 700 ms."
         assert (quick.error_code, quick.base_offset) == (0, 0)
         assert node.partition("slow").log.log_end_offset == 1
 

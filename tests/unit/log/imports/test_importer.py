@@ -35,7 +35,7 @@ class ImportNode:
         self.directories.load(lambda topic: COMPACT)
         self.worker = LogWorker(self.directories, clock, lambda: SETTINGS.bytes_per_second)
         self.cleaner = LogCleaner(self.directories, clock, lambda: SETTINGS, self.worker)
-        self.replacements = SegmentImporter(self.directories, clock, lambda: SETTINGS, self.worker)
+        self.importer = SegmentImporter(self.directories, clock, lambda: SETTINGS, self.worker)
 
     def log(self, keys: str = "abacbd", config: LogConfig = COMPACT, topic: str = "x") -> PartitionLog:
         """Create a log with one record per letter of `keys`, each in its own segment; upper case makes a tombstone."""
@@ -63,7 +63,7 @@ async def running_importer(tmp_path: Path, clock: ManualClock) -> AsyncIterator[
     try:
         yield node
     finally:
-        await node.replacements.stop()
+        await node.importer.stop()
         await node.cleaner.stop()
         node.worker.close()
         node.directories.close()
@@ -81,7 +81,7 @@ async def test_imported_segments_replace_those_that_were_read(tmp_path: Path, cl
         compact(twin, clock.now_ms)
         node.append(log, "a")  # while it was prepared
         claim.publish(manifest)
-        await node.replacements.import_all()
+        await node.importer.import_all()
         result = claim.outcome()
         assert result is not None
         assert result.imported, result
@@ -93,7 +93,7 @@ async def test_imported_segments_replace_those_that_were_read(tmp_path: Path, cl
         ][:-1]
         claim.release()
         assert not claim.path.exists()
-        assert node.replacements.statistics() == {
+        assert node.importer.statistics() == {
             "imported_count": 1,
             "imported_bytes": sum(part.size_bytes for part in manifest.parts),
             "refused_count": 0,
@@ -177,7 +177,7 @@ async def test_segments_that_do_not_match_are_rejected_and_removed_and_the_log_i
         claim, manifest = node.prepare(log)
         claim.publish(damage(node, log, claim, manifest) or manifest)
         before = offsets_of(log)
-        await node.replacements.import_all()
+        await node.importer.import_all()
         result = claim.outcome()
         assert result is not None
         assert not result.imported
@@ -186,7 +186,7 @@ async def test_segments_that_do_not_match_are_rejected_and_removed_and_the_log_i
         assert log.failure is None
         assert temporary_files(log) == []
         assert [path.name for path in claim.path.iterdir()] == ["outcome.json"]
-        assert (node.replacements.imported_count, node.replacements.refused_count) == (0, 1)
+        assert (node.importer.imported_count, node.importer.refused_count) == (0, 1)
 
 
 @on_loop
@@ -210,7 +210,7 @@ async def test_aborted_records_are_not_imported(tmp_path: Path, clock: ManualClo
         file.write_bytes(with_aborted)
         digest = digest_of(file, len(with_aborted))
         claim.publish(_part(manifest, file="all", size_bytes=len(with_aborted), digest=digest))
-        await node.replacements.import_all()
+        await node.importer.import_all()
         result = claim.outcome()
         assert result is not None
         assert result.why == "the batch at offset 2 has records of an aborted transaction"
@@ -218,8 +218,8 @@ async def test_aborted_records_are_not_imported(tmp_path: Path, clock: ManualClo
         claim, manifest = node.prepare(log)
         assert manifest.parts[0].aborted == tuple(log.segments[2].transaction_index.entries)
         claim.publish(manifest)
-        await node.replacements.import_all()
-        assert node.replacements.imported_count == 1
+        await node.importer.import_all()
+        assert node.importer.imported_count == 1
         assert offsets_of(log) == [1]
         assert tuple(log.segments[0].transaction_index.entries) == manifest.parts[0].aborted
 
@@ -243,10 +243,10 @@ async def test_an_import_interrupted_between_two_swaps_is_completed(
             return swap(*arguments)  # type: ignore[arg-type]
 
         monkeypatch.setattr(node.worker, "swap", swap_and_stop)
-        await node.replacements.import_all()
+        await node.importer.import_all()
         assert claim.outcome() is None
         node.worker.stopping.clear()
-        await node.replacements.import_all()
+        await node.importer.import_all()
         result = claim.outcome()
         assert result is not None
         assert result.imported
@@ -262,8 +262,8 @@ async def test_segments_that_retention_has_deleted_are_skipped(tmp_path: Path, c
         claim.publish(manifest)
         log.increment_log_start_offset(manifest.parts[0].end_offset)
         log.delete_old_segments(0)
-        await node.replacements.import_all()
-        assert node.replacements.imported_count == 1
+        await node.importer.import_all()
+        assert node.importer.imported_count == 1
         assert offsets_of(log)[-2:] == [4, 5]
 
 
@@ -272,15 +272,15 @@ async def test_a_log_is_not_compacted_while_an_import_is_prepared(tmp_path: Path
     async with running_importer(tmp_path, clock) as node:
         log = node.log()
         claim, manifest = node.prepare(log)
-        await node.replacements.import_all()
+        await node.importer.import_all()
         assert node.cleaner.filthiest() is None
-        assert node.replacements.statistics()["claimed"] == ["x-0"]
+        assert node.importer.statistics()["claimed"] == ["x-0"]
         with pytest.raises(FileExistsError, match="another process is preparing an import"):
             Claim(log.directory)
         claim.release()
         claim.path.mkdir()  # as left by a killed process
         (claim.path / manifest.parts[0].file).write_bytes(b"")
-        await node.replacements.import_all()
+        await node.importer.import_all()
         assert not claim.path.exists()
         assert node.cleaner.filthiest() is not None
 
@@ -294,7 +294,7 @@ async def test_an_import_waits_while_the_log_is_moved_and_is_dropped_when_it_is_
         claim, manifest = node.prepare(log)
         claim.publish(manifest)
         node.directories.create_future(log.topic_partition, node.directories.directories[1])
-        await node.replacements.import_all()
+        await node.importer.import_all()
         assert claim.outcome() is None
         node.directories.drop_future(log.topic_partition).local.abandon()
         drive = node.worker.drive
@@ -304,12 +304,12 @@ async def test_an_import_waits_while_the_log_is_moved_and_is_dropped_when_it_is_
             return await drive(*arguments)  # type: ignore[arg-type]
 
         monkeypatch.setattr(node.worker, "drive", delete_first)
-        await node.replacements.import_all()
+        await node.importer.import_all()
         result = claim.outcome()
         assert result is not None
         assert not result.imported
         assert "the log was deleted" in result.why
-        assert (node.replacements.imported_count, node.replacements.refused_count) == (0, 0)
+        assert (node.importer.imported_count, node.importer.refused_count) == (0, 0)
 
 
 @on_loop
@@ -325,7 +325,7 @@ async def test_an_import_that_cannot_be_removed_is_skipped(
             raise PermissionError("no")
 
         monkeypatch.setattr("barnabas.log.imports.importer.write_result", fail)
-        await node.replacements.import_all()
-        await node.replacements.import_all()
-        assert node.replacements.refused_count == 1
+        await node.importer.import_all()
+        await node.importer.import_all()
+        assert node.importer.refused_count == 1
         await asyncio.sleep(0)
