@@ -49,7 +49,7 @@ def test_what_a_broker_refuses_is_said_beside_the_field(admin: Visitor) -> None:
         400,
         True,
     )
-    assert "must be filled in" in admin.submit("/brokers/default", key="").text
+    assert "field is required" in admin.submit("/brokers/default", key="").text
 
 
 def test_a_broker_that_there_is_not_is_not_found(admin: Visitor) -> None:

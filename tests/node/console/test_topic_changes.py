@@ -197,7 +197,7 @@ def test_what_no_string_of_kafka_can_hold_is_told_in_a_sentence(
 ) -> None:
     page = person.submit(path, **fields)
     assert page.status_code == 400
-    assert "Kafka takes 32767 at most." in page.text
+    assert "Kafka allows 32767 at most." in page.text
     assert len(page.text) < 100_000
 
 
