@@ -61,6 +61,7 @@ CASES = {
     "configs replace": Case("topic orders retention.ms=2", "topic nope retention.ms=2"),
     "groups list": Case("", None),
     "groups describe": Case("billing", "nope"),
+    "groups explain": Case("billing", "nope"),
     "groups delete": Case("doomed", "nope"),
     "groups offsets": Case("billing", "nope"),
     "groups reset-offsets": Case("billing orders --to-latest", "nope --to-latest"),

@@ -9,6 +9,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from typer.testing import CliRunner
 
+from barnabas.base.ids import TopicPartition as Position
 from barnabas.cli.main import app
 from barnabas.testing import EmbeddedBroker
 from support.waiting import until
@@ -102,3 +103,34 @@ def test_a_transaction_is_seen_and_aborted(broker: EmbeddedBroker, run: Run) -> 
     assert run("transactions", "abort", "t:1", "--start-offset", "5") == active
     producers = run("transactions", "producers", "t:1")
     assert all(each["transaction_start_offset"] is None for each in producers)
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_explain_shows_who_joined_and_left_and_what_was_assigned(
+    broker: EmbeddedBroker, run: Run, protocol: str
+) -> None:
+    consumer = member(broker, protocol)
+    until(lambda: run("groups", "explain", "readers")["rebalances"][0]["status"] == "completed")
+    consumer.close()
+    until(lambda: len(run("groups", "explain", "readers")["rebalances"]) == 2)
+    group = run("groups", "explain", "readers")
+    assert (group["group_id"], group["type"], group["state"]) == ("readers", protocol, "Empty")
+    left, joined = group["rebalances"]
+    assert [event["kind"] for event in joined["events"]] == ["joined"]
+    assert [event["kind"] for event in left["events"]] == ["left"]
+    [assignment] = joined["assignments"]
+    assert (assignment["client_id"], assignment["topics"]) == ("rdkafka", {"t": [0, 1]})
+    assert assignment["member_id"] == joined["events"][0]["member_id"] == left["events"][0]["member_id"]
+    assert joined["duration_ms"] == joined["completed_ms"] - joined["started_ms"] >= 0
+    assert len(run("groups", "explain", "readers", "--last", "1")["rebalances"]) == 1
+    shown = CliRunner().invoke(
+        app, ["groups", "explain", "readers"], env={"BARNABAS_BOOTSTRAP": broker.bootstrap}
+    )
+    assert f"{assignment['member_id']} (rdkafka at 127.0.0.1) joined" in shown.stdout
+    assert ": t 0-1" in shown.stdout
+
+
+def test_a_group_without_rebalances_has_an_empty_history(broker: EmbeddedBroker, run: Run) -> None:
+    assert run("groups", "explain", "unknown") == "GROUP_ID_NOT_FOUND"
+    broker.client.groups.commit_offsets("idle", {Position("t", 0): 1})
+    assert run("groups", "explain", "idle")["rebalances"] == []

@@ -21,6 +21,7 @@ from barnabas.wire.coordinator_records.serde import CoordinatorRecord
 from barnabas.wire.errors import KafkaError
 from support.consumer_groups import ConsumerMember, group_of, stored
 from support.group_worlds import GroupWorld
+from support.rebalances import rebalance_lines
 from support.scenarios import words_of
 
 Options = dict[str, str]
@@ -108,6 +109,11 @@ class ConsumerScenario:
     def leave(self, words: list[str], options: Options) -> list[str]:
         """leave A [awhile]"""
         return self._told(words[0], self.members[words[0]].leave(-2 if "awhile" in words else -1))
+
+    def explain(self, words: list[str], options: Options) -> list[str]:
+        """explain: the group's last rebalances, the latest first."""
+        _, rebalances = self.world.shard.describe_rebalances("g")
+        return rebalance_lines(rebalances, lambda member_id: member_id)
 
     # How it is told
 

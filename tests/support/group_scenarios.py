@@ -29,6 +29,7 @@ from barnabas.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from barnabas.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from support.loop import turns
 from support.offset_commands import OffsetCommands, offset_line
+from support.rebalances import rebalance_lines
 from support.scenarios import words_of
 from support.shards import MemoryShardLog
 
@@ -220,6 +221,12 @@ class GroupScenario(OffsetCommands):
         self._tell(f"{group.group_state}, {group.protocol_type or 'no type'}, {told}")
         for member in group.members:
             self._tell(f"{self._name(member.member_id)}: {bytes(member.member_assignment).decode() or '-'}")
+
+    async def explain(self, words: list[str], options: Options) -> None:
+        """explain: the group's last rebalances, the latest first."""
+        _, rebalances = self._shard.describe_rebalances(GROUP)
+        for line in rebalance_lines(rebalances, self._name):
+            self._tell(line)
 
     async def timers(self, words: list[str], options: Options) -> None:
         """timers: what the group waits for, and how long still."""

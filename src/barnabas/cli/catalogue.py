@@ -86,6 +86,9 @@ ENTRIES: Mapping[str, Entry] = {
         ("FindCoordinator", "ConsumerGroupDescribe", "DescribeGroups"),
         ("describe group",),
     ),
+    "groups explain": Entry(
+        "groups explain billing --last 3", ("FindCoordinator", "DescribeRebalances"), ("describe group",)
+    ),
     "groups delete": Entry("groups delete billing", ("DeleteGroups",), ("delete group",)),
     "groups offsets": Entry(
         "groups offsets billing orders",

@@ -66,6 +66,20 @@ def describe_groups(names: Groups, bootstrap: Bootstrap = BOOTSTRAP_DEFAULT, as_
     groups.describe(bootstrap, names, as_json=as_json)
 
 
+@app.command("explain")
+@handle_errors
+def explain_group(
+    name: Group,
+    bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
+    last: Annotated[int, typer.Option("--last", min=1, max=100, help="Number of rebalances to show.")] = 10,
+    as_json: Json = False,
+) -> None:
+    """Explain why a group rebalanced: members that joined, left or timed out, durations and assignments."""
+    from barnabas.cli.work import rebalances
+
+    rebalances.explain(bootstrap, name, last, as_json=as_json)
+
+
 @app.command("delete")
 @handle_errors
 def delete_groups(names: Groups, bootstrap: Bootstrap = BOOTSTRAP_DEFAULT, as_json: Json = False) -> None:

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.coordinator.result import CoordinatorResult, TimerKey
 from barnabas.coordinator.shard import RecordPosition
+from barnabas.groups.rebalance_history import RebalanceHistory
 from barnabas.groups.statistics import GroupCounts
 from barnabas.metadata.image import MetadataImage
 
@@ -20,9 +21,10 @@ Expire: TypeAlias = Callable[[CoordinatorResult, TimerKey], None]
 
 @dataclass(frozen=True, slots=True)
 class GroupCoordinatorContext:
-    """What groups read besides their own state: current config and metadata, the rng, counters of all shards."""
+    """What groups use besides their own state: current config and metadata, the rng, and what all shards share."""
 
     config: Callable[[], BrokerConfig]  #: returns the present configuration
     image: Callable[[], MetadataImage]  #: returns the present image
     rng: Random
     counts: GroupCounts = field(default_factory=GroupCounts)
+    rebalances: RebalanceHistory = field(default_factory=RebalanceHistory)

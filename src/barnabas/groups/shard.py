@@ -15,6 +15,7 @@ from barnabas.groups.context import Expire, GroupCoordinatorContext, Replay
 from barnabas.groups.group import Group
 from barnabas.groups.listing import described, listed
 from barnabas.groups.offsets.manager import EXPIRE_OFFSETS, OffsetManager
+from barnabas.groups.rebalance_history import EventKind, Rebalance
 from barnabas.groups.statistics import GroupStatistics
 from barnabas.metadata.image import MetadataImage
 from barnabas.wire.coordinator_records.serde import AnyRecord, EncodedRecord
@@ -83,7 +84,9 @@ class GroupShard:
         self.consumer.on_metadata_update(before, after)
 
     def unload(self) -> None:
-        """Do nothing: requests have been answered."""
+        """Remove the groups' histories of rebalances, which the next coordinator begins."""
+        for group_id in self.groups:
+            self.context.rebalances.remove_group(group_id)
 
     def statistics(self) -> GroupStatistics:
         """Return the number of groups, members and offsets."""
@@ -97,7 +100,11 @@ class GroupShard:
     def _downgraded(self, step: CoordinatorResult, key: TimerKey) -> None:
         group = self.classic.find(str(key[1]))
         if group is not None:
-            self.classic.rebalances.maybe_rebalance(step, group, "the group was a consumer group until now")
+            why = (
+                "the group changed to the classic protocol, as its last member of the consumer protocol left"
+            )
+            self.classic.rebalances.record(step, group, EventKind.PROTOCOL_CHANGED, None, why)
+            self.classic.rebalances.maybe_rebalance(step, group, why)
 
     # Requests
 
@@ -139,6 +146,16 @@ class GroupShard:
         """
         return described(self.groups.get(group_id), group_id)
 
+    def describe_rebalances(self, group_id: str) -> tuple[Group, list[Rebalance]]:
+        """Return a group and its last rebalances, the latest first.
+
+        :raises KafkaError: GROUP_ID_NOT_FOUND.
+        """
+        group = self.groups.get(group_id)
+        if group is None:
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
+        return group, self.context.rebalances.of_group(group_id)
+
     def view_group(self, group_id: str) -> dict[str, Any]:
         """Return the audit's view of a group: its type and its offsets, by `offset TOPIC-PARTITION`; {} if it does
         not exist.
@@ -179,4 +196,5 @@ class GroupShard:
         group = self._to_delete(group_id)
         self.offsets.append_tombstones(step, group_id)
         group.append_tombstones(step)
+        self.context.rebalances.remove_group(group_id)
         step.answer(pending, None)

@@ -10,6 +10,7 @@ from barnabas.coordinator.runner import ShardState
 from barnabas.coordinator.runtime import CoordinatorRuntime, Totals
 from barnabas.groups.classic.states import ClassicState
 from barnabas.groups.consumer.group import GroupState
+from barnabas.groups.rebalance_history import EventKind, RebalanceHistory
 from barnabas.groups.shard import GroupShard
 from barnabas.groups.statistics import GroupCounts
 from barnabas.server.coordinators import Coordinators
@@ -36,6 +37,7 @@ def coordinator_metrics(registry: MetricsRegistry, coordinators: Coordinators) -
     registry.add_together(_OF_COORDINATORS, lambda: _by_coordinator(group=groups, transaction=transactions))
     registry.add_together(_OF_GROUPS, lambda: _groups(groups))
     registry.add_together(_OF_GROUP_COUNTS, lambda: _group_counts(coordinators.group_counts))
+    registry.add_together(_OF_REBALANCES, lambda: _rebalances(coordinators.rebalances))
     registry.add_metric(names.TRANSACTIONAL_IDS, lambda: _transactional_ids(transactions))
     counts = coordinators.transaction_counts
     _add_numbers(
@@ -142,6 +144,29 @@ def _group_counts(counts: GroupCounts) -> Collected:
         names.OFFSET_COMMITS: [({}, counts.offset_commits_count)],
         names.OFFSET_EXPIRATIONS: [({}, counts.offset_expirations_count)],
         names.OFFSET_DELETIONS: [({}, counts.offset_deletions_count)],
+    }
+
+
+_OF_REBALANCES = (
+    names.GROUP_REBALANCE_CAUSES,
+    names.GROUP_REBALANCES_COMPLETED,
+    names.GROUP_REBALANCE_SECONDS,
+)
+
+
+def _rebalances(history: RebalanceHistory) -> Collected:
+    return {
+        names.GROUP_REBALANCE_CAUSES: [
+            ({"protocol": protocol, "cause": kind.value}, history.started[protocol, kind])
+            for protocol in _GROUP_STATES
+            for kind in EventKind
+        ],
+        names.GROUP_REBALANCES_COMPLETED: [
+            ({"protocol": protocol}, history.completed[protocol]) for protocol in _GROUP_STATES
+        ],
+        names.GROUP_REBALANCE_SECONDS: [
+            ({"protocol": protocol}, history.completed_ms[protocol] / 1000) for protocol in _GROUP_STATES
+        ],
     }
 
 

@@ -38,6 +38,7 @@ class Coordinators:
         """
         of_groups = GroupCoordinatorContext(config, image, rng)
         self.group_counts = of_groups.counts
+        self.rebalances = of_groups.rebalances
         self.groups = CoordinatorRuntime(
             GROUP_TOPIC,
             lambda index: GroupShard(of_groups),

@@ -179,6 +179,24 @@ GROUP_REBALANCES = MetricName(
     "counter",
     _PROTOCOL,
 )
+GROUP_REBALANCE_CAUSES = MetricName(
+    "barnabas_group_rebalance_causes_total",
+    "Rebalances started, by their first event: joined, left, session-timeout and so on.",
+    "counter",
+    ("protocol", "cause"),
+)
+GROUP_REBALANCES_COMPLETED = MetricName(
+    "barnabas_group_rebalances_completed_total",
+    "Rebalances after which all members had their assignments.",
+    "counter",
+    _PROTOCOL,
+)
+GROUP_REBALANCE_SECONDS = MetricName(
+    "barnabas_group_rebalance_seconds_total",
+    "Total duration of completed rebalances, from the first event.",
+    "counter",
+    _PROTOCOL,
+)
 GROUP_OFFSETS = MetricName("barnabas_group_offsets", "Committed offsets that are kept.", "gauge")
 GROUP_PENDING_OFFSETS = MetricName("barnabas_group_pending_offsets", "Offsets in open transactions.", "gauge")
 OFFSET_COMMITS = MetricName(
@@ -317,6 +335,9 @@ METRICS: tuple[MetricName, ...] = (
     GROUPS,
     GROUP_MEMBERS,
     GROUP_REBALANCES,
+    GROUP_REBALANCE_CAUSES,
+    GROUP_REBALANCES_COMPLETED,
+    GROUP_REBALANCE_SECONDS,
     GROUP_OFFSETS,
     GROUP_PENDING_OFFSETS,
     OFFSET_COMMITS,

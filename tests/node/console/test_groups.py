@@ -120,3 +120,29 @@ def test_partitions_without_a_commit_are_shown_and_make_the_total_a_lower_bound(
         assert "at least 40" in admin.get("/groups?q=newcomers").text
     finally:
         consumer.close()
+
+
+def test_the_page_of_rebalances_shows_who_joined_and_what_was_assigned(
+    admin: Visitor, cluster: EmbeddedBroker
+) -> None:
+    settings = {"bootstrap.servers": open_address(cluster), "group.id": "moved", "client.id": "worker"}
+    consumer = Consumer(settings)
+    consumer.subscribe([ORDERS])
+
+    def assigned() -> bool:
+        consumer.poll(0.05)
+        return len(consumer.assignment()) == PARTITIONS
+
+    until(assigned)
+    consumer.close()
+    assert "/groups/rebalances/moved" in admin.get("/groups/moved").text
+    page = admin.get("/groups/rebalances/moved").text
+    assert "worker at 127.0.0.1" in page
+    assert "<td>joined</td>" in page
+    assert "<td>left</td>" in page
+    assert f"{ORDERS} 0-{PARTITIONS - 1}" in page
+    assert admin.get("/groups/rebalances/none").status_code == 404
+
+
+def test_a_group_without_rebalances_has_an_empty_page(admin: Visitor, group: str) -> None:
+    assert "has not rebalanced since its coordinator started" in admin.get(f"/groups/rebalances/{group}").text

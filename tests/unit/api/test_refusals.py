@@ -7,6 +7,7 @@ import pytest
 
 from barnabas.api.dispatch import UNEXPECTED
 from barnabas.wire.barnabas_messages.describe_acl_use import DescribeAclUseRequest
+from barnabas.wire.barnabas_messages.describe_rebalances import DescribeRebalancesRequest
 from barnabas.wire.barnabas_messages.describe_trash import DescribeTrashRequest
 from barnabas.wire.barnabas_messages.import_segments import ImportSegmentsRequest, ImportSegmentsTopic
 from barnabas.wire.barnabas_messages.purge_topics import PurgeTopicsRequest, TopicToPurge
@@ -275,6 +276,7 @@ ASKED: list[tuple[Message, tuple[object, ...]]] = [
     (DescribeAclUseRequest(), WHOLE),
     (DescribeTrashRequest(), WHOLE),
     (UndeleteTopicRequest("a"), WHOLE),
+    (DescribeRebalancesRequest("g"), WHOLE),
     (ImportSegmentsRequest([ImportSegmentsTopic("a", [3, 4])]), (3, 4)),
     (PurgeTopicsRequest([TopicToPurge("a"), TopicToPurge("", ID)]), ("a", ID)),
 ]

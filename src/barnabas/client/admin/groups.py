@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from typing import Any, TypeVar
 
 from barnabas.base.ids import TopicPartition
+from barnabas.client.admin.extensions.rebalances import GroupRebalances, parse_describe_rebalances_response
 from barnabas.client.admin.group_messages import (
     GroupDescription,
     GroupListing,
@@ -23,6 +24,10 @@ from barnabas.client.admin.group_messages import (
 from barnabas.client.core.cluster import ClusterClient
 from barnabas.client.core.coordinators import KeyType, ask_coordinator
 from barnabas.client.core.errors import check
+from barnabas.wire.barnabas_messages.describe_rebalances import (
+    DescribeRebalancesRequest,
+    DescribeRebalancesResponse,
+)
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
@@ -108,6 +113,20 @@ class Groups:
             )
             check(classic.groups[0].error_code, classic.groups[0].error_message)
             return classic.groups[0].authorized_operations
+
+        return await self._ask(name, ask)
+
+    async def rebalances(self, name: str) -> GroupRebalances:
+        """Return the last rebalances of a group; only Barnabas supports this.
+
+        :raises KafkaError: GROUP_ID_NOT_FOUND, GROUP_AUTHORIZATION_FAILED; UNSUPPORTED_VERSION from other brokers.
+        """
+
+        async def ask(node: int) -> GroupRebalances:
+            response: DescribeRebalancesResponse = await self.cluster.send(
+                DescribeRebalancesRequest(name), node
+            )
+            return parse_describe_rebalances_response(name, response)
 
         return await self._ask(name, ask)
 

@@ -8,6 +8,7 @@ from starlette.responses import Response
 
 from barnabas.base.ids import TopicPartition
 from barnabas.client.admin.admin import raise_errors
+from barnabas.client.admin.extensions.rebalances import format_partitions
 from barnabas.client.admin.group_messages import GroupDescription
 from barnabas.client.admin.groups import Groups
 from barnabas.client.admin.offset_resets import Shift, Target, reset_offsets
@@ -46,6 +47,20 @@ async def show_lags(view: View) -> Response:
     """Show its current lags, which an open page refreshes."""
     name = view.path("group")
     return await view.piece("group_lags.html", **await _context(view, name, await _described(view, name)))
+
+
+async def show_rebalances(view: View) -> Response:
+    """Show why the group rebalanced; on Apache Kafka, a page that explains why this is not known."""
+    name = view.path("group")
+    try:
+        rebalances = (await Groups(view.cluster).rebalances(name)).rebalances
+    except KafkaError as error:
+        if error.code is not ErrorCode.UNSUPPORTED_VERSION:
+            raise
+        rebalances = None
+    return await view.page(
+        "group_rebalances.html", name=name, rebalances=rebalances, format_partitions=format_partitions
+    )
 
 
 async def _described(view: View, name: str) -> GroupDescription:
@@ -195,5 +210,6 @@ ROUTES = (
     Route("/groups/forget/{group:path}", clear, "POST"),
     Route("/groups/delete/{group:path}", delete, "POST"),
     Route("/groups/lags/{group:path}", show_lags, is_poll=True),
+    Route("/groups/rebalances/{group:path}", show_rebalances),
     Route("/groups/{group:path}", show),
 )

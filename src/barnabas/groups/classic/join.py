@@ -14,6 +14,7 @@ from barnabas.groups.classic.records import assignments_of, group_record
 from barnabas.groups.classic.responses import joined, not_joined, refuse_joining, refuse_syncing
 from barnabas.groups.classic.states import ClassicState
 from barnabas.groups.classic.timers import NEW_MEMBER_JOIN_MS, await_heartbeat, session_timer
+from barnabas.groups.rebalance_history import EventKind
 from barnabas.wire.coordinator_records.group_metadata import GroupMetadataKey
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
@@ -172,6 +173,7 @@ class Joining:
         if group.initial_wait is not None:
             group.initial_wait = group.initial_wait._replace(is_extended=True)
         step.set_timer(session_timer(group.group_id, member_id), NEW_MEMBER_JOIN_MS)
+        self._rebalances.record(step, group, EventKind.JOINED, member, request.reason or "")
         self._rebalances.maybe_rebalance(step, group, f"{member_id} joins; its reason: {join.why}")
 
     # A static member without its member id
@@ -196,6 +198,7 @@ class Joining:
             self._store_replaced(step, group, join, old, member, leader or "")
             return
         member.joining = join.pending
+        self._rebalances.record(step, group, EventKind.REPLACED, member, f"replaces {old.member_id}")
         self._rebalances.maybe_rebalance(
             step, group, f"{member_id} replaces {old.member_id}; its reason: {join.why}"
         )
@@ -233,6 +236,8 @@ class Joining:
             earlier = member.joining
             if earlier is not None:  # its connection was lost, else it would not join again
                 step.answer(earlier, not_joined(ErrorCode.REBALANCE_IN_PROGRESS, member.member_id))
+            if group.can_rebalance:
+                self._record_rejoin(step, group, member, join)
             self._update(member, join)
             member.joining = join.pending
             self._rebalances.maybe_rebalance(
@@ -241,6 +246,15 @@ class Joining:
         else:
             response = joined(group, member.member_id)
             step.answer(join.pending, response)
+
+    def _record_rejoin(
+        self, step: CoordinatorResult, group: ClassicGroup, member: ClassicGroupMember, join: Join
+    ) -> None:
+        if member.matches(join.protocols):
+            kind, why = EventKind.REJOINED, "the leader requests a rebalance"
+        else:
+            kind, why = EventKind.SUBSCRIPTION_CHANGED, "its subscription or owned partitions changed"
+        self._rebalances.record(step, group, kind, member, join.request.reason or why)
 
     @staticmethod
     def _must_rebalance(group: ClassicGroup, member: ClassicGroupMember, join: Join) -> bool:

@@ -4,6 +4,7 @@ from barnabas.coordinator.result import CoordinatorResult
 from barnabas.groups.classic.group import ClassicGroup
 from barnabas.groups.classic.rebalance import Rebalances
 from barnabas.groups.classic.timers import session_timer
+from barnabas.groups.rebalance_history import EventKind
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.leave_group import LeaveGroupResponse, MemberIdentity, MemberResponse
 
@@ -44,7 +45,9 @@ def _leave_one(
         return _answer(identity, ErrorCode.NONE)
     try:
         known = member_id or group.static_members.get(instance_id or "", "")
-        rebalances.remove_member(step, group, group.check_member(known, instance_id))
+        member = group.check_member(known, instance_id)
+        rebalances.record(step, group, EventKind.LEFT, member, identity.reason or "")
+        rebalances.remove_member(step, group, member)
     except KafkaError as error:
         return _answer(identity, error.code)
     return _answer(identity, ErrorCode.NONE)

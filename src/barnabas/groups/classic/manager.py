@@ -15,6 +15,7 @@ from barnabas.groups.classic.sync import sync, take_over_assignment
 from barnabas.groups.classic.timers import JOIN, SESSION, SYNC, await_heartbeat
 from barnabas.groups.context import Expire, GroupCoordinatorContext, Replay
 from barnabas.groups.group import Group
+from barnabas.groups.rebalance_history import EventKind
 from barnabas.groups.statistics import ClassicStatistics
 from barnabas.wire.coordinator_records.group_metadata import GroupMetadataKey, GroupMetadataValue
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -33,7 +34,7 @@ class ClassicGroups:
         self._groups = groups
         self._config = context.config
         self._counts = context.counts
-        self.rebalances = Rebalances(context.config)
+        self.rebalances = Rebalances(context.config, context.rebalances)
         self._joining = Joining(context.config, context.rng, self.rebalances)
         self._made: dict[str, ClassicGroup] = {}  #: groups whose first record is being written
         self._is_loaded = False  #: until then, groups have only what their records contain
@@ -136,6 +137,7 @@ class ClassicGroups:
             self._groups[key.group] = group_of(key.group, value)
         elif take_over_assignment(group, value, position.timestamp_ms):
             self._counts.classic_rebalances_count += 1
+            self.rebalances.record_assignment(group, position.timestamp_ms)
 
     def _remove(self, group_id: str, position: RecordPosition) -> None:
         group = self.find(group_id)
@@ -152,7 +154,8 @@ class ClassicGroups:
         for group in self._classic():
             self.await_members(step, group)
             if len(group.members) > size_max:
-                why = f"{len(group.members)} members are more than the {size_max} allowed now"
+                why = f"{len(group.members)} members exceed group.max.size={size_max}"
+                self.rebalances.record(step, group, EventKind.COORDINATOR, None, why)
                 self.rebalances.begin(step, group, why)
 
     @staticmethod

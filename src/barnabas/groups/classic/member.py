@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from barnabas.coordinator.result import Pending
+from barnabas.groups.rebalance_history import GroupMember
 from barnabas.wire.messages.join_group import JoinGroupResponse
 from barnabas.wire.messages.sync_group import SyncGroupResponse
 
@@ -22,6 +23,10 @@ class ClassicGroupMember:
     is_new: bool = False  #: its first JoinGroup is not answered, so it cannot send heartbeats
     joining: Pending[JoinGroupResponse] | None = None  #: the JoinGroup that waits for its response
     syncing: Pending[SyncGroupResponse] | None = None  #: the SyncGroup that waits for its response
+
+    @property
+    def identity(self) -> GroupMember:
+        return GroupMember(self.member_id, self.group_instance_id, self.client_id, self.client_host)
 
     @property
     def is_static(self) -> bool:

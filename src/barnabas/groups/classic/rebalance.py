@@ -9,7 +9,9 @@ from barnabas.groups.classic.member import ClassicGroupMember
 from barnabas.groups.classic.records import group_record
 from barnabas.groups.classic.responses import joined, refuse_joining, refuse_syncing
 from barnabas.groups.classic.states import ClassicState
+from barnabas.groups.classic.subscriptions import CONSUMER, assigned_topics
 from barnabas.groups.classic.timers import await_heartbeat, join_timer, session_timer, sync_timer
+from barnabas.groups.rebalance_history import NO_MEMBER, EventKind, RebalanceHistory
 from barnabas.wire.coordinator_records.group_metadata import GroupMetadataKey
 from barnabas.wire.errors import ErrorCode, KafkaError
 
@@ -19,8 +21,34 @@ _S = ClassicState
 class Rebalances:
     """Starts rebalances and advances them."""
 
-    def __init__(self, config: Callable[[], BrokerConfig]) -> None:
+    def __init__(self, config: Callable[[], BrokerConfig], history: RebalanceHistory) -> None:
         self._config = config
+        self._history = history
+
+    # History
+
+    def record(
+        self,
+        step: CoordinatorResult,
+        group: ClassicGroup,
+        kind: EventKind,
+        member: ClassicGroupMember | None,
+        reason: str = "",
+    ) -> None:
+        """Record why the group rebalances, before the rebalance begins."""
+        identity = NO_MEMBER if member is None else member.identity
+        self._history.record(group.group_id, group.group_type, step.now_ms, kind, identity, reason)
+
+    def record_assignment(self, group: ClassicGroup, now_ms: int) -> None:
+        """Record that the leader's assignment is stored, which completes the rebalance."""
+        members = group.members.values() if group.protocol_type == CONSUMER else ()
+        assignments = (
+            (member.identity, topics)
+            for member in members
+            if (topics := assigned_topics(member.assignment)) is not None
+        )
+        self._history.set_assignments(group.group_id, assignments, len(group.members))
+        self._history.complete(group.group_id, now_ms)
 
     # Joining
 
@@ -56,6 +84,8 @@ class Rebalances:
         step.cancel_timer(join_timer(group.group_id))
         for member in [each for each in group.members.values() if each.joining is None]:
             if not member.is_static:
+                late = f"did not rejoin within {group.rebalance_timeout_ms} ms"
+                self.record(step, group, EventKind.REBALANCE_TIMEOUT, member, late)
                 group.remove(member.member_id)
                 step.cancel_timer(session_timer(group.group_id, member.member_id))
         if group.members and not group.elect_joined_leader():
@@ -63,7 +93,9 @@ class Rebalances:
             step.set_timer(join_timer(group.group_id), group.rebalance_timeout_ms)
             return
         group.begin_generation(step.now_ms)
+        self._history.set_epoch(group.group_id, group.generation)
         if group.is_empty:
+            self.record_assignment(group, step.now_ms)
             step.append(GroupMetadataKey(group=group.group_id), group_record(group, {}))
             return
         for member in group.members.values():
@@ -116,7 +148,10 @@ class Rebalances:
         late = sorted(group.unsynced_members)
         if not late or group.state not in (_S.COMPLETING_REBALANCE, _S.STABLE):
             return
+        timeout_ms = group.rebalance_timeout_ms
         for member_id in late:
+            why = f"joined, but sent no SyncGroup within {timeout_ms} ms"
+            self.record(step, group, EventKind.SYNC_TIMEOUT, group.members[member_id], why)
             group.remove(member_id)
             step.cancel_timer(session_timer(group.group_id, member_id))
         self.begin(step, group, f"{', '.join(late)} did not sync in time")
@@ -138,6 +173,8 @@ class Rebalances:
             group.remove(member_id)
             self.maybe_complete_join(step, group)
         elif member is not None and member.needs_heartbeats:
+            why = f"sent no heartbeat within {member.session_timeout_ms} ms"
+            self.record(step, group, EventKind.SESSION_TIMEOUT, member, why)
             self.remove_member(step, group, member)
             if group.can_rebalance:
                 self.begin(step, group, f"{member_id} sent no heartbeat in time")

@@ -8,6 +8,7 @@ from barnabas.groups.classic.records import group_record
 from barnabas.groups.classic.responses import synced
 from barnabas.groups.classic.states import ClassicState
 from barnabas.groups.classic.timers import await_heartbeat, sync_timer
+from barnabas.groups.rebalance_history import EventKind
 from barnabas.wire.coordinator_records.group_metadata import GroupMetadataKey, GroupMetadataValue
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
@@ -66,7 +67,9 @@ def _assign(
 
     def begin_again(instead: CoordinatorResult, error: KafkaError) -> None:
         rebalances.fail_pending_syncs(instead, group, error)
-        rebalances.begin(instead, group, f"the assignment cannot be stored: {error.message}")
+        why = f"the assignment cannot be stored: {error.message}"
+        rebalances.record(instead, group, EventKind.COORDINATOR, None, why)
+        rebalances.begin(instead, group, why)
 
     step.otherwise = begin_again
 

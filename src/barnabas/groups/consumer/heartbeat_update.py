@@ -21,6 +21,7 @@ from barnabas.groups.consumer.regex import REFRESH_INTERVAL_MS_MIN, ResolvedRege
 from barnabas.groups.consumer.settings import Settings
 from barnabas.groups.consumer.subscriptions import group_spec, metadata_hash
 from barnabas.groups.consumer.timers import cancel_rebalance_timer, set_rebalance_timer
+from barnabas.groups.rebalance_history import NO_MEMBER, AssignedTopics, EventKind
 from barnabas.metadata.image import MetadataImage
 from barnabas.wire.errors import KafkaError
 
@@ -48,6 +49,7 @@ class Progress:
         self.before = before
         self.member = member
         self.image: MetadataImage = settings.context.image()
+        self._history = settings.context.rebalances
         self.regexes = dict(group.regexes)
         self.epoch = group.epoch
         self.assignment_epoch = group.assignment_epoch
@@ -75,10 +77,17 @@ class Progress:
         has_new_matches = (has_new_regex or is_unknown or is_refresh_due) and self._resolve(
             caller, refreshes=is_refresh_due
         )
-        if self.has_subscription_changed or has_new_matches:
-            self._update_epoch(is_due=True)
+        if self.has_subscription_changed:
+            self._update_epoch(self._subscription_event(), is_due=True)
+        elif has_new_matches:
+            self._update_epoch(EventKind.TOPICS_CHANGED, is_due=True)
         elif self.group.has_metadata_expired(self.step.now_ms):
-            self._update_epoch(is_due=False)
+            self._update_epoch(EventKind.TOPICS_CHANGED, is_due=False)
+
+    def _subscription_event(self) -> EventKind:
+        if self.member.member_id in self.group.members:
+            return EventKind.SUBSCRIPTION_CHANGED
+        return EventKind.REPLACED if self.group.static_member(self.member.instance_id) else EventKind.JOINED
 
     def _resolve(self, caller: Caller, *, refreshes: bool) -> bool:
         """Remove unused expressions and match those that are due; return whether matches changed."""
@@ -116,7 +125,7 @@ class Progress:
         append_regex(self.step, self.group.group_id, pattern, self.regexes[pattern])
         return topics != (frozenset() if before is None else before.topics)
 
-    def _update_epoch(self, *, is_due: bool) -> None:
+    def _update_epoch(self, cause: EventKind, *, is_due: bool) -> None:
         """Increase the group's epoch, if necessary or if subscribed topics have changed."""
         members = self.group.members_with(self.member).values()
         new_hash = metadata_hash(members, self.regexes, self.image)
@@ -124,6 +133,9 @@ class Progress:
             self.epoch += 1
             append_group_epoch(self.step, self.group.group_id, self.epoch, new_hash)
             self.settings.context.counts.consumer_rebalances_count += 1
+            member = NO_MEMBER if cause is EventKind.TOPICS_CHANGED else self.member.identity
+            self._history.record(self.group.group_id, self.group.group_type, self.step.now_ms, cause, member)
+            self._history.set_epoch(self.group.group_id, self.epoch)
         self.group.metadata_fresh = (self.step.now_ms + _METADATA_FRESH_MS, self.epoch)
         if self.group.has_partition_metadata:
             append_no_partition_metadata(self.step, self.group.group_id)
@@ -147,6 +159,18 @@ class Progress:
         append_assignment_epoch(self.step, self.group.group_id, self.epoch, self.step.now_ms)
         self.assignment_epoch = self.epoch
         self.target = targets[self.member.member_id]
+        assignments = (
+            (member.identity, self._by_name(targets[member_id])) for member_id, member in members.items()
+        )
+        self._history.set_assignments(self.group.group_id, assignments, len(members))
+
+    def _by_name(self, partitions: Partitions) -> AssignedTopics:
+        names = self.image.topic_names
+        return {
+            names[topic_id]: tuple(sorted(indexes))
+            for topic_id, indexes in partitions.items()
+            if topic_id in names
+        }
 
     # Reconciliation
 
@@ -167,12 +191,21 @@ class Progress:
             return
         append_current(self.step, self.group.group_id, reconciled)
         self.member = reconciled
+        if self._history.is_rebalancing(self.group.group_id) and self._is_group_reconciled():
+            self._history.complete(self.group.group_id, self.step.now_ms)
         if reconciled.speaks_classic:
             return
         if reconciled.state is MemberState.UNREVOKED_PARTITIONS:
             set_rebalance_timer(self.step, self.group, reconciled)
         else:
             cancel_rebalance_timer(self.step, self.group, reconciled.member_id)
+
+    def _is_group_reconciled(self) -> bool:
+        """Return whether all members own what the group's epoch assigns to them, once this request is stored."""
+        members = self.group.members_with(self.member).values()
+        return self.assignment_epoch == self.epoch and all(
+            member.is_reconciled_to(self.epoch) for member in members
+        )
 
 
 def preferred_assignor(members: dict[str, ConsumerGroupMember], settings: Settings) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 from dataclasses import replace
+from typing import NamedTuple
 
 from barnabas.coordinator.result import CoordinatorResult
 from barnabas.groups.consumer.group import ConsumerGroup
@@ -15,9 +16,15 @@ from barnabas.groups.consumer.records import (
 )
 from barnabas.groups.consumer.subscriptions import metadata_hash
 from barnabas.groups.consumer.timers import cancel_timers
+from barnabas.groups.rebalance_history import RebalanceHistory
 from barnabas.metadata.image import MetadataImage
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.leave_group import MemberIdentity, MemberResponse
+
+
+class MemberToRemove(NamedTuple):
+    member: ConsumerGroupMember
+    reason: str  #: of the client (KIP-800)
 
 
 def remove_members(
@@ -25,6 +32,7 @@ def remove_members(
     group: ConsumerGroup,
     members: Collection[ConsumerGroupMember],
     image: MetadataImage,
+    history: RebalanceHistory,
 ) -> None:
     """Remove members; a new epoch assigns their partitions to others."""
     gone = dict.fromkeys(member.member_id for member in members)
@@ -37,19 +45,23 @@ def remove_members(
         append_regex(step, group.group_id, pattern, None)
     regexes = {pattern: resolved for pattern, resolved in group.regexes.items() if pattern in patterns}
     append_group_epoch(step, group.group_id, group.epoch + 1, metadata_hash(left, regexes, image))
+    history.set_epoch(group.group_id, group.epoch + 1)
+    if not left:
+        history.set_assignments(group.group_id, (), 0)
+        history.complete(group.group_id, step.now_ms)
 
 
 def leaving_members(
     group: ConsumerGroup, identities: list[MemberIdentity]
-) -> tuple[list[ConsumerGroupMember], list[MemberResponse]]:
+) -> tuple[dict[str, MemberToRemove], list[MemberResponse]]:
     """Return the members that a LeaveGroup removes, and the response to each identity; an instance id suffices."""
-    gone: dict[str, ConsumerGroupMember] = {}
+    gone: dict[str, MemberToRemove] = {}
     answers = []
     for identity in identities:
         code = ErrorCode.NONE
         try:
             member = _identified(group, identity)
-            gone[member.member_id] = member
+            gone[member.member_id] = MemberToRemove(member, identity.reason or "")
         except KafkaError as error:
             code = error.code
         answers.append(
@@ -57,7 +69,7 @@ def leaving_members(
                 member_id=identity.member_id, group_instance_id=identity.group_instance_id, error_code=code
             )
         )
-    return list(gone.values()), answers
+    return gone, answers
 
 
 def _identified(group: ConsumerGroup, identity: MemberIdentity) -> ConsumerGroupMember:

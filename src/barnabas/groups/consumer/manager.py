@@ -1,7 +1,7 @@
 """The consumer groups of one shard."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Callable, Collection, Mapping, MutableMapping
 from dataclasses import replace
 
 from barnabas.coordinator.result import CoordinatorResult, Pending, TimerKey
@@ -22,7 +22,12 @@ from barnabas.groups.consumer.joining import (
     known_static_member,
     new_member_id,
 )
-from barnabas.groups.consumer.leaving import leaving_members, remove_members, suspend_static_member
+from barnabas.groups.consumer.leaving import (
+    MemberToRemove,
+    leaving_members,
+    remove_members,
+    suspend_static_member,
+)
 from barnabas.groups.consumer.member import JOIN_EPOCH, STATIC_LEAVE_EPOCH, ConsumerGroupMember, MemberState
 from barnabas.groups.consumer.migration import check_upgrade, downgrade, may_downgrade, upgrade
 from barnabas.groups.consumer.replay import ConsumerReplay
@@ -30,6 +35,7 @@ from barnabas.groups.consumer.requests import check_heartbeat, is_full, owned_pa
 from barnabas.groups.consumer.settings import Settings
 from barnabas.groups.context import GroupCoordinatorContext
 from barnabas.groups.group import Group
+from barnabas.groups.rebalance_history import EventKind
 from barnabas.groups.statistics import ConsumerStatistics
 from barnabas.metadata.image import MetadataImage
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -161,16 +167,23 @@ class ConsumerGroups:
         if request.instance_id is not None and request.member_epoch == STATIC_LEAVE_EPOCH:
             suspend_static_member(step, group, member)
         else:
-            self.remove(step, group, [member])
+            self.remove(step, group, EventKind.LEFT, [MemberToRemove(member, "")])
         return ConsumerGroupHeartbeatResponse(member_id=request.member_id, member_epoch=request.member_epoch)
 
     def remove(
-        self, step: CoordinatorResult, group: ConsumerGroup, members: list[ConsumerGroupMember]
+        self,
+        step: CoordinatorResult,
+        group: ConsumerGroup,
+        cause: EventKind,
+        leaving: Collection[MemberToRemove],
     ) -> None:
         """Remove members; if all others use the classic protocol, convert the group."""
-        image = self._context.image()
+        image, history = self._context.image(), self._context.rebalances
+        for member, reason in leaving:
+            history.record(group.group_id, group.group_type, step.now_ms, cause, member.identity, reason)
+        members = [member for member, _ in leaving]
         if not may_downgrade(group, members, self.settings):
-            remove_members(step, group, members, image)
+            remove_members(step, group, members, image, history)
             return
         staying = [member for member in group.members.values() if member not in members]
         targets = [(member, group.target_of(member)) for member in staying]
@@ -211,7 +224,7 @@ class ConsumerGroups:
         group = self.find(request.group_id)
         gone, answers = leaving_members(group, request.members)
         if gone:
-            self.remove(step, group, gone)
+            self.remove(step, group, EventKind.LEFT, gone.values())
         step.answer(pending, LeaveGroupResponse(members=answers))
 
     def describe(self, group_id: str) -> DescribedGroup:
@@ -226,24 +239,25 @@ class ConsumerGroups:
     # Timers and updates
 
     def _session_expired(self, step: CoordinatorResult, key: TimerKey) -> None:
-        self._fence_member(step, key)
+        self._fence_member(step, key, EventKind.SESSION_TIMEOUT, "sent no heartbeat in time")
 
     def _rebalance_expired(self, step: CoordinatorResult, key: TimerKey) -> None:
         group = self._groups.get(str(key[1]))
         if isinstance(group, ConsumerGroup) and not timers.has_left_epoch(group, key):
-            self._fence_member(step, key)
+            why = "did not revoke its partitions in time"
+            self._fence_member(step, key, EventKind.REBALANCE_TIMEOUT, why)
 
     def _rejoin_expired(self, step: CoordinatorResult, key: TimerKey) -> None:
-        self._fence_member(step, key)
+        self._fence_member(step, key, EventKind.REBALANCE_TIMEOUT, "did not rejoin in time")
 
     def _sync_expired(self, step: CoordinatorResult, key: TimerKey) -> None:
-        self._fence_member(step, key)
+        self._fence_member(step, key, EventKind.SYNC_TIMEOUT, "joined, but sent no SyncGroup in time")
 
-    def _fence_member(self, step: CoordinatorResult, key: TimerKey) -> None:
+    def _fence_member(self, step: CoordinatorResult, key: TimerKey, cause: EventKind, why: str) -> None:
         _, group_id, member_id = key
         group = self._groups.get(str(group_id))
         if isinstance(group, ConsumerGroup) and (member := group.members.get(str(member_id))) is not None:
-            self.remove(step, group, [member])
+            self.remove(step, group, cause, [MemberToRemove(member, why)])
 
     def loaded(self, step: CoordinatorResult) -> None:
         """Start the timers of all members."""

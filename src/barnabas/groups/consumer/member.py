@@ -6,6 +6,7 @@ from enum import IntEnum
 from typing import TypeAlias
 
 from barnabas.groups.consumer.assignors.group_spec import Partitions
+from barnabas.groups.rebalance_history import GroupMember
 from barnabas.wire.coordinator_records.consumer_group_member_metadata import ClassicMemberMetadata
 
 #: Topic id -> partition index -> the epoch in which the partition was assigned to the member.
@@ -60,6 +61,10 @@ class ConsumerGroupMember:
             assigned=assigned,
             revoking=revoking,
         )
+
+    @property
+    def identity(self) -> GroupMember:
+        return GroupMember(self.member_id, self.instance_id, self.client_id, self.client_host)
 
     @property
     def speaks_classic(self) -> bool:

@@ -55,6 +55,7 @@ class OffsetManager:
         self._groups = groups
         self._config = context.config
         self._counts = context.counts
+        self._rebalances = context.rebalances
         self._make_simple_group = make_simple_group
         self._to_look_at: Iterator[str] = iter(
             ()
@@ -205,6 +206,7 @@ class OffsetManager:
             self._counts.offset_expirations_count += len(step.records) - before_count
             if has_none_left and group.is_empty:
                 group.append_tombstones(step)
+                self._rebalances.remove_group(group.group_id)
             if looked_at_count >= LOOKED_AT_OFFSETS_MAX:
                 step.set_timer(_SAME_ROUND, 0)
                 return

@@ -4,6 +4,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from barnabas.groups.consumer.leaving import MemberToRemove
+from barnabas.groups.rebalance_history import EventKind
 from barnabas.wire.errors import KafkaError
 from support.consumer_groups import ConsumerMember, group_of, named, settle
 from support.group_worlds import GroupWorld
@@ -99,7 +101,7 @@ class Groups(RuleBasedStateMachine):
             if member_id not in self.members:
                 self.world.ask(
                     lambda shard, step, pending, member_id=member_id: shard.consumer.remove(
-                        step, group, [group.members[member_id]]
+                        step, group, EventKind.LEFT, [MemberToRemove(group.members[member_id], "")]
                     )
                 )
         if not self.members:
