@@ -26,7 +26,9 @@ def refuse(
     request: AlterPartitionReassignmentsRequest, error: KafkaError
 ) -> AlterPartitionReassignmentsResponse:
     outcomes = [
-        TopicOutcome(topic.name, [PartitionOutcome(each.partition_index, error) for each in topic.partitions])
+        TopicOutcome(
+            topic.name, [PartitionOutcome(partition.partition_index, error) for partition in topic.partitions]
+        )
         for topic in request.topics
     ]
     return AlterPartitionReassignmentsResponse(
@@ -69,7 +71,10 @@ async def handle(
 
 def _requested(request: AlterPartitionReassignmentsRequest) -> list[tuple[str, list[Target]]]:
     return [
-        (topic.name, [Target(each.partition_index, each.replicas) for each in topic.partitions])
+        (
+            topic.name,
+            [Target(partition.partition_index, partition.replicas) for partition in topic.partitions],
+        )
         for topic in request.topics
     ]
 

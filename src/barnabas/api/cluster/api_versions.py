@@ -77,9 +77,9 @@ def _naming(context: RequestContext) -> Callable[[int], bool]:
 
 def _consumes_telemetry(node: BrokerContext) -> bool:
     """Return whether /metrics shows client metrics, or a reporter for them is configured."""
-    if any(each != _KAFKAS_OWN_REPORTER for each in node.config.items("metric.reporters")):
+    if any(reporter != _KAFKAS_OWN_REPORTER for reporter in node.config.items("metric.reporters")):
         return True
-    is_subscribed = any(each.metrics for each in node.client_telemetry.instances.subscriptions)
+    is_subscribed = any(reporter.metrics for reporter in node.client_telemetry.instances.subscriptions)
     return is_subscribed and bool(node.config.text("barnabas.metrics.listener"))
 
 

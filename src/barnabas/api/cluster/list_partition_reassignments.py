@@ -32,7 +32,7 @@ async def handle(
     requested = None
     if request.topics is not None:
         requested = [(topic.name, topic.partition_indexes) for topic in request.topics]
-    found = await context.node.worker.call(reassignments, context.node.image, requested)
+    in_progress = await context.node.worker.call(reassignments, context.node.image, requested)
     return ListPartitionReassignmentsResponse(
         error_message=None,
         topics=[
@@ -48,6 +48,6 @@ async def handle(
                     for index, state in partitions.items()
                 ],
             )
-            for name, partitions in found.items()
+            for name, partitions in in_progress.items()
         ],
     )

@@ -18,7 +18,7 @@ from barnabas.wire.messages.incremental_alter_configs import (
 
 
 def refuse(request: IncrementalAlterConfigsRequest, error: KafkaError) -> IncrementalAlterConfigsResponse:
-    answers = [_answer(resource, error) for resource in request.resources]
+    answers = [_resource_response(resource, error) for resource in request.resources]
     return IncrementalAlterConfigsResponse(responses=answers)
 
 
@@ -31,7 +31,7 @@ async def handle(
     requested = await context.compute(_requested, request)
     outcomes = await alter(context, requested, validate_only=request.validate_only)
     pairs = context.each(zip(request.resources, outcomes, strict=True))
-    answers = [_answer(*pair) async for pair in pairs]
+    answers = [_resource_response(*pair) async for pair in pairs]
     return IncrementalAlterConfigsResponse(responses=answers)
 
 
@@ -50,7 +50,7 @@ def _requested(request: IncrementalAlterConfigsRequest) -> list[RequestedAlterat
     ]
 
 
-def _answer(resource: AlterConfigsResource, outcome: Outcome) -> AlterConfigsResourceResponse:
+def _resource_response(resource: AlterConfigsResource, outcome: Outcome) -> AlterConfigsResourceResponse:
     return AlterConfigsResourceResponse(
         error_code=outcome.code if outcome else ErrorCode.NONE,
         error_message=outcome.message if outcome else None,

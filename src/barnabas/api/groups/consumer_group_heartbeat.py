@@ -37,7 +37,7 @@ async def handle(
     if hidden:
         raise hidden[min(hidden)]
     if request.subscribed_topic_regex:
-        with suppress(KafkaError):  # the group reports what is wrong with it
+        with suppress(KafkaError):  # the group reports the error
             await context.node.worker.call(  # it may take long, and is cached for the group
                 matching, request.subscribed_topic_regex, context.node.image.topics
             )

@@ -8,7 +8,7 @@ from typing import Any
 from barnabas.api.audit import Results
 from barnabas.api.authorization import require
 from barnabas.api.context import RequestContext
-from barnabas.api.groups.pieces import PIECE_PARTITIONS_MAX
+from barnabas.api.groups.topic_slices import SLICE_PARTITIONS_MAX
 from barnabas.api.registry import serves
 from barnabas.coordinator.result import CoordinatorResult, Pending
 from barnabas.groups.shard import GroupShard
@@ -22,7 +22,7 @@ from barnabas.wire.messages.delete_groups import (
 
 
 def refuse(request: DeleteGroupsRequest, error: KafkaError) -> DeleteGroupsResponse:
-    return DeleteGroupsResponse(results=[_refused(group_id, error) for group_id in request.groups_names])
+    return DeleteGroupsResponse(results=[_error_result(group_id, error) for group_id in request.groups_names])
 
 
 def audit(_request: DeleteGroupsRequest, response: DeleteGroupsResponse) -> Results:
@@ -40,7 +40,7 @@ async def _delete(context: RequestContext, group_id: str) -> DeletableGroupResul
     before: dict[str, Any] = {}
 
     def delete_offsets(shard: GroupShard, step: CoordinatorResult, pending: Pending[dict[str, Any]]) -> None:
-        shard.delete_offsets(step, pending, group_id, PIECE_PARTITIONS_MAX)
+        shard.delete_offsets(step, pending, group_id, SLICE_PARTITIONS_MAX)
 
     def delete(shard: GroupShard, step: CoordinatorResult, pending: Pending[None]) -> None:
         before.update(shard.view_group(group_id))
@@ -53,11 +53,11 @@ async def _delete(context: RequestContext, group_id: str) -> DeletableGroupResul
             await context.checkpoint()
         await context.node.groups.ask(group_id, delete)
     except KafkaError as error:
-        return _refused(group_id, error)
+        return _error_result(group_id, error)
     for key, value in sorted(before.items(), key=lambda item: item[0] != "type"):
         context.record_change(f"group/{group_id}", key, value, None)
     return DeletableGroupResult(group_id=group_id)
 
 
-def _refused(group_id: str, error: KafkaError) -> DeletableGroupResult:
+def _error_result(group_id: str, error: KafkaError) -> DeletableGroupResult:
     return DeletableGroupResult(group_id=group_id, error_code=error.code)

@@ -37,8 +37,8 @@ async def handle(context: RequestContext, request: LeaveGroupRequest) -> LeaveGr
     if has_one:
         request.members = [MemberIdentity(member_id=request.member_id)]
     answers: list[MemberResponse] = []
-    async for piece in context.each(_pieces(request)):
-        answers += await _leave(context, piece)
+    async for part in context.each(_split(request)):
+        answers += await _leave(context, part)
     return (
         LeaveGroupResponse(error_code=answers[0].error_code)
         if has_one
@@ -46,12 +46,12 @@ async def handle(context: RequestContext, request: LeaveGroupRequest) -> LeaveGr
     )
 
 
-def _pieces(request: LeaveGroupRequest) -> Iterator[LeaveGroupRequest]:
+def _split(request: LeaveGroupRequest) -> Iterator[LeaveGroupRequest]:
     """Split the request into requests for a limited number of members."""
     for start in range(0, max(len(request.members), 1), LEAVING_COUNT_MAX):
-        piece = copy(request)
-        piece.members = request.members[start : start + LEAVING_COUNT_MAX]
-        yield piece
+        part = copy(request)
+        part.members = request.members[start : start + LEAVING_COUNT_MAX]
+        yield part
 
 
 async def _leave(context: RequestContext, request: LeaveGroupRequest) -> list[MemberResponse]:

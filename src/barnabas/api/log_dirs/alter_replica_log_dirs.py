@@ -47,9 +47,9 @@ async def handle(context: RequestContext, request: AlterReplicaLogDirsRequest) -
 def _requested(request: AlterReplicaLogDirsRequest) -> dict[TopicPartition, str]:
     """Return the destination of each partition; of duplicates the last counts."""
     return {
-        TopicPartition(topic.name, index): wanted.path
-        for wanted in request.dirs
-        for topic in wanted.topics
+        TopicPartition(topic.name, index): directory.path
+        for directory in request.dirs
+        for topic in directory.topics
         for index in topic.partitions
     }
 

@@ -22,7 +22,7 @@ from barnabas.wire.errors import KafkaError
 
 
 def refuse(request: ImportSegmentsRequest, error: KafkaError) -> ImportSegmentsResponse:
-    return ImportSegmentsResponse(results=[_refused(tp, error) for tp in _partitions(request)])
+    return ImportSegmentsResponse(results=[_error_result(tp, error) for tp in _partitions(request)])
 
 
 def audit(_request: ImportSegmentsRequest, response: ImportSegmentsResponse) -> Results:
@@ -53,7 +53,7 @@ async def _import(context: RequestContext, tp: TopicPartition) -> ImportedPartit
     try:
         manifest = await node.log_importer.import_log(node.replicas.partition(*tp))
     except KafkaError as error:
-        return _refused(tp, error)
+        return _error_result(tp, error)
     key = f"partition {tp.partition} imported offsets"
     offsets = [manifest.start_offset, manifest.end_offset]
     context.record_change(f"topic/{tp.topic}", key, None, offsets)
@@ -65,7 +65,7 @@ async def _import(context: RequestContext, tp: TopicPartition) -> ImportedPartit
     )
 
 
-def _refused(tp: TopicPartition, error: KafkaError) -> ImportedPartition:
+def _error_result(tp: TopicPartition, error: KafkaError) -> ImportedPartition:
     return ImportedPartition(
         topic=tp.topic,
         partition_index=tp.partition,

@@ -44,7 +44,7 @@ async def handle(context: RequestContext, request: AlterClientQuotasRequest) -> 
 def _alteration(entry: EntryData) -> QuotaAlteration:
     # Of a duplicate type the last name counts, as in Kafka's map.
     entity = entity_of({part.entity_type: part.entity_name for part in entry.entity})
-    return QuotaAlteration(entity, [(each.key, None if each.remove else each.value) for each in entry.ops])
+    return QuotaAlteration(entity, [(op.key, None if op.remove else op.value) for op in entry.ops])
 
 
 def _result(outcome: QuotaAlterationResult) -> ResponseEntryData:

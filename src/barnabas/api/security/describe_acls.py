@@ -34,8 +34,8 @@ async def handle(context: RequestContext, request: DescribeAclsRequest) -> Descr
     require_cluster(context, AclOperation.DESCRIBE)
     require_authorizer(context)
     acls = context.node.image.acls
-    found = await context.node.worker.call(matching, acls, filter_of(request))
-    return DescribeAclsResponse(resources=await _by_resource(context, found))
+    bindings = await context.node.worker.call(matching, acls, filter_of(request))
+    return DescribeAclsResponse(resources=await _by_resource(context, bindings))
 
 
 async def _by_resource(context: RequestContext, bindings: Iterable[AclBinding]) -> list[DescribeAclsResource]:

@@ -59,7 +59,7 @@ async def _read(context: RequestContext, request: PushTelemetryRequest) -> list[
     if codec is not Compression.NONE:
         data = await asyncio.to_thread(decompress, codec, data, UNPACKED_BYTES_MAX)
     points: list[DataPoint] = []
-    for piece in read_points(data):
-        points += piece
+    for some_points in read_points(data):
+        points += some_points
         await context.checkpoint()
     return points

@@ -53,7 +53,7 @@ async def handle(context: RequestContext, request: UndeleteTopicRequest) -> Unde
             request.timeout_ms,
         )
     offset_count = sum(
-        [await _restore(context, trashed, group_id, each) for group_id, each in trashed.offsets.items()]
+        [await _restore(context, trashed, group_id, offsets) for group_id, offsets in trashed.offsets.items()]
     )
     return UndeleteTopicResponse(
         name=trashed.name,
@@ -69,7 +69,7 @@ async def _restore(
     """Restore the committed offsets of a group; return how many. An error does not prevent the restoration of the
     topic.
     """
-    of_topic = {index: each._replace(topic_id=trashed.topic_id) for index, each in offsets.items()}
+    of_topic = {index: committed._replace(topic_id=trashed.topic_id) for index, committed in offsets.items()}
 
     def restore(shard: GroupShard, step: CoordinatorResult, pending: Pending[int]) -> None:
         shard.offsets.restore(step, pending, group_id, trashed.name, of_topic)
@@ -77,7 +77,12 @@ async def _restore(
     try:
         return await context.node.groups.ask(group_id, restore)
     except KafkaError as error:
-        _log.warning("offsets are not put back", group=group_id, topic=trashed.name, error=error.code.name)
+        _log.warning(
+            "cannot restore the committed offsets of a topic",
+            group=group_id,
+            topic=trashed.name,
+            error=error.code.name,
+        )
         return 0
 
 

@@ -31,7 +31,7 @@ async def handle(context: RequestContext, request: AddOffsetsToTxnRequest) -> Ad
     require(context, AclOperation.READ, ResourceType.GROUP, request.group_id)
     if not request.transactional_id:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "A transactional id must not be empty.")
-    asked = Addition(
+    addition = Addition(
         request.transactional_id,
         request.producer_id,
         request.producer_epoch,
@@ -39,7 +39,8 @@ async def handle(context: RequestContext, request: AddOffsetsToTxnRequest) -> Ad
     )
     with map_fenced_error(context.api_version, FIRST_VERSION_WITH_PRODUCER_FENCED):
         await context.node.transactions.ask(
-            asked.transactional_id, lambda shard, step, pending: shard.add_partitions(step, pending, asked)
+            addition.transactional_id,
+            lambda shard, step, pending: shard.add_partitions(step, pending, addition),
         )
     return AddOffsetsToTxnResponse()
 

@@ -30,7 +30,7 @@ async def handle(context: RequestContext, request: EndTxnRequest) -> EndTxnRespo
     if not request.transactional_id:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "A transactional id must not be empty.")
     bumps = context.api_version >= FIRST_VERSION_WITH_EPOCH_BUMPS
-    asked = EndTxn(
+    end_txn = EndTxn(
         request.transactional_id,
         request.producer_id,
         request.producer_epoch,
@@ -41,6 +41,6 @@ async def handle(context: RequestContext, request: EndTxnRequest) -> EndTxnRespo
         await context.node.producer_ids.ready()
     with map_fenced_error(context.api_version, FIRST_VERSION_WITH_PRODUCER_FENCED):
         ended: TransactionMetadata = await context.node.transactions.ask(
-            asked.transactional_id, lambda shard, step, pending: shard.end(step, pending, asked)
+            end_txn.transactional_id, lambda shard, step, pending: shard.end(step, pending, end_txn)
         )
     return EndTxnResponse(producer_id=ended.producer_id, producer_epoch=ended.producer_epoch)

@@ -52,7 +52,10 @@ async def handle(context: RequestContext, request: WriteTxnMarkersRequest) -> Wr
         require_cluster(context, AclOperation.CLUSTER_ACTION)
     async for marker in context.each(request.markers):
         if marker.producer_id < 0 or marker.producer_epoch < 0:
-            message = f"There is no producer {marker.producer_id} with epoch {marker.producer_epoch}."
+            message = (
+                f"Producer id {marker.producer_id} and epoch {marker.producer_epoch} are not valid: "
+                "both must be 0 or more."
+            )
             raise KafkaError(ErrorCode.INVALID_REQUEST, message)
     outcomes: dict[int, Outcomes] = {}
     async for marker in context.each(request.markers):
