@@ -138,7 +138,7 @@ class GroupScenario(OffsetCommands):
         client = JoiningClient(speaker.name, "/host", int(given.get("version", NEWEST_VERSION)))
         self._ask(
             speaker,
-            lambda shard, step, pending: shard.join_group(step, Join(request, client, pending)),
+            lambda shard, result, pending: shard.join_group(result, Join(request, client, pending)),
             self._joined,
         )
 
@@ -159,7 +159,7 @@ class GroupScenario(OffsetCommands):
         )
         self._ask(
             speaker,
-            lambda shard, step, pending: shard.sync_group(step, pending, request),
+            lambda shard, result, pending: shard.sync_group(result, pending, request),
             lambda answer: f"is to work on {bytes(answer.assignment).decode() or 'nothing'}",
         )
 
@@ -174,7 +174,7 @@ class GroupScenario(OffsetCommands):
         )
         self._ask(
             speaker,
-            lambda shard, step, pending: step.answer(pending, shard.heartbeat(step, beat)),
+            lambda shard, result, pending: result.answer(pending, shard.heartbeat(result, beat)),
             lambda code: code.name if code else "is in time",
         )
 
@@ -191,7 +191,7 @@ class GroupScenario(OffsetCommands):
         request = LeaveGroupRequest(group_id=GROUP, members=identities)
         self._ask(
             self._speaker(words[0] if words else "admin"),
-            lambda shard, step, pending: shard.leave_group(step, pending, request),
+            lambda shard, result, pending: shard.leave_group(result, pending, request),
             lambda answer: "leave: " + ", ".join(ErrorCode(each.error_code).name for each in answer.members),
         )
 
@@ -203,7 +203,7 @@ class GroupScenario(OffsetCommands):
         """delete: the whole group."""
         self._ask(
             self._speaker("admin"),
-            lambda shard, step, pending: shard.delete_group(step, pending, GROUP),
+            lambda shard, result, pending: shard.delete_group(result, pending, GROUP),
             lambda answer: "the group is deleted",
         )
 

@@ -89,7 +89,7 @@ class CoordinatorRuntime(Generic[ShardT]):
         if not record_types.isdisjoint(_FOLLOWED):
             for runner in tuple(self._runners.values()):
                 if runner.shard.follows_cluster:
-                    runner.run_event(lambda shard, step: shard.on_metadata_update(step, before, after))
+                    runner.run_event(lambda shard, result: shard.on_metadata_update(result, before, after))
 
     def _elect(self) -> None:
         """Load the shards of partitions that this broker leads now, and close the others."""

@@ -32,10 +32,10 @@ class Shard(Protocol):
     def replay_end_marker(self, marker: EndTransactionMarker) -> None:
         """Apply the end of a producer's transaction."""
 
-    def loaded(self, step: CoordinatorResult) -> None:
+    def loaded(self, result: CoordinatorResult) -> None:
         """Set timers after the log has been replayed; requests follow."""
 
-    def expire(self, step: CoordinatorResult, key: TimerKey) -> None:
+    def expire(self, result: CoordinatorResult, key: TimerKey) -> None:
         """Handle a timer that is due."""
 
     @property
@@ -43,7 +43,7 @@ class Shard(Protocol):
         """Whether the shard requires metadata updates."""
 
     def on_metadata_update(
-        self, step: CoordinatorResult, before: MetadataImage, after: MetadataImage
+        self, result: CoordinatorResult, before: MetadataImage, after: MetadataImage
     ) -> None:
         """Handle changes of topics or group configs."""
 

@@ -65,21 +65,21 @@ class GroupShard:
         """Apply the end of a producer's transaction."""
         self.offsets.replay_end_marker(marker)
 
-    def loaded(self, step: CoordinatorResult) -> None:
+    def loaded(self, result: CoordinatorResult) -> None:
         """Start the timers."""
-        self.classic.loaded(step)
-        self.consumer.loaded(step)
-        self.offsets.loaded(step)
+        self.classic.loaded(result)
+        self.consumer.loaded(result)
+        self.offsets.loaded(result)
 
-    def expire(self, step: CoordinatorResult, key: TimerKey) -> None:
+    def expire(self, result: CoordinatorResult, key: TimerKey) -> None:
         """Handle a timer; its first element is its purpose."""
-        self._expiries[key[0]](step, key)
+        self._expiries[key[0]](result, key)
 
     def on_metadata_update(
-        self, step: CoordinatorResult, before: MetadataImage, after: MetadataImage
+        self, result: CoordinatorResult, before: MetadataImage, after: MetadataImage
     ) -> None:
         """Handle changes of topics or group configs."""
-        self.offsets.on_metadata_update(step, before, after)
+        self.offsets.on_metadata_update(result, before, after)
         self.consumer.on_metadata_update(before, after)
 
     def unload(self) -> None:
@@ -94,43 +94,43 @@ class GroupShard:
             **self.offsets.statistics(),
         }
 
-    def _downgraded(self, step: CoordinatorResult, key: TimerKey) -> None:
+    def _downgraded(self, result: CoordinatorResult, key: TimerKey) -> None:
         group = self.classic.find(str(key[1]))
         if group is not None:
-            self.classic.rebalances.maybe_rebalance(step, group, "the group was a consumer group until now")
+            self.classic.rebalances.maybe_rebalance(result, group, "the group was a consumer group until now")
 
     # Requests
 
-    def join_group(self, step: CoordinatorResult, join: Join) -> None:
+    def join_group(self, result: CoordinatorResult, join: Join) -> None:
         """Call `ClassicGroups.join`, or that of a consumer group."""
         if self.consumer.coordinates(join.request.group_id):
-            self.consumer.join(step, join)
+            self.consumer.join(result, join)
         else:
-            self.classic.join(step, join)
+            self.classic.join(result, join)
 
     def sync_group(
-        self, step: CoordinatorResult, pending: Pending[SyncGroupResponse], request: SyncGroupRequest
+        self, result: CoordinatorResult, pending: Pending[SyncGroupResponse], request: SyncGroupRequest
     ) -> None:
         """Call `ClassicGroups.sync`, or that of a consumer group."""
         if self.consumer.coordinates(request.group_id):
-            self.consumer.sync(step, pending, request)
+            self.consumer.sync(result, pending, request)
         else:
-            self.classic.sync(step, pending, request)
+            self.classic.sync(result, pending, request)
 
-    def heartbeat(self, step: CoordinatorResult, beat: Heartbeat) -> ErrorCode:
+    def heartbeat(self, result: CoordinatorResult, beat: Heartbeat) -> ErrorCode:
         """Call `ClassicGroups.heartbeat`, or that of a consumer group."""
         if self.consumer.coordinates(beat.group_id):
-            return self.consumer.classic_heartbeat(step, beat)
-        return self.classic.heartbeat(step, beat)
+            return self.consumer.classic_heartbeat(result, beat)
+        return self.classic.heartbeat(result, beat)
 
     def leave_group(
-        self, step: CoordinatorResult, pending: Pending[LeaveGroupResponse], request: LeaveGroupRequest
+        self, result: CoordinatorResult, pending: Pending[LeaveGroupResponse], request: LeaveGroupRequest
     ) -> None:
         """Call `ClassicGroups.leave`, or that of a consumer group."""
         if self.consumer.coordinates(request.group_id):
-            self.consumer.leave(step, pending, request)
+            self.consumer.leave(result, pending, request)
         else:
-            self.classic.leave(step, pending, request)
+            self.classic.leave(result, pending, request)
 
     def describe_group(self, group_id: str) -> DescribedGroup:
         """Describe a classic group (DescribeGroups).
@@ -154,15 +154,15 @@ class GroupShard:
         return listed(self.groups.values(), states, types)
 
     def delete_offsets(
-        self, step: CoordinatorResult, pending: Pending[dict[str, Any]], group_id: str, count_max: int
+        self, result: CoordinatorResult, pending: Pending[dict[str, Any]], group_id: str, count_max: int
     ) -> None:
         """Delete up to so many offsets of a group that is to be deleted; the response is the audit's view of them.
 
         :raises KafkaError: As `delete_group`.
         """
         self._to_delete(group_id)
-        gone = self.offsets.delete_expired(step, group_id, count_max)
-        step.answer(pending, {offset_key(partition): offset for partition, offset in gone.items()})
+        gone = self.offsets.delete_expired(result, group_id, count_max)
+        result.answer(pending, {offset_key(partition): offset for partition, offset in gone.items()})
 
     def _to_delete(self, group_id: str) -> Group:
         group = self.groups.get(group_id)
@@ -171,12 +171,12 @@ class GroupShard:
         group.check_deletion()
         return group
 
-    def delete_group(self, step: CoordinatorResult, pending: Pending[None], group_id: str) -> None:
+    def delete_group(self, result: CoordinatorResult, pending: Pending[None], group_id: str) -> None:
         """Delete a group (DeleteGroups).
 
         :raises KafkaError: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP.
         """
         group = self._to_delete(group_id)
-        self.offsets.append_tombstones(step, group_id)
-        group.append_tombstones(step)
-        step.answer(pending, None)
+        self.offsets.append_tombstones(result, group_id)
+        group.append_tombstones(result)
+        result.answer(pending, None)

@@ -85,7 +85,7 @@ class MarkerSender:
             await self._write(runner, transaction, marker)
         finally:
             self.ending_count -= 1
-        runner.run_event(lambda shard, step: shard.markers_written(step, transaction))
+        runner.run_event(lambda shard, result: shard.markers_written(result, transaction))
 
     async def _write(
         self,

@@ -56,7 +56,7 @@ class CoordinatorVerifier:
             try:
                 await self._coordinator.ask(
                     asked.transactional_id,
-                    lambda shard, step, pending: shard.add_partitions(step, pending, asked),
+                    lambda shard, result, pending: shard.add_partitions(result, pending, asked),
                 )
             except KafkaError as error:
                 if error.code is not ErrorCode.CONCURRENT_TRANSACTIONS or left_ms <= 0:

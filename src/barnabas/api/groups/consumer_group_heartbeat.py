@@ -54,7 +54,7 @@ async def handle(
     )
     return await context.node.groups.ask(
         request.group_id,
-        lambda shard, step, pending: shard.consumer.heartbeat(step, pending, request, caller),
+        lambda shard, result, pending: shard.consumer.heartbeat(result, pending, request, caller),
         "ConsumerGroupHeartbeat",
     )
 

@@ -39,12 +39,14 @@ async def handle(context: RequestContext, request: DeleteGroupsRequest) -> Delet
 async def _delete(context: RequestContext, group_id: str) -> DeletableGroupResult:
     before: dict[str, Any] = {}
 
-    def delete_offsets(shard: GroupShard, step: CoordinatorResult, pending: Pending[dict[str, Any]]) -> None:
-        shard.delete_offsets(step, pending, group_id, SLICE_PARTITIONS_MAX)
+    def delete_offsets(
+        shard: GroupShard, result: CoordinatorResult, pending: Pending[dict[str, Any]]
+    ) -> None:
+        shard.delete_offsets(result, pending, group_id, SLICE_PARTITIONS_MAX)
 
-    def delete(shard: GroupShard, step: CoordinatorResult, pending: Pending[None]) -> None:
+    def delete(shard: GroupShard, result: CoordinatorResult, pending: Pending[None]) -> None:
         before.update(shard.view_group(group_id))
-        shard.delete_group(step, pending, group_id)
+        shard.delete_group(result, pending, group_id)
 
     try:
         require(context, AclOperation.DELETE, ResourceType.GROUP, group_id)

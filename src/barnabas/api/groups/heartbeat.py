@@ -43,7 +43,7 @@ def _heartbeat(context: RequestContext, beat: Heartbeat) -> EncodedResponse | Aw
     """Respond at once, unless an earlier decision of the coordinator is still being written."""
     check_member_request(context, beat.group_id)
     runner = context.node.groups.runner(beat.group_id)
-    code = runner.write(lambda shard, step: shard.heartbeat(step, beat))
+    code = runner.write(lambda shard, result: shard.heartbeat(result, beat))
     if isinstance(code, ErrorCode):
         return EncodedResponse(*write_response(context.api_version, code))
     return _respond_later(context.api_version, code)

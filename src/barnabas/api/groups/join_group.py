@@ -44,8 +44,8 @@ async def _join(context: RequestContext, request: JoinGroupRequest) -> JoinGroup
     _check_session_timeout(context, request.session_timeout_ms)
     client = JoiningClient(context.client_id or "", f"/{context.connection.client_host}", context.api_version)
 
-    def event(shard: GroupShard, step: CoordinatorResult, pending: Pending[JoinGroupResponse]) -> None:
-        shard.join_group(step, Join(request, client, pending))
+    def event(shard: GroupShard, result: CoordinatorResult, pending: Pending[JoinGroupResponse]) -> None:
+        shard.join_group(result, Join(request, client, pending))
 
     return await context.node.groups.ask(request.group_id, event)
 

@@ -56,6 +56,6 @@ def _split(request: LeaveGroupRequest) -> Iterator[LeaveGroupRequest]:
 
 async def _leave(context: RequestContext, request: LeaveGroupRequest) -> list[MemberResponse]:
     response: LeaveGroupResponse = await context.node.groups.ask(
-        request.group_id, lambda shard, step, pending: shard.leave_group(step, pending, request)
+        request.group_id, lambda shard, result, pending: shard.leave_group(result, pending, request)
     )
     return response.members

@@ -63,7 +63,7 @@ def fast_path(
         commit = commit._replace(topics=by_name)
     try:
         codes = context.node.groups.runner(commit.group_id).write(
-            lambda shard, step: shard.offsets.commit_offsets(step, commit, version)
+            lambda shard, result: shard.offsets.commit_offsets(result, commit, version)
         )
     except KafkaError:
         return USE_HANDLER
@@ -122,7 +122,7 @@ async def _commit(context: RequestContext, request: OffsetCommitRequest) -> Offs
     try:
         return await context.node.groups.ask(
             request.group_id,
-            lambda shard, step, pending: shard.offsets.commit(step, pending, request, version),
+            lambda shard, result, pending: shard.offsets.commit(result, pending, request, version),
         )
     except KafkaError as error:
         return refuse(request, error)

@@ -54,9 +54,9 @@ async def handle(context: RequestContext, request: OffsetDeleteRequest) -> Offse
 async def _delete(context: RequestContext, request: OffsetDeleteRequest) -> list[OffsetDeleteResponseTopic]:
     before: dict[TopicPartition, int] = {}
 
-    def delete(shard: GroupShard, step: CoordinatorResult, pending: Pending[OffsetDeleteResponse]) -> None:
+    def delete(shard: GroupShard, result: CoordinatorResult, pending: Pending[OffsetDeleteResponse]) -> None:
         before.update(shard.offsets.committed_in(request.group_id, request.topics))
-        shard.offsets.delete(step, pending, request)
+        shard.offsets.delete(result, pending, request)
 
     answer = await context.node.groups.ask(request.group_id, delete)
     _record_deletions(context, request.group_id, before, answer)

@@ -29,6 +29,6 @@ async def handle(context: RequestContext, request: SyncGroupRequest) -> SyncGrou
         raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, message)
     check_member_request(context, request.group_id)
     response: SyncGroupResponse = await context.node.groups.ask(
-        request.group_id, lambda shard, step, pending: shard.sync_group(step, pending, request)
+        request.group_id, lambda shard, result, pending: shard.sync_group(result, pending, request)
     )
     return response

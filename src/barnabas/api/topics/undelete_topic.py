@@ -71,8 +71,8 @@ async def _restore(
     """
     of_topic = {index: committed._replace(topic_id=trashed.topic_id) for index, committed in offsets.items()}
 
-    def restore(shard: GroupShard, step: CoordinatorResult, pending: Pending[int]) -> None:
-        shard.offsets.restore(step, pending, group_id, trashed.name, of_topic)
+    def restore(shard: GroupShard, result: CoordinatorResult, pending: Pending[int]) -> None:
+        shard.offsets.restore(result, pending, group_id, trashed.name, of_topic)
 
     try:
         return await context.node.groups.ask(group_id, restore)

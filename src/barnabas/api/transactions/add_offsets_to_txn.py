@@ -40,7 +40,7 @@ async def handle(context: RequestContext, request: AddOffsetsToTxnRequest) -> Ad
     with map_fenced_error(context.api_version, FIRST_VERSION_WITH_PRODUCER_FENCED):
         await context.node.transactions.ask(
             addition.transactional_id,
-            lambda shard, step, pending: shard.add_partitions(step, pending, addition),
+            lambda shard, result, pending: shard.add_partitions(result, pending, addition),
         )
     return AddOffsetsToTxnResponse()
 

@@ -145,7 +145,8 @@ async def _add_or_verify(
             addition.transactional_id, lambda shard, now_ms: shard.verify_partitions(addition)
         )
     await coordinator.ask(
-        addition.transactional_id, lambda shard, step, pending: shard.add_partitions(step, pending, addition)
+        addition.transactional_id,
+        lambda shard, result, pending: shard.add_partitions(result, pending, addition),
     )
     return None
 

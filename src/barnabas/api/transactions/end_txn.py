@@ -41,6 +41,6 @@ async def handle(context: RequestContext, request: EndTxnRequest) -> EndTxnRespo
         await context.node.producer_ids.ready()
     with map_fenced_error(context.api_version, FIRST_VERSION_WITH_PRODUCER_FENCED):
         ended: TransactionMetadata = await context.node.transactions.ask(
-            end_txn.transactional_id, lambda shard, step, pending: shard.end(step, pending, end_txn)
+            end_txn.transactional_id, lambda shard, result, pending: shard.end(result, pending, end_txn)
         )
     return EndTxnResponse(producer_id=ended.producer_id, producer_epoch=ended.producer_epoch)

@@ -42,7 +42,7 @@ async def handle(context: RequestContext, request: InitProducerIdRequest) -> Ini
     with map_fenced_error(context.api_version, FIRST_VERSION_WITH_PRODUCER_FENCED):
         initialized: TransactionMetadata = await node.transactions.ask(
             initialization.transactional_id,
-            lambda shard, step, pending: shard.initialize(step, pending, initialization),
+            lambda shard, result, pending: shard.initialize(result, pending, initialization),
         )
     return InitProducerIdResponse(
         producer_id=initialized.producer_id, producer_epoch=initialized.producer_epoch

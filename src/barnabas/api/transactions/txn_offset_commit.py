@@ -82,9 +82,11 @@ async def _commit_offsets(
         request.transactional_id, request.producer_id, request.producer_epoch, verification
     )
 
-    def event(shard: GroupShard, step: CoordinatorResult, pending: Pending[TxnOffsetCommitResponse]) -> None:
-        step.producer = producer
-        shard.offsets.commit_in_transaction(step, pending, request, version)
+    def event(
+        shard: GroupShard, result: CoordinatorResult, pending: Pending[TxnOffsetCommitResponse]
+    ) -> None:
+        result.producer = producer
+        shard.offsets.commit_in_transaction(result, pending, request, version)
 
     return await context.node.groups.ask(request.group_id, event)
 

@@ -135,11 +135,11 @@ class ClassicGroup(Roster):
     def check_offset_fetch(self, member_id: str | None, member_epoch: int) -> None:
         """Check an offset fetch, which any client may send for a classic group."""
 
-    def committed_by(self, step: CoordinatorResult, member_id: str) -> None:
+    def committed_by(self, result: CoordinatorResult, member_id: str) -> None:
         """Handle a commit of a member, which counts as a heartbeat."""
         member = self.members.get(member_id)
         if member is not None and self.state in (_S.STABLE, _S.PREPARING_REBALANCE):
-            await_heartbeat(step, self.group_id, member)
+            await_heartbeat(result, self.group_id, member)
 
     def check_offset_deletion(self) -> None:
         """Check that offsets may be deleted: not if members do not publish their subscriptions.
@@ -175,9 +175,9 @@ class ClassicGroup(Roster):
         """Time since which the group is empty; None: count from each commit."""
         return self.state_since_ms if self.protocol_type and self.is_empty else None
 
-    def append_tombstones(self, step: CoordinatorResult) -> None:
+    def append_tombstones(self, result: CoordinatorResult) -> None:
         """Append the tombstone of the group's record."""
-        step.append(GroupMetadataKey(group=self.group_id), None)
+        result.append(GroupMetadataKey(group=self.group_id), None)
 
     def validate(self) -> None:
         """Assert the invariants between events."""

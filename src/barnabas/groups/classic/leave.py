@@ -9,17 +9,17 @@ from barnabas.wire.messages.leave_group import LeaveGroupResponse, MemberIdentit
 
 
 def leave(
-    step: CoordinatorResult, group: ClassicGroup, identities: list[MemberIdentity], rebalances: Rebalances
+    result: CoordinatorResult, group: ClassicGroup, identities: list[MemberIdentity], rebalances: Rebalances
 ) -> LeaveGroupResponse:
     """Remove members, each on its own; there is one rebalance for all."""
-    answers = [_leave_one(step, group, identity, rebalances) for identity in identities]
+    answers = [_leave_one(result, group, identity, rebalances) for identity in identities]
     gone = [
         f"{identity.member_id or identity.group_instance_id} leaves; its reason: {identity.reason or 'not provided'}"
         for identity, answer in zip(identities, answers, strict=True)
         if answer.error_code == ErrorCode.NONE
     ]
     if gone and not group.is_empty:
-        rebalances.maybe_rebalance(step, group, "; ".join(gone))
+        rebalances.maybe_rebalance(result, group, "; ".join(gone))
     return LeaveGroupResponse(members=answers)
 
 
@@ -35,16 +35,16 @@ def _answer(identity: MemberIdentity, code: ErrorCode) -> MemberResponse:
 
 
 def _leave_one(
-    step: CoordinatorResult, group: ClassicGroup, identity: MemberIdentity, rebalances: Rebalances
+    result: CoordinatorResult, group: ClassicGroup, identity: MemberIdentity, rebalances: Rebalances
 ) -> MemberResponse:
     member_id, instance_id = identity.member_id, identity.group_instance_id
     if member_id in group.pending_members:
         group.remove(member_id)
-        step.cancel_timer(session_timer(group.group_id, member_id))
+        result.cancel_timer(session_timer(group.group_id, member_id))
         return _answer(identity, ErrorCode.NONE)
     try:
         known = member_id or group.static_members.get(instance_id or "", "")
-        rebalances.remove_member(step, group, group.check_member(known, instance_id))
+        rebalances.remove_member(result, group, group.check_member(known, instance_id))
     except KafkaError as error:
         return _answer(identity, error.code)
     return _answer(identity, ErrorCode.NONE)

@@ -56,7 +56,7 @@ class ClassicMembers:
 
     # JoinGroup
 
-    def join(self, step: CoordinatorResult, group: ConsumerGroup, join: Join, topics_revision: int) -> None:
+    def join(self, result: CoordinatorResult, group: ConsumerGroup, join: Join, topics_revision: int) -> None:
         """Handle a JoinGroup; it is answered immediately, with the epoch as generation.
 
         :raises KafkaError: INCONSISTENT_GROUP_PROTOCOL, GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
@@ -67,24 +67,26 @@ class ClassicMembers:
         check_size(group, member_id, self._settings.size_max())
         is_dynamic = request.group_instance_id is None
         if is_dynamic and not request.member_id and join.client.version >= FIRST_VERSION_WITH_KNOWN_MEMBER_ID:
-            step.answer(join.pending, not_joined(ErrorCode.MEMBER_ID_REQUIRED, member_id))
+            result.answer(join.pending, not_joined(ErrorCode.MEMBER_ID_REQUIRED, member_id))
             return
         subscription = _subscription(join)
         earlier = group.static_member(request.group_instance_id)
-        before = self._joining_member(step, group, join, member_id)
-        progress = Progress(step, group, self._settings, before, _updated_member(before, join, subscription))
+        before = self._joining_member(result, group, join, member_id)
+        progress = Progress(
+            result, group, self._settings, before, _updated_member(before, join, subscription)
+        )
         caller = Caller(join.client.client_id, join.client.client_host, join.client.version)
         progress.subscribe(caller, topics_revision)
         owned = owned_by(subscription, progress.image)
         if earlier is not None and self._takes_group_along(group, earlier):
-            self._downgrade(step, group, progress, earlier, subscription)
+            self._downgrade(result, group, progress, earlier, subscription)
         else:
             progress.assign()
             progress.reconcile(owned)
-            set_session_timer(step, group, progress.member, request.session_timeout_ms)
-            set_sync_timer(step, group, progress.member)
-        cancel_rejoin_timer(step, group, member_id)
-        step.answer(join.pending, _joined(progress.member))
+            set_session_timer(result, group, progress.member, request.session_timeout_ms)
+            set_sync_timer(result, group, progress.member)
+        cancel_rejoin_timer(result, group, member_id)
+        result.answer(join.pending, _joined(progress.member))
 
     def _takes_group_along(self, group: ConsumerGroup, earlier: ConsumerGroupMember) -> bool:
         """Return whether the group's last member of the consumer protocol returns as a classic one."""
@@ -117,18 +119,18 @@ class ClassicMembers:
 
     @staticmethod
     def _joining_member(
-        step: CoordinatorResult, group: ConsumerGroup, join: Join, member_id: str
+        result: CoordinatorResult, group: ConsumerGroup, join: Join, member_id: str
     ) -> ConsumerGroupMember:
         instance_id = join.request.group_instance_id
         if instance_id is None:
             return dynamic_member(group, member_id, creates=True)
         if join.request.member_id:
             return known_static_member(group, member_id, instance_id)
-        return joining_static_member(step, group, member_id, instance_id, is_classic=True)
+        return joining_static_member(result, group, member_id, instance_id, is_classic=True)
 
     def _downgrade(
         self,
-        step: CoordinatorResult,
+        result: CoordinatorResult,
         group: ConsumerGroup,
         progress: Progress,
         earlier: ConsumerGroupMember,
@@ -145,13 +147,13 @@ class ClassicMembers:
             if member_id != earlier.member_id
         ]
         members.append((progress.member, target))
-        downgrade(step, group, members, progress.image, rebalances=is_stale)
+        downgrade(result, group, members, progress.image, rebalances=is_stale)
 
     # SyncGroup, Heartbeat
 
     def sync(
         self,
-        step: CoordinatorResult,
+        result: CoordinatorResult,
         group: ConsumerGroup,
         pending: Pending[SyncGroupResponse],
         request: SyncGroupRequest,
@@ -165,11 +167,11 @@ class ClassicMembers:
         _check_generation(member, request.generation_id)
         _check_protocol(member, request)
         if group.assignment_epoch > member.member_epoch and member.state is not _S.UNREVOKED_PARTITIONS:
-            set_rejoin_timer(step, group, member)
-            step.refuse(pending, KafkaError(ErrorCode.REBALANCE_IN_PROGRESS, "The member must rejoin."))
+            set_rejoin_timer(result, group, member)
+            result.refuse(pending, KafkaError(ErrorCode.REBALANCE_IN_PROGRESS, "The member must rejoin."))
             return
-        cancel_sync_timer(step, group, member.member_id)
-        set_session_timer(step, group, member, 0)
+        cancel_sync_timer(result, group, member.member_id)
+        set_session_timer(result, group, member, 0)
         assert member.classic is not None
         subscription = bytes(member.classic.supported_protocols[0].metadata)
         image = self._settings.context.image()
@@ -177,20 +179,20 @@ class ClassicMembers:
         response = SyncGroupResponse(
             protocol_type=request.protocol_type, protocol_name=request.protocol_name, assignment=assignment
         )
-        step.answer(pending, response)
+        result.answer(pending, response)
 
     @staticmethod
-    def heartbeat(step: CoordinatorResult, group: ConsumerGroup, beat: Heartbeat) -> ErrorCode:
+    def heartbeat(result: CoordinatorResult, group: ConsumerGroup, beat: Heartbeat) -> ErrorCode:
         """Handle a Heartbeat: the member is told to rejoin if it has to revoke partitions, or gets new ones.
 
         :raises KafkaError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION.
         """
         member = _classic_member(group, beat.member_id, beat.group_instance_id)
         _check_generation(member, beat.generation_id)
-        set_session_timer(step, group, member, 0)
+        set_session_timer(result, group, member, 0)
         if not _must_rejoin(group, member):
             return ErrorCode.NONE
-        set_rejoin_timer(step, group, member)
+        set_rejoin_timer(result, group, member)
         return ErrorCode.REBALANCE_IN_PROGRESS
 
 

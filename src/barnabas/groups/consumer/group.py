@@ -179,7 +179,7 @@ class ConsumerGroup:
         if member_id is not None or member_epoch >= 0:
             check_member_epoch(self.member(member_id or ""), member_epoch)
 
-    def committed_by(self, step: CoordinatorResult, member_id: str) -> None:
+    def committed_by(self, result: CoordinatorResult, member_id: str) -> None:
         """Do nothing: only heartbeats show that a member is alive."""
 
     def check_offset_deletion(self) -> None:
@@ -206,9 +206,9 @@ class ConsumerGroup:
         """Return None: count from each commit."""
         return None
 
-    def append_tombstones(self, step: CoordinatorResult) -> None:
+    def append_tombstones(self, result: CoordinatorResult) -> None:
         """Append the tombstones of the group's records."""
-        append_group_tombstones(step, self.group_id, self.members, self.regexes)
+        append_group_tombstones(result, self.group_id, self.members, self.regexes)
 
     def validate(self) -> None:
         """Assert the invariants between events."""

@@ -21,7 +21,7 @@ from barnabas.wire.messages.leave_group import MemberIdentity, MemberResponse
 
 
 def remove_members(
-    step: CoordinatorResult,
+    result: CoordinatorResult,
     group: ConsumerGroup,
     members: Collection[ConsumerGroupMember],
     image: MetadataImage,
@@ -29,14 +29,14 @@ def remove_members(
     """Remove members; a new epoch assigns their partitions to others."""
     gone = dict.fromkeys(member.member_id for member in members)
     for member_id in gone:
-        append_member_tombstones(step, group.group_id, member_id)
-        cancel_timers(step, group, member_id)
+        append_member_tombstones(result, group.group_id, member_id)
+        cancel_timers(result, group, member_id)
     left = [member for member in group.members.values() if member.member_id not in gone]
     patterns = {member.subscribed_regex for member in left}
     for pattern in sorted(group.regexes.keys() - patterns):
-        append_regex(step, group.group_id, pattern, None)
+        append_regex(result, group.group_id, pattern, None)
     regexes = {pattern: resolved for pattern, resolved in group.regexes.items() if pattern in patterns}
-    append_group_epoch(step, group.group_id, group.epoch + 1, metadata_hash(left, regexes, image))
+    append_group_epoch(result, group.group_id, group.epoch + 1, metadata_hash(left, regexes, image))
 
 
 def leaving_members(
@@ -68,7 +68,9 @@ def _identified(group: ConsumerGroup, identity: MemberIdentity) -> ConsumerGroup
     return known_static_member(group, member_id, identity.group_instance_id)
 
 
-def suspend_static_member(step: CoordinatorResult, group: ConsumerGroup, member: ConsumerGroupMember) -> None:
+def suspend_static_member(
+    result: CoordinatorResult, group: ConsumerGroup, member: ConsumerGroupMember
+) -> None:
     """Keep the assignment of a static member that will return, until its session expires."""
     away = replace(
         member,
@@ -76,7 +78,7 @@ def suspend_static_member(step: CoordinatorResult, group: ConsumerGroup, member:
         assigned=_with_epoch_zero(member.assigned),
         revoking={},
     )
-    append_current(step, group.group_id, away)
+    append_current(result, group.group_id, away)
 
 
 def _with_epoch_zero(assigned: Assigned) -> Assigned:

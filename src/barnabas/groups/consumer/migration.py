@@ -60,7 +60,7 @@ def check_upgrade(group: ClassicGroup, settings: Settings) -> None:
         raise _not_upgraded(group, "the group size exceeds the consumer group maximum size")
 
 
-def upgrade(step: CoordinatorResult, group: ClassicGroup, settings: Settings) -> ConsumerGroup:
+def upgrade(result: CoordinatorResult, group: ClassicGroup, settings: Settings) -> ConsumerGroup:
     """Write a classic group as a consumer group; return the group as it will be after the replay.
 
     :raises KafkaError: GROUP_ID_NOT_FOUND.
@@ -70,15 +70,15 @@ def upgrade(step: CoordinatorResult, group: ClassicGroup, settings: Settings) ->
         members = [_upgraded_member(group, member, image) for member in group.members.values()]
     except DecodeError:
         raise _not_upgraded(group, "the embedded consumer protocol is malformed") from None
-    group.append_tombstones(step)
-    first = len(step.records)
-    _append_group(step, group, members, image)
-    upgraded = _replayed(group.group_id, step.records[first:])
+    group.append_tombstones(result)
+    first = len(result.records)
+    _append_group(result, group, members, image)
+    upgraded = _replayed(group.group_id, result.records[first:])
     for member in members:
-        _leave_classic(step, group, group.members[member.member_id])
-        set_session_timer(step, upgraded, member, settings.session_timeout_ms(group.group_id))
-    step.cancel_timer(join_timer(group.group_id))
-    step.cancel_timer(sync_timer(group.group_id))
+        _leave_classic(result, group, group.members[member.member_id])
+        set_session_timer(result, upgraded, member, settings.session_timeout_ms(group.group_id))
+    result.cancel_timer(join_timer(group.group_id))
+    result.cancel_timer(sync_timer(group.group_id))
     return upgraded
 
 
@@ -117,21 +117,21 @@ def _upgraded_member(
 
 
 def _append_group(
-    step: CoordinatorResult,
+    result: CoordinatorResult,
     group: ClassicGroup,
     members: Collection[ConsumerGroupMember],
     image: MetadataImage,
 ) -> None:
     group_id, epoch = group.group_id, group.generation
     for member in members:
-        append_member(step, group_id, member)
-    append_group_epoch(step, group_id, epoch, metadata_hash(members, {}, image))
+        append_member(result, group_id, member)
+    append_group_epoch(result, group_id, epoch, metadata_hash(members, {}, image))
     for member in members:
         partitions = {topic_id: frozenset(epochs) for topic_id, epochs in member.assigned.items()}
-        append_target(step, group_id, member.member_id, partitions)
-    append_assignment_epoch(step, group_id, epoch, 0)
+        append_target(result, group_id, member.member_id, partitions)
+    append_assignment_epoch(result, group_id, epoch, 0)
     for member in members:
-        append_current(step, group_id, member)
+        append_current(result, group_id, member)
 
 
 def _replayed(group_id: str, records: Collection[object]) -> ConsumerGroup:
@@ -145,12 +145,12 @@ def _replayed(group_id: str, records: Collection[object]) -> ConsumerGroup:
     return group
 
 
-def _leave_classic(step: CoordinatorResult, group: ClassicGroup, member: ClassicGroupMember) -> None:
+def _leave_classic(result: CoordinatorResult, group: ClassicGroup, member: ClassicGroupMember) -> None:
     """Tell members that wait in the classic group to rejoin; they then join the consumer group."""
-    refuse_joining(step, member, ErrorCode.REBALANCE_IN_PROGRESS)
+    refuse_joining(result, member, ErrorCode.REBALANCE_IN_PROGRESS)
     error = KafkaError(ErrorCode.REBALANCE_IN_PROGRESS, "The group changes its protocol.")
-    refuse_syncing(step, member, error)
-    step.cancel_timer(session_timer(group.group_id, member.member_id))
+    refuse_syncing(result, member, error)
+    result.cancel_timer(session_timer(group.group_id, member.member_id))
 
 
 def _not_upgraded(group: ClassicGroup, why: str) -> KafkaError:
@@ -176,7 +176,7 @@ def may_downgrade(
 
 
 def downgrade(
-    step: CoordinatorResult,
+    result: CoordinatorResult,
     group: ConsumerGroup,
     members: Sequence[tuple[ConsumerGroupMember, Partitions]],
     image: MetadataImage,
@@ -185,10 +185,10 @@ def downgrade(
 ) -> None:
     """Write a consumer group as a classic one with these members and their targets."""
     ids = sorted(group.members.keys() | {member.member_id for member, _ in members})
-    append_group_tombstones(step, group.group_id, ids, group.regexes)
+    append_group_tombstones(result, group.group_id, ids, group.regexes)
     for member_id in ids:
-        cancel_timers(step, group, member_id)
-    classic = ClassicGroup(group.group_id, step.now_ms)
+        cancel_timers(result, group, member_id)
+    classic = ClassicGroup(group.group_id, result.now_ms)
     for member, _ in members:
         classic.add(_classic_member(member), PROTOCOL_TYPE)
     classic.generation = group.epoch
@@ -199,12 +199,12 @@ def downgrade(
         )
         for member, target in members
     }
-    step.append(GroupMetadataKey(group=group.group_id), group_record(classic, assignments))
+    result.append(GroupMetadataKey(group=group.group_id), group_record(classic, assignments))
     for classic_member in classic.members.values():
         timer = session_timer(group.group_id, classic_member.member_id)
-        step.set_timer(timer, classic_member.session_timeout_ms)
+        result.set_timer(timer, classic_member.session_timeout_ms)
     if rebalances:
-        step.set_timer((DOWNGRADED, group.group_id), 0)
+        result.set_timer((DOWNGRADED, group.group_id), 0)
 
 
 def _classic_member(member: ConsumerGroupMember) -> ClassicGroupMember:

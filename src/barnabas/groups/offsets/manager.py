@@ -87,7 +87,7 @@ class OffsetManager:
         return fetch(asked, *self._readable(asked, require_stable=require_stable))
 
     def delete(
-        self, step: CoordinatorResult, pending: Pending[OffsetDeleteResponse], request: OffsetDeleteRequest
+        self, result: CoordinatorResult, pending: Pending[OffsetDeleteResponse], request: OffsetDeleteRequest
     ) -> None:
         """Delete offsets of topics to which no member subscribes (KIP-496).
 
@@ -97,9 +97,9 @@ class OffsetManager:
         if group is None:
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {request.group_id} not found.")
         group.check_offset_deletion()
-        topics = [delete_topic(step, self.table, group, topic) for topic in request.topics]
-        self._counts.offset_deletions_count += len(step.records)
-        step.answer(pending, OffsetDeleteResponse(topics=topics))
+        topics = [delete_topic(result, self.table, group, topic) for topic in request.topics]
+        self._counts.offset_deletions_count += len(result.records)
+        result.answer(pending, OffsetDeleteResponse(topics=topics))
 
     def committed(self, group_id: str) -> dict[TopicPartition, int]:
         """Return the offsets of a group, without those of pending transactions."""
@@ -123,13 +123,13 @@ class OffsetManager:
         return found
 
     def delete_expired(
-        self, step: CoordinatorResult, group_id: str, count_max: int
+        self, result: CoordinatorResult, group_id: str, count_max: int
     ) -> dict[TopicPartition, int]:
         """Delete up to so many offsets of a group that is being deleted; return them."""
         some = list(islice(self.table.of_group(group_id).items(), count_max))
         key_head = encode_group(group_id)
         for partition, _ in some:
-            step.append_encoded(key_head + partition, None)
+            result.append_encoded(key_head + partition, None)
         return {
             TopicPartition(*decode_partition(partition)): decode_value(value).offset
             for partition, (_, value) in some
@@ -156,15 +156,15 @@ class OffsetManager:
 
     # Deleted groups and topics
 
-    def append_tombstones(self, step: CoordinatorResult, group_id: str) -> int:
+    def append_tombstones(self, result: CoordinatorResult, group_id: str) -> int:
         """Delete all offsets of a group; return how many."""
-        return delete_group(step, self.table, group_id)
+        return delete_group(result, self.table, group_id)
 
     def on_metadata_update(
-        self, step: CoordinatorResult, before: MetadataImage, after: MetadataImage
+        self, result: CoordinatorResult, before: MetadataImage, after: MetadataImage
     ) -> None:
         """Delete the offsets of deleted topics."""
-        delete_topics(step, self.table, before, after)
+        delete_topics(result, self.table, before, after)
 
     def of_topics(self, topics: Collection[str]) -> list[GroupOffset]:
         """Return the offsets of topics that are about to be deleted."""
@@ -172,7 +172,7 @@ class OffsetManager:
 
     def restore(
         self,
-        step: CoordinatorResult,
+        result: CoordinatorResult,
         pending: Pending[int],
         group_id: str,
         topic: str,
@@ -180,38 +180,38 @@ class OffsetManager:
     ) -> None:
         """Restore a group's offsets of a topic from the trash; the response is their number."""
         group = self._groups.get(group_id)
-        step.answer(pending, restore_offsets(step, self.table, group, group_id, topic, offsets))
+        result.answer(pending, restore_offsets(result, self.table, group, group_id, topic, offsets))
 
     # Expiration
 
-    def loaded(self, step: CoordinatorResult) -> None:
+    def loaded(self, result: CoordinatorResult) -> None:
         """Start the expiration."""
-        self._look_later(step)
+        self._look_later(result)
 
-    def expire(self, step: CoordinatorResult, key: TimerKey) -> None:
+    def expire(self, result: CoordinatorResult, key: TimerKey) -> None:
         """Delete expired offsets, a few groups at a time, and groups that then have neither offsets nor members."""
         if key == _NEXT_ROUND:
             self._to_look_at = iter(tuple(self._groups))
         retention_ms = self._config().integer("offsets.retention.minutes") * _MS_PER_MINUTE
-        step.is_atomic = False
+        result.is_atomic = False
         looked_at_count = 0
         for group_id in self._to_look_at:
             group = self._groups.get(group_id)
             if group is None:
                 continue
             looked_at_count += 1 + len(self.table.of_group(group_id))
-            before_count = len(step.records)
-            has_none_left = expire_offsets(step, self.table, group, retention_ms)
-            self._counts.offset_expirations_count += len(step.records) - before_count
+            before_count = len(result.records)
+            has_none_left = expire_offsets(result, self.table, group, retention_ms)
+            self._counts.offset_expirations_count += len(result.records) - before_count
             if has_none_left and group.is_empty:
-                group.append_tombstones(step)
+                group.append_tombstones(result)
             if looked_at_count >= LOOKED_AT_OFFSETS_MAX:
-                step.set_timer(_SAME_ROUND, 0)
+                result.set_timer(_SAME_ROUND, 0)
                 return
-        self._look_later(step)
+        self._look_later(result)
 
-    def _look_later(self, step: CoordinatorResult) -> None:
-        step.set_timer(_NEXT_ROUND, self._config().integer("offsets.retention.check.interval.ms"))
+    def _look_later(self, result: CoordinatorResult) -> None:
+        result.set_timer(_NEXT_ROUND, self._config().integer("offsets.retention.check.interval.ms"))
 
     def statistics(self) -> OffsetStatistics:
         return self.table.statistics()

@@ -35,7 +35,7 @@ def offsets_of_topics(table: OffsetTable, topics: Collection[str]) -> Iterator[G
 
 
 def restore_offsets(
-    step: CoordinatorResult,
+    result: CoordinatorResult,
     table: OffsetTable,
     group: Group | None,
     group_id: str,
@@ -52,7 +52,7 @@ def restore_offsets(
     for index, committed in offsets.items():
         partition = encode_partition(topic, index)
         if partition not in there and not table.is_open(group_id, partition):
-            value = committed._replace(commit_timestamp_ms=step.now_ms)
-            step.append_encoded(key_head + partition, encode_value(value))
-    step.is_atomic = False
-    return len(step.records)
+            value = committed._replace(commit_timestamp_ms=result.now_ms)
+            result.append_encoded(key_head + partition, encode_value(value))
+    result.is_atomic = False
+    return len(result.records)
