@@ -126,7 +126,7 @@ class CrashWorld:
         for offset, entry in enumerate(self.disk.entries):
             self._replay(entry, offset)
         for log in (GROUP_LOG, TRANSACTION_LOG):
-            self.run_event(log, lambda shard, result: shard.loaded(result))
+            self.run_event(log, lambda shard, result: shard.on_loaded(result))
 
     def shard(self, log: TopicPartition) -> Any:
         """Whose log it is."""
@@ -134,7 +134,7 @@ class CrashWorld:
 
     def _replay(self, entry: Entry, offset: int) -> None:
         if isinstance(entry, End) and entry.log == GROUP_LOG:
-            self.groups.replay_end_marker(entry.marker)
+            self.groups.replay_transaction_marker(entry.marker)
         elif isinstance(entry, Batch):
             serde = GROUP_RECORDS if entry.log == GROUP_LOG else TRANSACTION_RECORDS
             for key, value in entry.records:

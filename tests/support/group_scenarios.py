@@ -260,7 +260,7 @@ class GroupScenario(OffsetCommands):
         async def ask() -> None:
             assert self.runner is not None
             try:
-                answer = await self.runner.ask(event, speaker.name)
+                answer = await self.runner.handle_request(event, speaker.name)
             except KafkaError as error:
                 self._tell(f"{speaker.name}: {error.code.name}")
                 return

@@ -99,13 +99,13 @@ class GroupWorld:
     def restart(self) -> None:
         """Another broker takes over: it knows what stands in the log, and nothing else."""
         before = self.shard.groups
-        self.shard.unload()
+        self.shard.on_unloaded()
         self.shard = self._new_shard()
         self.timers.clear()
         for offset, (key, value) in enumerate(self.log):
             self.shard.replay(self._read(key, value), RecordPosition(offset, self.now_ms))
         assert self.shard.groups.keys() == before.keys()
-        self.run_event(lambda shard, result: shard.loaded(result))
+        self.run_event(lambda shard, result: shard.on_loaded(result))
 
     def check(self) -> None:
         """Whatever has happened, groups are what they must be."""

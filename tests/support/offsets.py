@@ -127,7 +127,7 @@ class OffsetLog:
         """A marker ends the transaction of a producer."""
         marker = EndTransactionMarker(producer_id, 0, 0, commit, self.now_ms)
         self.log.append(marker)
-        self.manager.replay_end_marker(marker)
+        self.manager.replay_transaction_marker(marker)
         self.manager.table.validate()
 
     def reload(self) -> None:
@@ -136,7 +136,7 @@ class OffsetLog:
         self.manager = self._new_manager()
         for entry in self.log:
             if isinstance(entry, EndTransactionMarker):
-                self.manager.replay_end_marker(entry)
+                self.manager.replay_transaction_marker(entry)
             else:
                 self.manager.replay(*entry)
         self.manager.table.validate()

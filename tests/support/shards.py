@@ -44,7 +44,7 @@ class CountingShard:
         self.expired: list[TimerKey] = []
         self.ended: list[EndTransactionMarker] = []
         self.is_loaded = self.is_unloaded = False
-        self.follows_cluster = True
+        self.needs_metadata_updates = True
         self.followed_count = 0
 
     def add(self, result: CoordinatorResult, pending: Pending[int], name: str, by: int) -> None:
@@ -75,10 +75,10 @@ class CountingShard:
         assert isinstance(record.value, CountValue)
         self.counts[record.key.name] = record.value.count
 
-    def replay_end_marker(self, marker: EndTransactionMarker) -> None:
+    def replay_transaction_marker(self, marker: EndTransactionMarker) -> None:
         self.ended.append(marker)
 
-    def loaded(self, result: CoordinatorResult) -> None:
+    def on_loaded(self, result: CoordinatorResult) -> None:
         self.is_loaded = True
 
     def expire(self, result: CoordinatorResult, key: TimerKey) -> None:
@@ -89,7 +89,7 @@ class CountingShard:
     ) -> None:
         self.followed_count += 1
 
-    def unload(self) -> None:
+    def on_unloaded(self) -> None:
         self.is_unloaded = True
 
     def statistics(self) -> dict[str, object]:

@@ -59,7 +59,7 @@ class TransactionWorld:
             assert isinstance(record, CoordinatorRecord)
             self.shard.replay(record, RecordPosition(offset, self.now_ms))
         result = CoordinatorResult(self.now_ms)
-        self.shard.loaded(result)
+        self.shard.on_loaded(result)
         self.perform(result)
 
     def _next_id(self) -> int:
@@ -72,9 +72,9 @@ class TransactionWorld:
         self.appended, self.effects = [], []
         if result.records and self.refusal is not None:
             instead = CoordinatorResult(self.now_ms)
-            if result.otherwise is None:
+            if result.on_append_error is None:
                 raise self.refusal
-            result.otherwise(instead, self.refusal)
+            result.on_append_error(instead, self.refusal)
             return self.perform(instead)
         for record in result.records:
             self.log.append(encode(*record))

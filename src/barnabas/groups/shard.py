@@ -50,7 +50,7 @@ class GroupShard:
         }
 
     @property
-    def follows_cluster(self) -> bool:
+    def needs_metadata_updates(self) -> bool:
         """Whether changes of topics or group configs can matter to the shard."""
         return bool(self.groups)
 
@@ -61,15 +61,15 @@ class GroupShard:
             return
         self._replays[type(record.key)](record.key, record.value, position)
 
-    def replay_end_marker(self, marker: EndTransactionMarker) -> None:
-        """Apply the end of a producer's transaction."""
-        self.offsets.replay_end_marker(marker)
+    def replay_transaction_marker(self, marker: EndTransactionMarker) -> None:
+        """Apply a transaction marker that ends a producer's transaction."""
+        self.offsets.replay_transaction_marker(marker)
 
-    def loaded(self, result: CoordinatorResult) -> None:
+    def on_loaded(self, result: CoordinatorResult) -> None:
         """Start the timers."""
-        self.classic.loaded(result)
-        self.consumer.loaded(result)
-        self.offsets.loaded(result)
+        self.classic.on_loaded(result)
+        self.consumer.on_loaded(result)
+        self.offsets.on_loaded(result)
 
     def expire(self, result: CoordinatorResult, key: TimerKey) -> None:
         """Handle a timer; its first element is its purpose."""
@@ -82,7 +82,7 @@ class GroupShard:
         self.offsets.on_metadata_update(result, before, after)
         self.consumer.on_metadata_update(before, after)
 
-    def unload(self) -> None:
+    def on_unloaded(self) -> None:
         """Do nothing: requests have been answered."""
 
     def statistics(self) -> GroupStatistics:

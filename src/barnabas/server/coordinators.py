@@ -62,7 +62,7 @@ class Coordinators:
         )
         self.marker_sender.serve(self.transactions)
         self.verifier = CoordinatorVerifier(self.transactions, config)
-        replicas.on_end_marker = lambda partition, marker: self.groups.end_transaction(
+        replicas.on_transaction_marker = lambda partition, marker: self.groups.end_transaction(
             partition.topic, partition.partition, marker
         )
 

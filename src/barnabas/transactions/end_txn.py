@@ -1,4 +1,4 @@
-"""EndTxn: the end of a transaction by its producer, by fencing or by timeout (KIP-98, KIP-890)."""
+"""EndTxn: commit or abort a transaction, by its producer, by fencing or by timeout (KIP-98, KIP-890)."""
 
 from collections.abc import Callable
 from typing import NamedTuple

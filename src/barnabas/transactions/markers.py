@@ -111,7 +111,7 @@ class MarkerSender:
     ) -> None:
         self.retries_count += len(refused)
         _log.warning(
-            "the end of a transaction cannot be written yet",
+            "cannot write transaction markers yet",
             transactional_id=transaction.transactional_id,
             partitions=[f"{each.topic}-{each.partition}: {code.name}" for each, code in refused.items()],
         )

@@ -71,7 +71,7 @@ class GetProducerIds:
 class TransactionShard:
     """The transactional ids of one partition."""
 
-    follows_cluster = False
+    needs_metadata_updates = False
 
     def __init__(self, context: TransactionCoordinatorContext) -> None:
         self.context = context
@@ -139,7 +139,9 @@ class TransactionShard:
         if known != prepared:
             return  # a repeated notification
         self._write(result, complete(known, result.now_ms))
-        result.otherwise = lambda instead, error: instead.set_timer((_COMPLETE, transactional_id), RETRY_MS)
+        result.on_append_error = lambda instead, error: instead.set_timer(
+            (_COMPLETE, transactional_id), RETRY_MS
+        )
 
     # Stored state
 
@@ -162,12 +164,12 @@ class TransactionShard:
             decided = TransactionMetadata.of(key, value)
         self.transactions[key.transactional_id] = decided
 
-    def replay_end_marker(self, marker: EndTransactionMarker) -> None:
+    def replay_transaction_marker(self, marker: EndTransactionMarker) -> None:
         """Do nothing: this topic has no transactions itself."""
 
     # Timers
 
-    def loaded(self, result: CoordinatorResult) -> None:
+    def on_loaded(self, result: CoordinatorResult) -> None:
         """Continue what the previous coordinator had decided."""
         for transaction in self.transactions.values():
             if transaction.is_prepared:
@@ -180,11 +182,11 @@ class TransactionShard:
         if key == _SWEEP_TIMEOUTS:
             self._abort_timed_out(result)
             self._retry(result, key)
-            result.otherwise = lambda instead, error: self._retry(instead, key)
+            result.on_append_error = lambda instead, error: self._retry(instead, key)
         elif key == _SWEEP_EXPIRED:
             self._remove_expired(result)
             self._retry(result, key)
-            result.otherwise = lambda instead, error: self._retry(instead, key)
+            result.on_append_error = lambda instead, error: self._retry(instead, key)
         else:
             known = self.transactions.get(str(key[1]))
             if known is not None and known.is_prepared:
@@ -231,7 +233,7 @@ class TransactionShard:
     ) -> None:
         """Do nothing: topics do not matter here."""
 
-    def unload(self) -> None:
+    def on_unloaded(self) -> None:
         """Do nothing: no requests wait."""
 
     # Queries

@@ -54,7 +54,7 @@ class CoordinatorVerifier:
         left_ms = config.integer("add.partitions.to.txn.retry.backoff.max.ms")
         while True:
             try:
-                await self._coordinator.ask(
+                await self._coordinator.handle_request(
                     asked.transactional_id,
                     lambda shard, result, pending: shard.add_partitions(result, pending, asked),
                 )

@@ -24,15 +24,21 @@ async def running(log: MemoryShardLog | None = None) -> tuple[Runner, MemoryShar
 
 
 async def add(runner: Runner, name: str, by: int = 1) -> int:
-    return await runner.ask(lambda shard, result, pending: shard.add(result, pending, name, by), "add")
+    return await runner.handle_request(
+        lambda shard, result, pending: shard.add(result, pending, name, by), "add"
+    )
 
 
 async def wait_for(runner: Runner, name: str, count: int) -> int:
-    return await runner.ask(lambda shard, result, pending: shard.wait(result, pending, name, count), "wait")
+    return await runner.handle_request(
+        lambda shard, result, pending: shard.wait(result, pending, name, count), "wait"
+    )
 
 
 async def look(runner: Runner, name: str) -> int:
-    return await runner.ask(lambda shard, result, pending: shard.look(result, pending, name), "look")
+    return await runner.handle_request(
+        lambda shard, result, pending: shard.look(result, pending, name), "look"
+    )
 
 
 @on_loop
@@ -173,9 +179,9 @@ async def test_an_event_may_say_what_to_do_when_its_records_cannot_be_appended()
 
     def event(shard: CountingShard, result: CoordinatorResult, pending: Pending[object]) -> None:
         shard.add(result, Pending(), "a", 1)
-        result.otherwise = lambda instead, error: instead.answer(pending, error.code)
+        result.on_append_error = lambda instead, error: instead.answer(pending, error.code)
 
-    assert await runner.ask(event, "add") is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert await runner.handle_request(event, "add") is ErrorCode.UNKNOWN_SERVER_ERROR
 
 
 @on_loop
@@ -186,7 +192,7 @@ async def test_a_refusal_reaches_who_asked() -> None:
         raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
 
     with pytest.raises(KafkaError) as refused:
-        await runner.ask(event, "refused")
+        await runner.handle_request(event, "refused")
     assert refused.value.code is ErrorCode.UNKNOWN_MEMBER_ID
     assert runner.statistics()["pending_count"] == 0
 

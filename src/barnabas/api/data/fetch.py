@@ -182,7 +182,7 @@ class _Fetching:
             reads = Reads([])
             async for targets in self._slices(self._targets):
                 for partition in self._partitions(targets):
-                    partition.add_waiting_fetch(waiting)
+                    partition.add_delayed_fetch(waiting)
                     partitions.append(partition)
                 self._read(targets, reads)
             if self._missing_bytes(reads) <= 0:
@@ -190,7 +190,7 @@ class _Fetching:
             await waiting.wait_registered(self._request.max_wait_ms)
         finally:
             for partition in partitions:
-                partition.remove_waiting_fetch(waiting)
+                partition.remove_delayed_fetch(waiting)
         reads = Reads([])
         async for targets in self._slices(self._targets):
             self._read(targets, reads)

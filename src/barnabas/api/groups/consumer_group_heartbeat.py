@@ -52,7 +52,7 @@ async def handle(
             [topic for topic in topics if is_listed(context, topic)],
         ),
     )
-    return await context.node.groups.ask(
+    return await context.node.groups.handle_request(
         request.group_id,
         lambda shard, result, pending: shard.consumer.heartbeat(result, pending, request, caller),
         "ConsumerGroupHeartbeat",

@@ -47,7 +47,7 @@ async def _join(context: RequestContext, request: JoinGroupRequest) -> JoinGroup
     def event(shard: GroupShard, result: CoordinatorResult, pending: Pending[JoinGroupResponse]) -> None:
         shard.join_group(result, Join(request, client, pending))
 
-    return await context.node.groups.ask(request.group_id, event)
+    return await context.node.groups.handle_request(request.group_id, event)
 
 
 def _check_session_timeout(context: RequestContext, timeout_ms: int) -> None:

@@ -120,7 +120,7 @@ async def _commit(context: RequestContext, request: OffsetCommitRequest) -> Offs
     """Return the response of the coordinator, with the errors of refused partitions."""
     version = context.api_version
     try:
-        return await context.node.groups.ask(
+        return await context.node.groups.handle_request(
             request.group_id,
             lambda shard, result, pending: shard.offsets.commit(result, pending, request, version),
         )

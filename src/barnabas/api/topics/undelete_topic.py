@@ -75,7 +75,7 @@ async def _restore(
         shard.offsets.restore(result, pending, group_id, trashed.name, of_topic)
 
     try:
-        return await context.node.groups.ask(group_id, restore)
+        return await context.node.groups.handle_request(group_id, restore)
     except KafkaError as error:
         _log.warning(
             "cannot restore the committed offsets of a topic",

@@ -38,7 +38,7 @@ async def handle(context: RequestContext, request: AddOffsetsToTxnRequest) -> Ad
         [_offsets_partition(context, request.group_id)],
     )
     with map_fenced_error(context.api_version, FIRST_VERSION_WITH_PRODUCER_FENCED):
-        await context.node.transactions.ask(
+        await context.node.transactions.handle_request(
             addition.transactional_id,
             lambda shard, result, pending: shard.add_partitions(result, pending, addition),
         )

@@ -144,7 +144,7 @@ async def _add_or_verify(
         return await coordinator.query(
             addition.transactional_id, lambda shard, now_ms: shard.verify_partitions(addition)
         )
-    await coordinator.ask(
+    await coordinator.handle_request(
         addition.transactional_id,
         lambda shard, result, pending: shard.add_partitions(result, pending, addition),
     )

@@ -40,7 +40,7 @@ async def handle(context: RequestContext, request: InitProducerIdRequest) -> Ini
     initialization = Initialization(request.transactional_id, timeout_ms, expected)
     await node.producer_ids.ready()
     with map_fenced_error(context.api_version, FIRST_VERSION_WITH_PRODUCER_FENCED):
-        initialized: TransactionMetadata = await node.transactions.ask(
+        initialized: TransactionMetadata = await node.transactions.handle_request(
             initialization.transactional_id,
             lambda shard, result, pending: shard.initialize(result, pending, initialization),
         )

@@ -88,7 +88,7 @@ async def _commit_offsets(
         result.producer = producer
         shard.offsets.commit_in_transaction(result, pending, request, version)
 
-    return await context.node.groups.ask(request.group_id, event)
+    return await context.node.groups.handle_request(request.group_id, event)
 
 
 async def _verify(context: RequestContext, request: TxnOffsetCommitRequest) -> VerificationGuard | None:

@@ -11,7 +11,7 @@ from barnabas.api.authorization import allowed_cluster, require_cluster
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
 from barnabas.base.ids import TopicPartition
-from barnabas.replication.transaction_markers import write_end_markers
+from barnabas.replication.transaction_markers import write_transaction_markers
 from barnabas.wire.acls import AclOperation
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.write_txn_markers import (
@@ -76,7 +76,7 @@ async def _write(context: RequestContext, marker: WritableTxnMarker) -> Outcomes
     partitions = await context.compute(_partitions, marker)
     outcomes: Outcomes = {}
     async for start in context.each(range(0, len(partitions), WRITTEN_AT_ONCE_COUNT)):
-        outcomes |= await write_end_markers(
+        outcomes |= await write_transaction_markers(
             node.replicas,
             node.flusher,
             end,

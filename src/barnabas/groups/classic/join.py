@@ -223,7 +223,7 @@ class Joining:
             await_heartbeat(instead, group.group_id, old)
             instead.answer(join.pending, not_joined(error.code))
 
-        result.otherwise = put_back
+        result.on_append_error = put_back
 
     # A known member
 

@@ -118,7 +118,7 @@ class ClassicGroups:
             del self._made[group_id]
             instead.refuse(join.pending, error)
 
-        result.otherwise = unmake
+        result.on_append_error = unmake
 
     # The log
 
@@ -145,7 +145,7 @@ class ClassicGroups:
             )
             del self._groups[group_id]
 
-    def loaded(self, result: CoordinatorResult) -> None:
+    def on_loaded(self, result: CoordinatorResult) -> None:
         """Start the session timeouts of all members."""
         self._is_loaded = True
         size_max = self._config().integer("group.max.size")

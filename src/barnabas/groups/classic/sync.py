@@ -68,7 +68,7 @@ def _assign(
         rebalances.fail_pending_syncs(instead, group, error)
         rebalances.begin(instead, group, f"the assignment cannot be stored: {error.message}")
 
-    result.otherwise = begin_again
+    result.on_append_error = begin_again
 
 
 def take_over_assignment(group: ClassicGroup, value: GroupMetadataValue, now_ms: int) -> bool:

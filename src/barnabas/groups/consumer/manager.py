@@ -245,7 +245,7 @@ class ConsumerGroups:
         if isinstance(group, ConsumerGroup) and (member := group.members.get(str(member_id))) is not None:
             self.remove(result, group, [member])
 
-    def loaded(self, result: CoordinatorResult) -> None:
+    def on_loaded(self, result: CoordinatorResult) -> None:
         """Start the timers of all members."""
         self._topics_revision = self._context.image().revision
         for group in self._groups.values():

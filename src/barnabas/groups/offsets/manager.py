@@ -73,8 +73,8 @@ class OffsetManager:
         if record.value is not None and group_id not in self._groups:
             self._make_simple_group(group_id)
 
-    def replay_end_marker(self, marker: EndTransactionMarker) -> None:
-        """Apply the end of a producer's transaction."""
+    def replay_transaction_marker(self, marker: EndTransactionMarker) -> None:
+        """Apply a transaction marker that ends a producer's transaction."""
         self.table.end_transaction(marker.producer_id, commit=marker.commit)
 
     # Requests
@@ -184,7 +184,7 @@ class OffsetManager:
 
     # Expiration
 
-    def loaded(self, result: CoordinatorResult) -> None:
+    def on_loaded(self, result: CoordinatorResult) -> None:
         """Start the expiration."""
         self._look_later(result)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from barnabas.base.clock import Clock
-from barnabas.log.files import REMOVAL_RETRY_MS, unlink_what_can_be
+from barnabas.log.files import REMOVAL_RETRY_MS, unlink_possible
 from barnabas.log.log_manager import LogManager
 from barnabas.log.partition_log import PartitionLog
 from barnabas.metadata.dynamic_config import DynamicConfig
@@ -158,7 +158,7 @@ class BackgroundTasks:
         if not due:
             return
         self._deleted_files = [entry for entry in self._deleted_files if entry[0] > now_ms]
-        failed = await asyncio.to_thread(unlink_what_can_be, due)
+        failed = await asyncio.to_thread(unlink_possible, due)
         if failed:
             path, error = next(iter(failed.items()))
             _log.warning(

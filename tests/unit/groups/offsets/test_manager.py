@@ -342,7 +342,7 @@ def look(log: OffsetLog) -> None:
 
 def test_offsets_are_looked_over_from_time_to_time() -> None:
     log = OffsetLog(offsets_retention_check_interval_ms="60000")
-    log.do(lambda result, pending: log.manager.loaded(result))
+    log.do(lambda result, pending: log.manager.on_loaded(result))
     assert log.last.timers == [(NEXT_ROUND, 60_000)]
     look(log)
     assert log.last.timers == [(NEXT_ROUND, 60_000)]
