@@ -81,7 +81,7 @@ class CoordinatorRuntime(Generic[ShardT]):
     async def apply(
         self, before: MetadataImage, after: MetadataImage, changes: tuple[StoreChange, ...]
     ) -> None:
-        """Follow one commit, after the replicas."""
+        """Apply one commit, after the replicas have."""
         self._image = after
         record_types = {change.key.partition("/")[0] for change in changes}
         if not record_types.isdisjoint(_LEADERSHIP):

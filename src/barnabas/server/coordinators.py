@@ -66,7 +66,7 @@ class Coordinators:
             partition.topic, partition.partition, marker
         )
 
-    def follow(self, metadata: MetadataWriter) -> None:
+    def start(self, metadata: MetadataWriter) -> None:
         """Load the shards that this broker leads, and follow the image from then on."""
         for coordinator in (self.groups, self.transactions):
             coordinator.load(metadata.image)

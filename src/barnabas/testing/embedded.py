@@ -122,7 +122,7 @@ class EmbeddedBroker:
             **self._settings,
         }
         loaded = load_broker_config(settings=[f"{key}={value}" for key, value in settings.items()])
-        self._server = server = self._thread.run(start_broker(loaded.config, first_users=self._users))
+        self._server = server = self._thread.run(start_broker(loaded.config, bootstrap_users=self._users))
         _, _, self._port = server.addresses[0]
         if not self._faults.is_empty:
             server.dispatcher.interceptor = self._faults.intercept

@@ -162,7 +162,7 @@ class BackgroundTasks:
         if failed:
             path, error = next(iter(failed.items()))
             _log.warning(
-                "files cannot be removed and will be tried again",
+                "cannot remove files; removal will be retried",
                 files_count=len(failed),
                 first=str(path),
                 reason=error.strerror,
@@ -180,7 +180,7 @@ class BackgroundTasks:
         if sum(counts) <= PRODUCER_IDS_MAX:
             return
         most = fair_bound(counts, PRODUCER_IDS_MAX)
-        _log.warning("evicting producer ids: there are too many", count=sum(counts), limit=PRODUCER_IDS_MAX)
+        _log.warning("evicting producer ids: too many", count=sum(counts), limit=PRODUCER_IDS_MAX)
         for log, count in counted:
             if count > most:
                 log.producers.states.evict(most)
