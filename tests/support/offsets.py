@@ -74,7 +74,7 @@ class ToldGroup:
         if self.refusal is not None:
             raise self.refusal
 
-    def committed_by(self, result: CoordinatorResult, member_id: str) -> None:
+    def on_commit(self, result: CoordinatorResult, member_id: str) -> None:
         self.committers.append(member_id)
 
     def is_subscribed_to(self, topic: str) -> bool:

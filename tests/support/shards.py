@@ -61,7 +61,7 @@ class CountingShard:
         if name in self.counts:
             result.answer(pending, self.counts[name])
         else:
-            result.refuse(pending, KafkaError(ErrorCode.GROUP_ID_NOT_FOUND))
+            result.fail(pending, KafkaError(ErrorCode.GROUP_ID_NOT_FOUND))
 
     def wait(self, result: CoordinatorResult, pending: Pending[int], name: str, count: int) -> None:
         self.waiting.append((name, count, pending))

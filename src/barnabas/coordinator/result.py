@@ -84,7 +84,7 @@ class CoordinatorResult:
     def answer(self, pending: Pending[ResponseT], response: ResponseT) -> None:
         self.answers.append(Answer(pending, response))
 
-    def refuse(self, pending: Pending[Any], error: KafkaError) -> None:
+    def fail(self, pending: Pending[Any], error: KafkaError) -> None:
         """Answer a request with an error."""
         self.answers.append(Answer(pending, error))
 

@@ -20,7 +20,7 @@ Expire: TypeAlias = Callable[[CoordinatorResult, TimerKey], None]
 
 @dataclass(frozen=True, slots=True)
 class GroupCoordinatorContext:
-    """What groups read besides their own state: current config and metadata, the rng, counters of all shards."""
+    """The state that groups read besides their own: current config and metadata, the rng, counters of all shards."""
 
     config: Callable[[], BrokerConfig]  #: returns the present configuration
     image: Callable[[], MetadataImage]  #: returns the present image

@@ -48,7 +48,7 @@ class Group(Protocol):
             REBALANCE_IN_PROGRESS.
         """
 
-    def committed_by(self, result: CoordinatorResult, member_id: str) -> None:
+    def on_commit(self, result: CoordinatorResult, member_id: str) -> None:
         """Handle a commit of a member; in the classic protocol it counts as a heartbeat."""
 
     def check_offset_fetch(self, member_id: str | None, member_epoch: int) -> None:

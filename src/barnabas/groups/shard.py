@@ -97,7 +97,9 @@ class GroupShard:
     def _downgraded(self, result: CoordinatorResult, key: TimerKey) -> None:
         group = self.classic.find(str(key[1]))
         if group is not None:
-            self.classic.rebalances.maybe_rebalance(result, group, "the group was a consumer group until now")
+            self.classic.rebalances.maybe_rebalance(
+                result, group, "the group has been downgraded from a consumer group"
+            )
 
     # Requests
 
@@ -156,13 +158,13 @@ class GroupShard:
     def delete_offsets(
         self, result: CoordinatorResult, pending: Pending[dict[str, Any]], group_id: str, count_max: int
     ) -> None:
-        """Delete up to so many offsets of a group that is to be deleted; the response is the audit's view of them.
+        """Delete up to `count_max` offsets of a group that is to be deleted; the response is the audit's view of them.
 
         :raises KafkaError: As `delete_group`.
         """
         self._to_delete(group_id)
-        gone = self.offsets.delete_expired(result, group_id, count_max)
-        result.answer(pending, {offset_key(partition): offset for partition, offset in gone.items()})
+        deleted = self.offsets.delete_expired(result, group_id, count_max)
+        result.answer(pending, {offset_key(partition): offset for partition, offset in deleted.items()})
 
     def _to_delete(self, group_id: str) -> Group:
         group = self.groups.get(group_id)

@@ -133,7 +133,7 @@ class BrokerServer:
         _log.info("added a user" if is_added else "user exists already and is not changed", user=user)
 
     def _on_directory_failure(self, _: LogDirectory) -> None:
-        """May be called from any thread."""
+        """Stop the broker if no directory is left. May be called from any thread."""
         self._fail_without_directories()
 
     def _fail_without_directories(self) -> None:

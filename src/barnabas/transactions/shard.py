@@ -11,10 +11,10 @@ from barnabas.coordinator.shard import RecordPosition
 from barnabas.metadata.image import MetadataImage
 from barnabas.telemetry.logs import get_logger
 from barnabas.transactions.end_txn import EndTxn, complete, decide_end, fenced
+from barnabas.transactions.errors import concurrent
 from barnabas.transactions.initialization import Initialization, decide_initialize
 from barnabas.transactions.listing import Filter
 from barnabas.transactions.partitions import Addition, decide_add, verify
-from barnabas.transactions.refusals import concurrent
 from barnabas.transactions.states import TransactionState
 from barnabas.transactions.statistics import TransactionCounts, TransactionStatistics
 from barnabas.transactions.transaction import TAGGED_FIELDS_LEVEL, TransactionMetadata
@@ -83,50 +83,52 @@ class TransactionShard:
     # Events
 
     def initialize(
-        self, result: CoordinatorResult, pending: Pending[TransactionMetadata], asked: Initialization
+        self, result: CoordinatorResult, pending: Pending[TransactionMetadata], request: Initialization
     ) -> None:
         """Handle an InitProducerId.
 
         :raises KafkaError: CONCURRENT_TRANSACTIONS, PRODUCER_FENCED, COORDINATOR_LOAD_IN_PROGRESS.
         """
-        around = self.context
-        known = self.transactions.get(asked.transactional_id)
-        decided = decide_initialize(known, asked, result.now_ms, around.level, around.next_producer_id)
+        context = self.context
+        transaction = self.transactions.get(request.transactional_id)
+        decided = decide_initialize(
+            transaction, request, result.now_ms, context.level, context.next_producer_id
+        )
         self._write(result, decided)
         if not decided.is_prepared:
             result.answer(pending, decided)
             return
         result.do(WriteMarkers(decided))
-        result.refuse(pending, concurrent(decided))
+        result.fail(pending, concurrent(decided))
 
-    def add_partitions(self, result: CoordinatorResult, pending: Pending[None], asked: Addition) -> None:
+    def add_partitions(self, result: CoordinatorResult, pending: Pending[None], addition: Addition) -> None:
         """Add partitions to a transaction, which begins with the first.
 
         :raises KafkaError: INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS.
         """
-        decided = decide_add(self.transactions.get(asked.transactional_id), asked, result.now_ms)
+        decided = decide_add(self.transactions.get(addition.transactional_id), addition, result.now_ms)
         if decided is not None:
             self._write(result, decided)
         result.answer(pending, None)
 
-    def verify_partitions(self, asked: Addition) -> Mapping[TopicPartition, ErrorCode]:
+    def verify_partitions(self, addition: Addition) -> Mapping[TopicPartition, ErrorCode]:
         """Return whether partitions are in a producer's open transaction.
 
         :raises KafkaError: INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS.
         """
-        return verify(self.transactions.get(asked.transactional_id), asked)
+        return verify(self.transactions.get(addition.transactional_id), addition)
 
-    def end(self, result: CoordinatorResult, pending: Pending[TransactionMetadata], asked: EndTxn) -> None:
+    def end(self, result: CoordinatorResult, pending: Pending[TransactionMetadata], request: EndTxn) -> None:
         """Handle an EndTxn; the response is the producer's new id and epoch.
 
         :raises KafkaError: INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS, INVALID_TXN_STATE,
             COORDINATOR_LOAD_IN_PROGRESS.
         """
-        known = self.transactions.get(asked.transactional_id)
-        decided = decide_end(known, asked, result.now_ms, self.context.next_producer_id)
+        transaction = self.transactions.get(request.transactional_id)
+        decided = decide_end(transaction, request, result.now_ms, self.context.next_producer_id)
         if decided is None:
-            assert known is not None
-            result.answer(pending, known)
+            assert transaction is not None
+            result.answer(pending, transaction)
             return
         self._write(result, decided)
         result.answer(pending, complete(decided, result.now_ms))
@@ -135,10 +137,10 @@ class TransactionShard:
     def markers_written(self, result: CoordinatorResult, prepared: TransactionMetadata) -> None:
         """Complete a transaction whose markers are written."""
         transactional_id = prepared.transactional_id
-        known = self.transactions.get(transactional_id)
-        if known != prepared:
+        transaction = self.transactions.get(transactional_id)
+        if transaction != prepared:
             return  # a repeated notification
-        self._write(result, complete(known, result.now_ms))
+        self._write(result, complete(transaction, result.now_ms))
         result.on_append_error = lambda instead, error: instead.set_timer(
             (_COMPLETE, transactional_id), RETRY_MS
         )
@@ -170,7 +172,7 @@ class TransactionShard:
     # Timers
 
     def on_loaded(self, result: CoordinatorResult) -> None:
-        """Continue what the previous coordinator had decided."""
+        """Continue the decisions of the previous coordinator."""
         for transaction in self.transactions.values():
             if transaction.is_prepared:
                 result.do(WriteMarkers(transaction))
@@ -188,9 +190,9 @@ class TransactionShard:
             self._retry(result, key)
             result.on_append_error = lambda instead, error: self._retry(instead, key)
         else:
-            known = self.transactions.get(str(key[1]))
-            if known is not None and known.is_prepared:
-                self.markers_written(result, known)
+            transaction = self.transactions.get(str(key[1]))
+            if transaction is not None and transaction.is_prepared:
+                self.markers_written(result, transaction)
 
     def _retry(self, result: CoordinatorResult, key: TimerKey) -> None:
         what = (
@@ -201,28 +203,28 @@ class TransactionShard:
         result.set_timer(key, self.context.config().integer(what))
 
     def _abort_timed_out(self, result: CoordinatorResult) -> None:
-        around = self.context
-        late = (each for each in self.transactions.values() if each.is_timed_out(result.now_ms))
+        context = self.context
+        late = (ongoing for ongoing in self.transactions.values() if ongoing.is_timed_out(result.now_ms))
         for transaction in _first(late):
             try:
-                decided = fenced(transaction, result.now_ms, around.level, around.next_producer_id)
+                decided = fenced(transaction, result.now_ms, context.level, context.next_producer_id)
             except KafkaError:
                 result.do(GetProducerIds())
-                continue  # it is aborted the next time
+                continue  # aborted by a later check
             _log.info(
-                "a transaction is aborted: it was open for too long",
+                "aborting a transaction that exceeded its timeout",
                 transactional_id=transaction.transactional_id,
                 producer_id=transaction.producer_id,
                 timeout_ms=transaction.timeout_ms,
             )
-            around.counts.timed_out_count += 1
+            context.counts.timed_out_count += 1
             self._write(result, decided)
             result.do(WriteMarkers(decided))
 
     def _remove_expired(self, result: CoordinatorResult) -> None:
         expiration_ms = self.context.config().integer("transactional.id.expiration.ms")
         unused = (
-            each for each in self.transactions.values() if each.is_expired(result.now_ms, expiration_ms)
+            idle for idle in self.transactions.values() if idle.is_expired(result.now_ms, expiration_ms)
         )
         for transaction in _first(unused):
             result.append(transaction.moved(TransactionState.DEAD).key, None)
@@ -231,7 +233,7 @@ class TransactionShard:
     def on_metadata_update(
         self, result: CoordinatorResult, before: MetadataImage, after: MetadataImage
     ) -> None:
-        """Do nothing: topics do not matter here."""
+        """Do nothing: transactions do not depend on topics."""
 
     def on_unloaded(self) -> None:
         """Do nothing: no requests wait."""
@@ -243,15 +245,19 @@ class TransactionShard:
 
         :raises KafkaError: TRANSACTIONAL_ID_NOT_FOUND.
         """
-        known = self.transactions.get(transactional_id)
-        if known is None:
-            message = f"There is no transactional id '{transactional_id}'."
+        transaction = self.transactions.get(transactional_id)
+        if transaction is None:
+            message = f"Transactional id '{transactional_id}' not found."
             raise KafkaError(ErrorCode.TRANSACTIONAL_ID_NOT_FOUND, message)
-        return known
+        return transaction
 
-    def matching(self, asked: Filter, now_ms: int) -> list[TransactionMetadata]:
+    def matching(self, transaction_filter: Filter, now_ms: int) -> list[TransactionMetadata]:
         """Return the transactional ids that match the filter."""
-        return [each for each in self.transactions.values() if asked.matches(each, now_ms)]
+        return [
+            transaction
+            for transaction in self.transactions.values()
+            if transaction_filter.matches(transaction, now_ms)
+        ]
 
     def statistics(self) -> TransactionStatistics:
         states = Counter(transaction.state.value for transaction in self.transactions.values())

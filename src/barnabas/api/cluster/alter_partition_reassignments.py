@@ -22,7 +22,7 @@ from barnabas.wire.messages.alter_partition_reassignments import (
 )
 
 
-def refuse(
+def error_response(
     request: AlterPartitionReassignmentsRequest, error: KafkaError
 ) -> AlterPartitionReassignmentsResponse:
     outcomes = [
@@ -48,7 +48,12 @@ def audit(
 
 
 @serves(
-    AlterPartitionReassignmentsRequest, AlterPartitionReassignmentsResponse, 0, 1, refuse=refuse, audit=audit
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    0,
+    1,
+    error_response=error_response,
+    audit=audit,
 )
 async def handle(
     context: RequestContext, request: AlterPartitionReassignmentsRequest

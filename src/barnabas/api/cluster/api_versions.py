@@ -38,11 +38,13 @@ _TELEMETRY = frozenset({GetTelemetrySubscriptionsRequest.API_KEY, PushTelemetryR
 _KAFKAS_OWN_REPORTER = "org.apache.kafka.common.metrics.JmxReporter"
 
 
-def refuse(request: ApiVersionsRequest, error: KafkaError) -> ApiVersionsResponse:
+def error_response(request: ApiVersionsRequest, error: KafkaError) -> ApiVersionsResponse:
     return ApiVersionsResponse(error_code=error.code)
 
 
-@serves(ApiVersionsRequest, ApiVersionsResponse, 0, 4, refuse=refuse, negotiates_versions=True)
+@serves(
+    ApiVersionsRequest, ApiVersionsResponse, 0, 4, error_response=error_response, negotiates_versions=True
+)
 async def handle(context: RequestContext, request: ApiVersionsRequest) -> ApiVersionsResponse:
     """Respond from the registry, so that advertised and served versions are the same."""
     if context.api_version >= 3:

@@ -23,11 +23,11 @@ from barnabas.wire.messages.describe_quorum import (
 )
 
 
-def refuse(request: DescribeQuorumRequest, error: KafkaError) -> DescribeQuorumResponse:
+def error_response(request: DescribeQuorumRequest, error: KafkaError) -> DescribeQuorumResponse:
     return DescribeQuorumResponse(error_code=error.code, error_message=error.message or None)
 
 
-@serves(DescribeQuorumRequest, DescribeQuorumResponse, 0, 2, refuse=refuse)
+@serves(DescribeQuorumRequest, DescribeQuorumResponse, 0, 2, error_response=error_response)
 async def handle(context: RequestContext, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
     """Describe this node as a quorum of one."""
     require_cluster(context, AclOperation.DESCRIBE)

@@ -22,7 +22,9 @@ from barnabas.wire.messages.describe_topic_partitions import (
 )
 
 
-def refuse(request: DescribeTopicPartitionsRequest, error: KafkaError) -> DescribeTopicPartitionsResponse:
+def error_response(
+    request: DescribeTopicPartitionsRequest, error: KafkaError
+) -> DescribeTopicPartitionsResponse:
     return DescribeTopicPartitionsResponse(
         topics=[
             DescribeTopicPartitionsResponseTopic(error_code=error.code, name=topic.name)
@@ -31,7 +33,7 @@ def refuse(request: DescribeTopicPartitionsRequest, error: KafkaError) -> Descri
     )
 
 
-@serves(DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse, 0, 0, refuse=refuse)
+@serves(DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse, 0, 0, error_response=error_response)
 async def handle(
     context: RequestContext, request: DescribeTopicPartitionsRequest
 ) -> DescribeTopicPartitionsResponse:

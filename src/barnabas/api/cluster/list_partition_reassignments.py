@@ -18,13 +18,15 @@ from barnabas.wire.messages.list_partition_reassignments import (
 )
 
 
-def refuse(
+def error_response(
     request: ListPartitionReassignmentsRequest, error: KafkaError
 ) -> ListPartitionReassignmentsResponse:
     return ListPartitionReassignmentsResponse(error_code=error.code, error_message=error.message or None)
 
 
-@serves(ListPartitionReassignmentsRequest, ListPartitionReassignmentsResponse, 0, 0, refuse=refuse)
+@serves(
+    ListPartitionReassignmentsRequest, ListPartitionReassignmentsResponse, 0, 0, error_response=error_response
+)
 async def handle(
     context: RequestContext, request: ListPartitionReassignmentsRequest
 ) -> ListPartitionReassignmentsResponse:

@@ -44,7 +44,7 @@ _log = get_logger("barnabas.api.metadata")
 _CACHED_COUNT_MAX = 16
 
 
-def refuse(request: MetadataRequest, error: KafkaError) -> MetadataResponse:
+def error_response(request: MetadataRequest, error: KafkaError) -> MetadataResponse:
     topics = [
         MetadataResponseTopic(error_code=error.code, name=topic.name or "", topic_id=topic.topic_id)
         for topic in request.topics or []
@@ -52,7 +52,7 @@ def refuse(request: MetadataRequest, error: KafkaError) -> MetadataResponse:
     return MetadataResponse(error_code=error.code, topics=topics)
 
 
-@serves(MetadataRequest, MetadataResponse, 0, 13, refuse=refuse)
+@serves(MetadataRequest, MetadataResponse, 0, 13, error_response=error_response)
 async def handle(context: RequestContext, request: MetadataRequest) -> MetadataResponse | EncodedResponse:
     """Describe the named topics, or all; topics are created before the response."""
     await context.compute(_check, context, request)

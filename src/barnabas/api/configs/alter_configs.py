@@ -17,13 +17,13 @@ from barnabas.wire.messages.alter_configs import (
 )
 
 
-def refuse(request: AlterConfigsRequest, error: KafkaError) -> AlterConfigsResponse:
+def error_response(request: AlterConfigsRequest, error: KafkaError) -> AlterConfigsResponse:
     return AlterConfigsResponse(
         responses=[_resource_response(resource, error) for resource in request.resources]
     )
 
 
-@serves(AlterConfigsRequest, AlterConfigsResponse, 0, 2, refuse=refuse, audit=config_results)
+@serves(AlterConfigsRequest, AlterConfigsResponse, 0, 2, error_response=error_response, audit=config_results)
 async def handle(context: RequestContext, request: AlterConfigsRequest) -> AlterConfigsResponse:
     requested = await context.compute(_requested, request)
     outcomes = await alter(context, requested, validate_only=request.validate_only)

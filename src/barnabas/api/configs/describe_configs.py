@@ -39,11 +39,11 @@ from barnabas.wire.messages.describe_configs import (
 )
 
 
-def refuse(request: DescribeConfigsRequest, error: KafkaError) -> DescribeConfigsResponse:
+def error_response(request: DescribeConfigsRequest, error: KafkaError) -> DescribeConfigsResponse:
     return DescribeConfigsResponse(results=[_error_result(resource, error) for resource in request.resources])
 
 
-@serves(DescribeConfigsRequest, DescribeConfigsResponse, 0, 4, refuse=refuse)
+@serves(DescribeConfigsRequest, DescribeConfigsResponse, 0, 4, error_response=error_response)
 async def handle(context: RequestContext, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
     """Describe each resource once."""
     resources = await context.compute(_without_duplicates, request)

@@ -17,13 +17,20 @@ from barnabas.wire.messages.incremental_alter_configs import (
 )
 
 
-def refuse(request: IncrementalAlterConfigsRequest, error: KafkaError) -> IncrementalAlterConfigsResponse:
+def error_response(
+    request: IncrementalAlterConfigsRequest, error: KafkaError
+) -> IncrementalAlterConfigsResponse:
     answers = [_resource_response(resource, error) for resource in request.resources]
     return IncrementalAlterConfigsResponse(responses=answers)
 
 
 @serves(
-    IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse, 0, 1, refuse=refuse, audit=config_results
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+    0,
+    1,
+    error_response=error_response,
+    audit=config_results,
 )
 async def handle(
     context: RequestContext, request: IncrementalAlterConfigsRequest

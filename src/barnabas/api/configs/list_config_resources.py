@@ -21,11 +21,11 @@ from barnabas.wire.messages.list_config_resources import (
 )
 
 
-def refuse(request: ListConfigResourcesRequest, error: KafkaError) -> ListConfigResourcesResponse:
+def error_response(request: ListConfigResourcesRequest, error: KafkaError) -> ListConfigResourcesResponse:
     return ListConfigResourcesResponse(error_code=error.code)
 
 
-@serves(ListConfigResourcesRequest, ListConfigResourcesResponse, 0, 1, refuse=refuse)
+@serves(ListConfigResourcesRequest, ListConfigResourcesResponse, 0, 1, error_response=error_response)
 async def handle(context: RequestContext, request: ListConfigResourcesRequest) -> ListConfigResourcesResponse:
     require_cluster(context, AclOperation.DESCRIBE_CONFIGS)
     unknown = set(request.resource_types).difference(ResourceKind)

@@ -21,7 +21,7 @@ from barnabas.wire.messages.delete_records import (
 UNKNOWN_LOW_WATERMARK = -1
 
 
-def refuse(request: DeleteRecordsRequest, error: KafkaError) -> DeleteRecordsResponse:
+def error_response(request: DeleteRecordsRequest, error: KafkaError) -> DeleteRecordsResponse:
     return DeleteRecordsResponse(
         topics=[
             DeleteRecordsTopicResult(
@@ -41,7 +41,7 @@ def audit(_request: DeleteRecordsRequest, response: DeleteRecordsResponse) -> Re
             yield f"topic/{topic.name}", partition.error_code, None
 
 
-@serves(DeleteRecordsRequest, DeleteRecordsResponse, 0, 2, refuse=refuse, audit=audit)
+@serves(DeleteRecordsRequest, DeleteRecordsResponse, 0, 2, error_response=error_response, audit=audit)
 async def handle(context: RequestContext, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
     """Raise the start of each log; segments are deleted by the next retention check."""
     requested = await context.compute(_offsets, request)

@@ -19,7 +19,7 @@ from barnabas.wire.messages.describe_producers import (
 )
 
 
-def refuse(request: DescribeProducersRequest, error: KafkaError) -> DescribeProducersResponse:
+def error_response(request: DescribeProducersRequest, error: KafkaError) -> DescribeProducersResponse:
     return DescribeProducersResponse(
         topics=[
             TopicResponse(
@@ -31,7 +31,7 @@ def refuse(request: DescribeProducersRequest, error: KafkaError) -> DescribeProd
     )
 
 
-@serves(DescribeProducersRequest, DescribeProducersResponse, 0, 0, refuse=refuse)
+@serves(DescribeProducersRequest, DescribeProducersResponse, 0, 0, error_response=error_response)
 async def handle(context: RequestContext, request: DescribeProducersRequest) -> DescribeProducersResponse:
     topics = []
     async for topic in context.each(request.topics):

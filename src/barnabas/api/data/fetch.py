@@ -57,7 +57,7 @@ SLICE_PARTITIONS_MAX = 500
 WRITTEN_ABORTED_MAX = 10_000
 
 
-def refuse(request: FetchRequest, error: KafkaError) -> FetchResponse:
+def error_response(request: FetchRequest, error: KafkaError) -> FetchResponse:
     response = FetchResponse(error_code=error.code)
     for topic in request.topics:
         partitions = [_message(refusal(partition.partition, error.code)) for partition in topic.partitions]
@@ -89,7 +89,7 @@ def fast_path(
     return USE_HANDLER if request is None else _fetch(context, request)
 
 
-@serves(FetchRequest, FetchResponse, 4, 18, refuse=refuse, fast_path=fast_path)
+@serves(FetchRequest, FetchResponse, 4, 18, error_response=error_response, fast_path=fast_path)
 async def handle(context: RequestContext, request: FetchRequest) -> EncodedResponse:
     """Handle a decoded request: a large one, one with tagged fields, or one for an interceptor."""
     response = _fetch(context, await context.compute(data_of, request, context.api_version))
@@ -175,7 +175,7 @@ class _Fetching:
         return await self._context.node.worker.call(write_response, version, session_id, topics)
 
     async def _read_in_slices(self) -> Reads:
-        """Any append ends the wait, so there may be less than `min_bytes`."""
+        """Read in several turns. Any append ends the wait, so there may be fewer bytes than `min_bytes`."""
         waiting = DelayedFetch(1, committed=self._committed)
         partitions: list[Partition] = []
         try:

@@ -49,7 +49,7 @@ CONSUMER_REPLICA_ID = -1
 UNKNOWN = TimestampOffset(timestamp_ms=-1, offset=-1, leader_epoch=-1)
 
 
-def refuse(request: ListOffsetsRequest, error: KafkaError) -> ListOffsetsResponse:
+def error_response(request: ListOffsetsRequest, error: KafkaError) -> ListOffsetsResponse:
     return ListOffsetsResponse(topics=[_error_topic(topic, error) for topic in request.topics])
 
 
@@ -71,7 +71,7 @@ def fast_path(
     return _list_offsets(context, read_request(bytes(frame[position:]), context.api_version))
 
 
-@serves(ListOffsetsRequest, ListOffsetsResponse, 1, 11, refuse=refuse, fast_path=fast_path)
+@serves(ListOffsetsRequest, ListOffsetsResponse, 1, 11, error_response=error_response, fast_path=fast_path)
 async def handle(context: RequestContext, request: ListOffsetsRequest) -> EncodedResponse:
     """Handle a decoded request: a large one, or one for an interceptor."""
     response = _list_offsets(context, await context.compute(data_of, request))

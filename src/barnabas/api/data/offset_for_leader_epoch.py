@@ -21,11 +21,11 @@ from barnabas.wire.messages.offset_for_leader_epoch import (
 )
 
 
-def refuse(request: OffsetForLeaderEpochRequest, error: KafkaError) -> OffsetForLeaderEpochResponse:
+def error_response(request: OffsetForLeaderEpochRequest, error: KafkaError) -> OffsetForLeaderEpochResponse:
     return OffsetForLeaderEpochResponse(topics=[_error_topic(topic, error) for topic in request.topics])
 
 
-@serves(OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse, 2, 4, refuse=refuse)
+@serves(OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse, 2, 4, error_response=error_response)
 async def handle(
     context: RequestContext, request: OffsetForLeaderEpochRequest
 ) -> OffsetForLeaderEpochResponse:

@@ -77,7 +77,7 @@ _ATTRIBUTES_POSITION, _TRANSACTIONAL_BIT = 22, 0x10
 Answer: TypeAlias = EncodedResponse | None
 
 
-def refuse(request: ProduceRequest, error: KafkaError) -> ProduceResponse:
+def error_response(request: ProduceRequest, error: KafkaError) -> ProduceResponse:
     response = ProduceResponse()
     for topic in request.topic_data:
         answers = [_failed(data.index, error) for data in topic.partition_data]
@@ -106,7 +106,7 @@ def _is_unanswered(request: ProduceRequest) -> bool:
     ProduceResponse,
     3,
     13,
-    refuse=refuse,
+    error_response=error_response,
     fast_path=fast_path,
     is_unanswered=_is_unanswered,
     carries_records=True,

@@ -93,7 +93,7 @@ class _Allowance:
 def _read_plain(
     frame: memoryview, position: int, _version: int, count_elements: _Take
 ) -> tuple[ProduceData, int]:
-    """Versions 3 to 8. A slice beyond the end is short: the caller compares the position that is returned."""
+    """Read versions 3 to 8. A slice beyond the end is short: the caller compares the returned position."""
     transactional_id, position = read_nullable_string(frame, position)
     acks, timeout_ms = _unpack_acks_timeout(frame, position)
     topics_count, position = read_size(frame, position + 6)
@@ -114,7 +114,7 @@ def _read_plain(
 def _read_flexible(
     frame: memoryview, position: int, version: int, count_elements: _Take
 ) -> tuple[ProduceData, int]:
-    """Versions 9 to 13 (KIP-482). A slice beyond the end is short: the caller compares the returned position."""
+    """Read versions 9 to 13 (KIP-482). A slice beyond the end is short: the caller compares the returned position."""
     transactional_id = None
     if frame[position]:
         transactional_id, position = read_compact_nullable_string(frame, position)

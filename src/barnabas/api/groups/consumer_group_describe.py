@@ -18,13 +18,13 @@ from barnabas.wire.messages.consumer_group_describe import (
 )
 
 
-def refuse(request: ConsumerGroupDescribeRequest, error: KafkaError) -> ConsumerGroupDescribeResponse:
+def error_response(request: ConsumerGroupDescribeRequest, error: KafkaError) -> ConsumerGroupDescribeResponse:
     return ConsumerGroupDescribeResponse(
         groups=[_error_group(group_id, error) for group_id in request.group_ids]
     )
 
 
-@serves(ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse, 0, 1, refuse=refuse)
+@serves(ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse, 0, 1, error_response=error_response)
 async def handle(
     context: RequestContext, request: ConsumerGroupDescribeRequest
 ) -> ConsumerGroupDescribeResponse:

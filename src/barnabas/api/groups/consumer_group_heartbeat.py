@@ -22,11 +22,13 @@ from barnabas.wire.messages.consumer_group_heartbeat import (
 )
 
 
-def refuse(request: ConsumerGroupHeartbeatRequest, error: KafkaError) -> ConsumerGroupHeartbeatResponse:
+def error_response(
+    request: ConsumerGroupHeartbeatRequest, error: KafkaError
+) -> ConsumerGroupHeartbeatResponse:
     return ConsumerGroupHeartbeatResponse(error_code=error.code, error_message=error.message or None)
 
 
-@serves(ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse, 0, 1, refuse=refuse)
+@serves(ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse, 0, 1, error_response=error_response)
 async def handle(
     context: RequestContext, request: ConsumerGroupHeartbeatRequest
 ) -> ConsumerGroupHeartbeatResponse:

@@ -21,7 +21,7 @@ from barnabas.wire.messages.delete_groups import (
 )
 
 
-def refuse(request: DeleteGroupsRequest, error: KafkaError) -> DeleteGroupsResponse:
+def error_response(request: DeleteGroupsRequest, error: KafkaError) -> DeleteGroupsResponse:
     return DeleteGroupsResponse(results=[_error_result(group_id, error) for group_id in request.groups_names])
 
 
@@ -29,7 +29,7 @@ def audit(_request: DeleteGroupsRequest, response: DeleteGroupsResponse) -> Resu
     return ((f"group/{group.group_id}", group.error_code, None) for group in response.results)
 
 
-@serves(DeleteGroupsRequest, DeleteGroupsResponse, 0, 2, refuse=refuse, audit=audit)
+@serves(DeleteGroupsRequest, DeleteGroupsResponse, 0, 2, error_response=error_response, audit=audit)
 async def handle(context: RequestContext, request: DeleteGroupsRequest) -> DeleteGroupsResponse:
     names = await context.compute(dict.fromkeys, request.groups_names)
     results = [await _delete(context, group_id) async for group_id in context.each(names)]

@@ -19,11 +19,11 @@ FIRST_VERSION_WITH_NOT_FOUND = 6
 DEAD = "Dead"
 
 
-def refuse(request: DescribeGroupsRequest, error: KafkaError) -> DescribeGroupsResponse:
+def error_response(request: DescribeGroupsRequest, error: KafkaError) -> DescribeGroupsResponse:
     return DescribeGroupsResponse(groups=[_error_group(group_id, error) for group_id in request.groups])
 
 
-@serves(DescribeGroupsRequest, DescribeGroupsResponse, 0, 6, refuse=refuse)
+@serves(DescribeGroupsRequest, DescribeGroupsResponse, 0, 6, error_response=error_response)
 async def handle(context: RequestContext, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
     names = await context.compute(dict.fromkeys, request.groups)
     groups = [await _describe(context, group_id) async for group_id in context.each(names)]

@@ -37,13 +37,13 @@ FIRST_VERSION_WITH_SHARE_GROUPS = 6
 NO_ERROR_MESSAGE = "NONE"
 
 
-def refuse(request: FindCoordinatorRequest, error: KafkaError) -> FindCoordinatorResponse:
+def error_response(request: FindCoordinatorRequest, error: KafkaError) -> FindCoordinatorResponse:
     return _single_response(
         _error_result(request.key, error), [_error_result(key, error) for key in request.coordinator_keys]
     )
 
 
-@serves(FindCoordinatorRequest, FindCoordinatorResponse, 0, 6, refuse=refuse)
+@serves(FindCoordinatorRequest, FindCoordinatorResponse, 0, 6, error_response=error_response)
 async def handle(context: RequestContext, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
     _check(context, request.key_type)
     if context.api_version >= FIRST_VERSION_WITH_MANY_KEYS:

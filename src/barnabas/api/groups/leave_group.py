@@ -25,11 +25,11 @@ FIRST_VERSION_WITH_MANY_MEMBERS = 3
 LEAVING_COUNT_MAX = 500
 
 
-def refuse(request: LeaveGroupRequest, error: KafkaError) -> LeaveGroupResponse:
+def error_response(request: LeaveGroupRequest, error: KafkaError) -> LeaveGroupResponse:
     return LeaveGroupResponse(error_code=error.code)
 
 
-@serves(LeaveGroupRequest, LeaveGroupResponse, 0, 5, refuse=refuse)
+@serves(LeaveGroupRequest, LeaveGroupResponse, 0, 5, error_response=error_response)
 async def handle(context: RequestContext, request: LeaveGroupRequest) -> LeaveGroupResponse:
     """Pass the request to the group's coordinator; older clients name one member, whose error is at the top."""
     check_member_request(context, request.group_id)

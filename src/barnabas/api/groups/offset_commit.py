@@ -36,7 +36,7 @@ from barnabas.wire.messages.offset_commit import (
 )
 
 
-def refuse(request: OffsetCommitRequest, error: KafkaError) -> OffsetCommitResponse:
+def error_response(request: OffsetCommitRequest, error: KafkaError) -> OffsetCommitResponse:
     return OffsetCommitResponse(
         topics=[_error_topic(_reject_topic(topic, error.code)) for topic in request.topics]
     )
@@ -95,7 +95,7 @@ async def _respond_later(
     return EncodedResponse(*write_response(version, topics, codes))
 
 
-@serves(OffsetCommitRequest, OffsetCommitResponse, 0, 10, refuse=refuse, fast_path=fast_path)
+@serves(OffsetCommitRequest, OffsetCommitResponse, 0, 10, error_response=error_response, fast_path=fast_path)
 async def handle(context: RequestContext, request: OffsetCommitRequest) -> OffsetCommitResponse:
     """Refuse unknown and unauthorized partitions; the group's coordinator decides on the others."""
     require(context, AclOperation.READ, ResourceType.GROUP, request.group_id)
@@ -125,7 +125,7 @@ async def _commit(context: RequestContext, request: OffsetCommitRequest) -> Offs
             lambda shard, result, pending: shard.offsets.commit(result, pending, request, version),
         )
     except KafkaError as error:
-        return refuse(request, error)
+        return error_response(request, error)
 
 
 def with_topics(request: OffsetCommitRequest, topics: list[OffsetCommitRequestTopic]) -> OffsetCommitRequest:

@@ -26,7 +26,7 @@ from barnabas.wire.messages.offset_delete import (
 )
 
 
-def refuse(request: OffsetDeleteRequest, error: KafkaError) -> OffsetDeleteResponse:
+def error_response(request: OffsetDeleteRequest, error: KafkaError) -> OffsetDeleteResponse:
     return OffsetDeleteResponse(error_code=error.code)
 
 
@@ -37,7 +37,7 @@ def audit(request: OffsetDeleteRequest, response: OffsetDeleteResponse) -> Resul
             yield f"topic/{topic.name}", partition.error_code, None
 
 
-@serves(OffsetDeleteRequest, OffsetDeleteResponse, 0, 0, refuse=refuse, audit=audit)
+@serves(OffsetDeleteRequest, OffsetDeleteResponse, 0, 0, error_response=error_response, audit=audit)
 async def handle(context: RequestContext, request: OffsetDeleteRequest) -> OffsetDeleteResponse:
     """Refuse unknown and unauthorized partitions; the group's coordinator decides on the others."""
     require(context, AclOperation.DELETE, ResourceType.GROUP, request.group_id)

@@ -35,7 +35,7 @@ FIRST_VERSION_WITH_TOPIC_IDS = 10
 NO_OFFSET, NO_LEADER_EPOCH, NO_METADATA = -1, -1, ""
 
 
-def refuse(request: OffsetFetchRequest, error: KafkaError) -> OffsetFetchResponse:
+def error_response(request: OffsetFetchRequest, error: KafkaError) -> OffsetFetchResponse:
     alone = _single_group(request)
     return OffsetFetchResponse(
         error_code=error.code,
@@ -44,7 +44,7 @@ def refuse(request: OffsetFetchRequest, error: KafkaError) -> OffsetFetchRespons
     )
 
 
-@serves(OffsetFetchRequest, OffsetFetchResponse, 0, 10, refuse=refuse)
+@serves(OffsetFetchRequest, OffsetFetchResponse, 0, 10, error_response=error_response)
 async def handle(context: RequestContext, request: OffsetFetchRequest) -> OffsetFetchResponse:
     """Pass each group's request to its coordinator; the groups do not affect each other."""
     if context.api_version >= FIRST_VERSION_WITH_MANY_GROUPS:

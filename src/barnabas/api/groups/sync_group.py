@@ -14,11 +14,11 @@ from barnabas.wire.messages.sync_group import SyncGroupRequest, SyncGroupRespons
 FIRST_VERSION_WITH_PROTOCOL = 5
 
 
-def refuse(request: SyncGroupRequest, error: KafkaError) -> SyncGroupResponse:
+def error_response(request: SyncGroupRequest, error: KafkaError) -> SyncGroupResponse:
     return SyncGroupResponse(error_code=error.code)
 
 
-@serves(SyncGroupRequest, SyncGroupResponse, 0, 5, refuse=refuse)
+@serves(SyncGroupRequest, SyncGroupResponse, 0, 5, error_response=error_response)
 async def handle(context: RequestContext, request: SyncGroupRequest) -> SyncGroupResponse:
     """Pass the request to the group's coordinator, which may wait for the leader."""
     if context.api_version >= FIRST_VERSION_WITH_PROTOCOL and None in (

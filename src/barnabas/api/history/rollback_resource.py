@@ -36,7 +36,7 @@ from barnabas.wire.barnabas_messages.rollback_resource import (
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 
-def refuse(request: RollbackResourceRequest, error: KafkaError) -> RollbackResourceResponse:
+def error_response(request: RollbackResourceRequest, error: KafkaError) -> RollbackResourceResponse:
     return RollbackResourceResponse(
         error_code=error.code, error_message=error.message or None, resource=request.resource
     )
@@ -46,7 +46,7 @@ def audit(request: RollbackResourceRequest, response: RollbackResourceResponse) 
     return [(request.resource, response.error_code, response.error_message)]
 
 
-@serves(RollbackResourceRequest, RollbackResourceResponse, 0, 0, refuse=refuse, audit=audit)
+@serves(RollbackResourceRequest, RollbackResourceResponse, 0, 0, error_response=error_response, audit=audit)
 async def handle(context: RequestContext, request: RollbackResourceRequest) -> RollbackResourceResponse:
     """Decide, evaluate the policies, and commit everything or nothing."""
     _require_for(context, request.resource)

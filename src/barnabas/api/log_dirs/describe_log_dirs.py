@@ -30,12 +30,12 @@ from barnabas.wire.messages.describe_log_dirs import (
 UNKNOWN_LAG = -1
 
 
-def refuse(request: DescribeLogDirsRequest, error: KafkaError) -> DescribeLogDirsResponse:
+def error_response(request: DescribeLogDirsRequest, error: KafkaError) -> DescribeLogDirsResponse:
     """Return the error at the top; before v3 there is no field for it."""
     return DescribeLogDirsResponse(error_code=error.code)
 
 
-@serves(DescribeLogDirsRequest, DescribeLogDirsResponse, 0, 5, refuse=refuse)
+@serves(DescribeLogDirsRequest, DescribeLogDirsResponse, 0, 5, error_response=error_response)
 async def handle(context: RequestContext, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
     """Describe every directory and its requested replicas; null requests all."""
     require_cluster(context, AclOperation.DESCRIBE)

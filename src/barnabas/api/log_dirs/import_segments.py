@@ -21,7 +21,7 @@ from barnabas.wire.barnabas_messages.import_segments import (
 from barnabas.wire.errors import KafkaError
 
 
-def refuse(request: ImportSegmentsRequest, error: KafkaError) -> ImportSegmentsResponse:
+def error_response(request: ImportSegmentsRequest, error: KafkaError) -> ImportSegmentsResponse:
     return ImportSegmentsResponse(results=[_error_result(tp, error) for tp in _partitions(request)])
 
 
@@ -32,7 +32,7 @@ def audit(_request: ImportSegmentsRequest, response: ImportSegmentsResponse) -> 
     )
 
 
-@serves(ImportSegmentsRequest, ImportSegmentsResponse, 0, 0, refuse=refuse, audit=audit)
+@serves(ImportSegmentsRequest, ImportSegmentsResponse, 0, 0, error_response=error_response, audit=audit)
 async def handle(context: RequestContext, request: ImportSegmentsRequest) -> ImportSegmentsResponse:
     require_cluster(context, AclOperation.ALTER)
     partitions = await context.compute(_partitions, request)

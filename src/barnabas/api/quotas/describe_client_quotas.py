@@ -22,14 +22,14 @@ from barnabas.wire.messages.describe_client_quotas import (
 EXACT, DEFAULT, ANY = 0, 1, 2
 
 
-def refuse(request: DescribeClientQuotasRequest, error: KafkaError) -> DescribeClientQuotasResponse:
+def error_response(request: DescribeClientQuotasRequest, error: KafkaError) -> DescribeClientQuotasResponse:
     """Return the error at the top, without entries."""
     return DescribeClientQuotasResponse(
         error_code=error.code, error_message=error.message or None, entries=None
     )
 
 
-@serves(DescribeClientQuotasRequest, DescribeClientQuotasResponse, 0, 1, refuse=refuse)
+@serves(DescribeClientQuotasRequest, DescribeClientQuotasResponse, 0, 1, error_response=error_response)
 async def handle(
     context: RequestContext, request: DescribeClientQuotasRequest
 ) -> DescribeClientQuotasResponse:

@@ -24,7 +24,9 @@ from barnabas.wire.messages.alter_user_scram_credentials import (
 )
 
 
-def refuse(request: AlterUserScramCredentialsRequest, error: KafkaError) -> AlterUserScramCredentialsResponse:
+def error_response(
+    request: AlterUserScramCredentialsRequest, error: KafkaError
+) -> AlterUserScramCredentialsResponse:
     users = dict.fromkeys(alteration.user for alteration in _alterations(request))
     return AlterUserScramCredentialsResponse(results=[_result(AlteredUser(user, error)) for user in users])
 
@@ -33,7 +35,14 @@ def audit(_request: AlterUserScramCredentialsRequest, response: AlterUserScramCr
     return ((f"user/{user.user}", user.error_code, user.error_message) for user in response.results)
 
 
-@serves(AlterUserScramCredentialsRequest, AlterUserScramCredentialsResponse, 0, 0, refuse=refuse, audit=audit)
+@serves(
+    AlterUserScramCredentialsRequest,
+    AlterUserScramCredentialsResponse,
+    0,
+    0,
+    error_response=error_response,
+    audit=audit,
+)
 async def handle(
     context: RequestContext, request: AlterUserScramCredentialsRequest
 ) -> AlterUserScramCredentialsResponse:

@@ -25,7 +25,7 @@ from barnabas.wire.messages.delete_acls import (
 )
 
 
-def refuse(request: DeleteAclsRequest, error: KafkaError) -> DeleteAclsResponse:
+def error_response(request: DeleteAclsRequest, error: KafkaError) -> DeleteAclsResponse:
     result = DeleteAclsFilterResult(error_code=error.code, error_message=error.message or None)
     return DeleteAclsResponse(filter_results=[result for _ in request.filters])
 
@@ -38,7 +38,7 @@ def audit(_request: DeleteAclsRequest, response: DeleteAclsResponse) -> Results:
             yield resource, acl.error_code, acl.error_message
 
 
-@serves(DeleteAclsRequest, DeleteAclsResponse, 0, 3, refuse=refuse, audit=audit)
+@serves(DeleteAclsRequest, DeleteAclsResponse, 0, 3, error_response=error_response, audit=audit)
 async def handle(context: RequestContext, request: DeleteAclsRequest) -> DeleteAclsResponse | None:
     if any([has_unknown(requested) async for requested in context.each(request.filters)]):
         context.close_after = True

@@ -22,11 +22,11 @@ from barnabas.wire.messages.describe_acls import (
 )
 
 
-def refuse(request: DescribeAclsRequest, error: KafkaError) -> DescribeAclsResponse:
+def error_response(request: DescribeAclsRequest, error: KafkaError) -> DescribeAclsResponse:
     return DescribeAclsResponse(error_code=error.code, error_message=error.message or None)
 
 
-@serves(DescribeAclsRequest, DescribeAclsResponse, 0, 3, refuse=refuse)
+@serves(DescribeAclsRequest, DescribeAclsResponse, 0, 3, error_response=error_response)
 async def handle(context: RequestContext, request: DescribeAclsRequest) -> DescribeAclsResponse | None:
     if has_unknown(request):
         context.close_after = True

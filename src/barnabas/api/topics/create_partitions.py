@@ -24,7 +24,7 @@ from barnabas.wire.messages.create_partitions import (
 )
 
 
-def refuse(request: CreatePartitionsRequest, error: KafkaError) -> CreatePartitionsResponse:
+def error_response(request: CreatePartitionsRequest, error: KafkaError) -> CreatePartitionsResponse:
     names = dict.fromkeys(topic.name for topic in request.topics)
     return CreatePartitionsResponse(results=[_result(Grown(name, error)) for name in names])
 
@@ -33,7 +33,7 @@ def audit(_request: CreatePartitionsRequest, response: CreatePartitionsResponse)
     return ((f"topic/{topic.name}", topic.error_code, topic.error_message) for topic in response.results)
 
 
-@serves(CreatePartitionsRequest, CreatePartitionsResponse, 0, 3, refuse=refuse, audit=audit)
+@serves(CreatePartitionsRequest, CreatePartitionsResponse, 0, 3, error_response=error_response, audit=audit)
 async def handle(context: RequestContext, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
     node = context.node
     once = await context.compute(_unique_names, request)

@@ -31,7 +31,7 @@ from barnabas.wire.messages.create_topics import (
 )
 
 
-def refuse(request: CreateTopicsRequest, error: KafkaError) -> CreateTopicsResponse:
+def error_response(request: CreateTopicsRequest, error: KafkaError) -> CreateTopicsResponse:
     return CreateTopicsResponse(topics=[_error_result(topic.name, error) for topic in request.topics])
 
 
@@ -39,7 +39,7 @@ def audit(_request: CreateTopicsRequest, response: CreateTopicsResponse) -> Resu
     return ((f"topic/{topic.name}", topic.error_code, topic.error_message) for topic in response.topics)
 
 
-@serves(CreateTopicsRequest, CreateTopicsResponse, 2, 7, refuse=refuse, audit=audit)
+@serves(CreateTopicsRequest, CreateTopicsResponse, 2, 7, error_response=error_response, audit=audit)
 async def handle(context: RequestContext, request: CreateTopicsRequest) -> CreateTopicsResponse:
     node = context.node
     started_ns = node.tracer.now_ns()

@@ -48,7 +48,7 @@ def _is_one_topic(topic: TopicToDelete) -> bool:
     return (topic.name is None) != (topic.topic_id == ZERO_UUID)
 
 
-def refuse(request: DeleteTopicsRequest, error: KafkaError) -> DeleteTopicsResponse:
+def error_response(request: DeleteTopicsRequest, error: KafkaError) -> DeleteTopicsResponse:
     outcomes = [Deleted(topic.name, topic.topic_id, error) for topic in _requested_topics(request)]
     return DeleteTopicsResponse(responses=[_result(outcome) for outcome in outcomes])
 
@@ -59,7 +59,7 @@ def audit(_request: DeleteTopicsRequest, response: DeleteTopicsResponse) -> Resu
         yield f"topic/{name}", topic.error_code, topic.error_message
 
 
-@serves(DeleteTopicsRequest, DeleteTopicsResponse, 1, 6, refuse=refuse, audit=audit)
+@serves(DeleteTopicsRequest, DeleteTopicsResponse, 1, 6, error_response=error_response, audit=audit)
 async def handle(context: RequestContext, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
     node = context.node
     if not node.config.boolean("delete.topic.enable"):

@@ -19,11 +19,11 @@ from barnabas.wire.barnabas_messages.describe_trash import (
 from barnabas.wire.errors import KafkaError
 
 
-def refuse(_request: DescribeTrashRequest, error: KafkaError) -> DescribeTrashResponse:
+def error_response(_request: DescribeTrashRequest, error: KafkaError) -> DescribeTrashResponse:
     return DescribeTrashResponse(error_code=error.code, error_message=error.message or None)
 
 
-@serves(DescribeTrashRequest, DescribeTrashResponse, 0, 0, refuse=refuse)
+@serves(DescribeTrashRequest, DescribeTrashResponse, 0, 0, error_response=error_response)
 async def handle(context: RequestContext, _request: DescribeTrashRequest) -> DescribeTrashResponse:
     """Return the topics with their sizes on disk; the latest deleted first."""
     node = context.node

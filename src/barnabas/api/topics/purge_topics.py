@@ -20,7 +20,7 @@ def _requested(request: PurgeTopicsRequest) -> list[TrashedTopicRequest]:
     return [TrashedTopicRequest(topic.name, topic.topic_id) for topic in request.topics]
 
 
-def refuse(request: PurgeTopicsRequest, error: KafkaError) -> PurgeTopicsResponse:
+def error_response(request: PurgeTopicsRequest, error: KafkaError) -> PurgeTopicsResponse:
     return PurgeTopicsResponse(
         results=[_result(Purged(requested, error=error)) for requested in _requested(request)]
     )
@@ -30,7 +30,7 @@ def audit(_request: PurgeTopicsRequest, response: PurgeTopicsResponse) -> Result
     return ((f"topic/{topic.name}", topic.error_code, topic.error_message) for topic in response.results)
 
 
-@serves(PurgeTopicsRequest, PurgeTopicsResponse, 0, 0, refuse=refuse, audit=audit)
+@serves(PurgeTopicsRequest, PurgeTopicsResponse, 0, 0, error_response=error_response, audit=audit)
 async def handle(context: RequestContext, request: PurgeTopicsRequest) -> PurgeTopicsResponse:
     if not context.node.config.boolean("delete.topic.enable"):
         message = "Topics cannot be deleted here: delete.topic.enable is false."

@@ -29,7 +29,7 @@ from barnabas.wire.errors import KafkaError
 _log = get_logger("barnabas.api.topics")
 
 
-def refuse(request: UndeleteTopicRequest, error: KafkaError) -> UndeleteTopicResponse:
+def error_response(request: UndeleteTopicRequest, error: KafkaError) -> UndeleteTopicResponse:
     name, topic_id = request.name, request.topic_id
     return UndeleteTopicResponse(
         error_code=error.code, error_message=error.message or None, name=name, topic_id=topic_id
@@ -40,7 +40,7 @@ def audit(request: UndeleteTopicRequest, response: UndeleteTopicResponse) -> Res
     return [(f"topic/{request.name}", response.error_code, response.error_message)]
 
 
-@serves(UndeleteTopicRequest, UndeleteTopicResponse, 0, 0, refuse=refuse, audit=audit)
+@serves(UndeleteTopicRequest, UndeleteTopicResponse, 0, 0, error_response=error_response, audit=audit)
 async def handle(context: RequestContext, request: UndeleteTopicRequest) -> UndeleteTopicResponse:
     """Evaluate the policies as for a new topic, and restore it; respond when the logs are open."""
     requested = TrashedTopicRequest(request.name, request.topic_id)

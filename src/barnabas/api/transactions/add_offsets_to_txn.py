@@ -20,11 +20,11 @@ from barnabas.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, Ad
 FIRST_VERSION_WITH_PRODUCER_FENCED = 2
 
 
-def refuse(request: AddOffsetsToTxnRequest, error: KafkaError) -> AddOffsetsToTxnResponse:
+def error_response(request: AddOffsetsToTxnRequest, error: KafkaError) -> AddOffsetsToTxnResponse:
     return AddOffsetsToTxnResponse(error_code=error.code)
 
 
-@serves(AddOffsetsToTxnRequest, AddOffsetsToTxnResponse, 0, 4, refuse=refuse)
+@serves(AddOffsetsToTxnRequest, AddOffsetsToTxnResponse, 0, 4, error_response=error_response)
 async def handle(context: RequestContext, request: AddOffsetsToTxnRequest) -> AddOffsetsToTxnResponse:
     """Add the partition of the group's offsets to the transaction."""
     require(context, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)

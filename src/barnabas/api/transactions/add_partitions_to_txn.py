@@ -36,13 +36,13 @@ FIRST_VERSION_OF_BROKERS = 4
 Outcomes = Mapping[TopicPartition, ErrorCode]
 
 
-def refuse(request: AddPartitionsToTxnRequest, error: KafkaError) -> AddPartitionsToTxnResponse:
+def error_response(request: AddPartitionsToTxnRequest, error: KafkaError) -> AddPartitionsToTxnResponse:
     """Return the error at the top, and before v4 for every partition."""
     results = _same_result_for_all(request.v3_and_below_topics, error.code)
     return AddPartitionsToTxnResponse(error_code=error.code, results_by_topic_v3_and_below=results)
 
 
-@serves(AddPartitionsToTxnRequest, AddPartitionsToTxnResponse, 0, 5, refuse=refuse)
+@serves(AddPartitionsToTxnRequest, AddPartitionsToTxnResponse, 0, 5, error_response=error_response)
 async def handle(context: RequestContext, request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnResponse:
     if context.api_version < FIRST_VERSION_OF_BROKERS:
         results = await _transaction_results(context, _from_client(request))

@@ -18,7 +18,7 @@ from barnabas.wire.messages.describe_transactions import (
 )
 
 
-def refuse(request: DescribeTransactionsRequest, error: KafkaError) -> DescribeTransactionsResponse:
+def error_response(request: DescribeTransactionsRequest, error: KafkaError) -> DescribeTransactionsResponse:
     return DescribeTransactionsResponse(
         transaction_states=[
             TransactionState(transactional_id=transactional_id, error_code=error.code)
@@ -27,7 +27,7 @@ def refuse(request: DescribeTransactionsRequest, error: KafkaError) -> DescribeT
     )
 
 
-@serves(DescribeTransactionsRequest, DescribeTransactionsResponse, 0, 0, refuse=refuse)
+@serves(DescribeTransactionsRequest, DescribeTransactionsResponse, 0, 0, error_response=error_response)
 async def handle(
     context: RequestContext, request: DescribeTransactionsRequest
 ) -> DescribeTransactionsResponse:

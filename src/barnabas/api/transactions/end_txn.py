@@ -19,11 +19,11 @@ FIRST_VERSION_WITH_PRODUCER_FENCED = 2
 FIRST_VERSION_WITH_EPOCH_BUMPS = 5
 
 
-def refuse(request: EndTxnRequest, error: KafkaError) -> EndTxnResponse:
+def error_response(request: EndTxnRequest, error: KafkaError) -> EndTxnResponse:
     return EndTxnResponse(error_code=error.code)
 
 
-@serves(EndTxnRequest, EndTxnResponse, 0, 5, refuse=refuse)
+@serves(EndTxnRequest, EndTxnResponse, 0, 5, error_response=error_response)
 async def handle(context: RequestContext, request: EndTxnRequest) -> EndTxnResponse:
     """Decide the outcome; markers are written after the response."""
     require(context, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)

@@ -22,12 +22,12 @@ NONE = -1
 FIRST_VERSION_WITH_PRODUCER_FENCED = 4
 
 
-def refuse(request: InitProducerIdRequest, error: KafkaError) -> InitProducerIdResponse:
+def error_response(request: InitProducerIdRequest, error: KafkaError) -> InitProducerIdResponse:
     """Return the error, without an id."""
     return InitProducerIdResponse(error_code=error.code, producer_id=NONE, producer_epoch=NONE)
 
 
-@serves(InitProducerIdRequest, InitProducerIdResponse, 0, 6, refuse=refuse)
+@serves(InitProducerIdRequest, InitProducerIdResponse, 0, 6, error_response=error_response)
 async def handle(context: RequestContext, request: InitProducerIdRequest) -> InitProducerIdResponse:
     """Return a new producer id with epoch 0, or that of a transactional id with the next epoch."""
     _authorize(context, request)

@@ -17,12 +17,12 @@ from barnabas.wire.messages.list_transactions import (
 )
 
 
-def refuse(request: ListTransactionsRequest, error: KafkaError) -> ListTransactionsResponse:
+def error_response(request: ListTransactionsRequest, error: KafkaError) -> ListTransactionsResponse:
     """Return the error, without transactional ids."""
     return ListTransactionsResponse(error_code=error.code)
 
 
-@serves(ListTransactionsRequest, ListTransactionsResponse, 0, 2, refuse=refuse)
+@serves(ListTransactionsRequest, ListTransactionsResponse, 0, 2, error_response=error_response)
 async def handle(context: RequestContext, request: ListTransactionsRequest) -> ListTransactionsResponse:
     """List the transactional ids of all shards that match every filter."""
     transaction_filter = Filter(

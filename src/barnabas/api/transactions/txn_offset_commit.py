@@ -42,13 +42,13 @@ FIRST_VERSION_WITH_LOAD_IN_PROGRESS = 2
 VERIFICATION_ENABLED = "transaction.partition.verification.enable"
 
 
-def refuse(request: TxnOffsetCommitRequest, error: KafkaError) -> TxnOffsetCommitResponse:
+def error_response(request: TxnOffsetCommitRequest, error: KafkaError) -> TxnOffsetCommitResponse:
     return TxnOffsetCommitResponse(
         topics=[_error_topic(_reject_topic(topic, error.code)) for topic in request.topics]
     )
 
 
-@serves(TxnOffsetCommitRequest, TxnOffsetCommitResponse, 0, 5, refuse=refuse)
+@serves(TxnOffsetCommitRequest, TxnOffsetCommitResponse, 0, 5, error_response=error_response)
 async def handle(context: RequestContext, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:
     """Refuse unknown and unauthorized partitions; the group's coordinator decides on the others."""
     require(context, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
@@ -70,7 +70,7 @@ async def _commit(context: RequestContext, request: TxnOffsetCommitRequest) -> T
             raise KafkaError(ErrorCode.INVALID_GROUP_ID, "The group id is empty.")
         return await _commit_offsets(context, request)
     except KafkaError as error:
-        return refuse(request, _error_for_version(error, context.api_version))
+        return error_response(request, _error_for_version(error, context.api_version))
 
 
 async def _commit_offsets(

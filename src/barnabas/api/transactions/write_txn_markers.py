@@ -31,7 +31,7 @@ Outcomes = dict[TopicPartition, ErrorCode]
 WRITTEN_AT_ONCE_COUNT = 50
 
 
-def refuse(request: WriteTxnMarkersRequest, error: KafkaError) -> WriteTxnMarkersResponse:
+def error_response(request: WriteTxnMarkersRequest, error: KafkaError) -> WriteTxnMarkersResponse:
     outcomes: dict[int, Outcomes] = {}
     for marker in request.markers:
         outcomes.setdefault(marker.producer_id, {}).update(dict.fromkeys(_partitions(marker), error.code))
@@ -45,7 +45,7 @@ def audit(_request: WriteTxnMarkersRequest, response: WriteTxnMarkersResponse) -
                 yield CLUSTER, partition.error_code, None
 
 
-@serves(WriteTxnMarkersRequest, WriteTxnMarkersResponse, 0, 2, refuse=refuse, audit=audit)
+@serves(WriteTxnMarkersRequest, WriteTxnMarkersResponse, 0, 2, error_response=error_response, audit=audit)
 async def handle(context: RequestContext, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
     """Write the markers in order; if a producer has several, the last result counts."""
     if not allowed_cluster(context, AclOperation.ALTER):

@@ -19,7 +19,7 @@ class Heartbeat(NamedTuple):
 
 
 def heartbeat(result: CoordinatorResult, group: ClassicGroup, beat: Heartbeat) -> ErrorCode:
-    """Reset the member's session timeout; tell it to rejoin if a rebalance is being prepared.
+    """Reset the member's session timeout; return REBALANCE_IN_PROGRESS if a rebalance is being prepared.
 
     :raises KafkaError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS.
     """

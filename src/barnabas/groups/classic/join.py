@@ -24,7 +24,7 @@ FIRST_VERSION_WITH_SKIPPED_ASSIGNMENT = 9  #: KIP-814
 #: Maximum length of the client id in a member id.
 _PREFIX_LENGTH_MAX = 255
 
-#: Member ids that were given out but not used yet (KIP-394): maximum for one group, and for all groups of a shard.
+#: Pending member ids, which no member has used yet (KIP-394): maximum for one group, and for all groups of a shard.
 #: Beyond, the oldest are removed, and a member that rejoins with one gets another.
 GROUP_PENDING_MEMBERS_MAX, PENDING_MEMBERS_MAX = 1_000, 2_000
 
@@ -59,8 +59,8 @@ class Join(NamedTuple):
     @property
     def rebalance_timeout_ms(self) -> int:
         """How long the member may take to rejoin; before version 1 its session timeout."""
-        given = self.request.rebalance_timeout_ms
-        return self.request.session_timeout_ms if self.client.version < 1 else given
+        timeout_ms = self.request.rebalance_timeout_ms
+        return self.request.session_timeout_ms if self.client.version < 1 else timeout_ms
 
 
 class Joining:
@@ -91,7 +91,7 @@ class Joining:
         elif member_id:
             self._rejoin(result, group, join)
         else:
-            self._join_anew(result, group, join)
+            self._join_new_member(result, group, join)
 
     def _has_room(self, group: ClassicGroup, member_id: str) -> bool:
         size_max = self._config().integer("group.max.size")
@@ -104,7 +104,10 @@ class Joining:
 
     @staticmethod
     def _check_protocols(group: ClassicGroup, join: Join) -> None:
-        protocol_type, names = join.request.protocol_type, [each.name for each in join.request.protocols]
+        protocol_type, names = (
+            join.request.protocol_type,
+            [protocol.name for protocol in join.request.protocols],
+        )
         if not group.supports(protocol_type, names):
             message = (
                 f"A member of type '{protocol_type}' with protocols {names} cannot be in the group "
@@ -116,24 +119,24 @@ class Joining:
     def _check_dynamic(join: Join) -> None:
         """Check that a static member does not use the id of a dynamic one."""
         if join.request.group_instance_id is not None:
-            message = f"The id '{join.request.member_id}' was given to a member without a group instance id."
+            message = f"The id '{join.request.member_id}' belongs to a member without a group instance id."
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, message)
 
     # A new member
 
-    def _join_anew(self, result: CoordinatorResult, group: ClassicGroup, join: Join) -> None:
+    def _join_new_member(self, result: CoordinatorResult, group: ClassicGroup, join: Join) -> None:
         instance_id = join.request.group_instance_id
         prefix = join.client.client_id if instance_id is None else instance_id
         member_id = f"{prefix[:_PREFIX_LENGTH_MAX]}-{UUID(int=self._rng.getrandbits(128), version=4)}"
         if instance_id is None and join.client.version >= FIRST_VERSION_WITH_KNOWN_MEMBER_ID:
-            self._give_out(result, group, member_id, join.request.session_timeout_ms)
+            self._add_pending_member(result, group, member_id, join.request.session_timeout_ms)
             result.answer(join.pending, not_joined(ErrorCode.MEMBER_ID_REQUIRED, member_id))
         elif instance_id in group.static_members:
             self._replace(result, group, join, group.members[group.static_members[instance_id]], member_id)
         else:
             self._add(result, group, join, member_id)
 
-    def _give_out(
+    def _add_pending_member(
         self, result: CoordinatorResult, group: ClassicGroup, member_id: str, session_timeout_ms: int
     ) -> None:
         """Register a pending member id, unless there are too many."""
@@ -141,12 +144,12 @@ class Joining:
         self._pending[group.group_id, member_id] = group
         result.set_timer(session_timer(group.group_id, member_id), session_timeout_ms)
         if len(group.pending_members) > GROUP_PENDING_MEMBERS_MAX:
-            self._take_back(result, group, next(iter(group.pending_members)))
+            self._remove_pending_member(result, group, next(iter(group.pending_members)))
         while len(self._pending) > PENDING_MEMBERS_MAX:
             (_, oldest), its_group = next(iter(self._pending.items()))
-            self._take_back(result, its_group, oldest)
+            self._remove_pending_member(result, its_group, oldest)
 
-    def _take_back(self, result: CoordinatorResult, group: ClassicGroup, member_id: str) -> None:
+    def _remove_pending_member(self, result: CoordinatorResult, group: ClassicGroup, member_id: str) -> None:
         """Remove a pending member id if it has not been used."""
         self._pending.pop((group.group_id, member_id), None)
         if member_id in group.pending_members:
@@ -218,12 +221,12 @@ class Joining:
             response.leader, response.members = leader, []
         result.answer(join.pending, response)
 
-        def put_back(instead: CoordinatorResult, error: KafkaError) -> None:
+        def restore_member(instead: CoordinatorResult, error: KafkaError) -> None:
             group.replace(new, old)
             await_heartbeat(instead, group.group_id, old)
             instead.answer(join.pending, not_joined(error.code))
 
-        result.on_append_error = put_back
+        result.on_append_error = restore_member
 
     # A known member
 
@@ -236,7 +239,7 @@ class Joining:
             self._update(member, join)
             member.joining = join.pending
             self._rebalances.maybe_rebalance(
-                result, group, f"{member.member_id} joins anew; its reason: {join.why}"
+                result, group, f"{member.member_id} rejoins; its reason: {join.why}"
             )
         else:
             response = joined(group, member.member_id)

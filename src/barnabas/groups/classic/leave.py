@@ -13,22 +13,24 @@ def leave(
 ) -> LeaveGroupResponse:
     """Remove members, each on its own; there is one rebalance for all."""
     answers = [_leave_one(result, group, identity, rebalances) for identity in identities]
-    gone = [
+    reasons = [
         f"{identity.member_id or identity.group_instance_id} leaves; its reason: {identity.reason or 'not provided'}"
         for identity, answer in zip(identities, answers, strict=True)
         if answer.error_code == ErrorCode.NONE
     ]
-    if gone and not group.is_empty:
-        rebalances.maybe_rebalance(result, group, "; ".join(gone))
+    if reasons and not group.is_empty:
+        rebalances.maybe_rebalance(result, group, "; ".join(reasons))
     return LeaveGroupResponse(members=answers)
 
 
 def unknown_member_responses(identities: list[MemberIdentity]) -> LeaveGroupResponse:
     """Return the response for an unknown group."""
-    return LeaveGroupResponse(members=[_answer(each, ErrorCode.UNKNOWN_MEMBER_ID) for each in identities])
+    return LeaveGroupResponse(
+        members=[_member_response(identity, ErrorCode.UNKNOWN_MEMBER_ID) for identity in identities]
+    )
 
 
-def _answer(identity: MemberIdentity, code: ErrorCode) -> MemberResponse:
+def _member_response(identity: MemberIdentity, code: ErrorCode) -> MemberResponse:
     return MemberResponse(
         member_id=identity.member_id, group_instance_id=identity.group_instance_id, error_code=code
     )
@@ -41,10 +43,10 @@ def _leave_one(
     if member_id in group.pending_members:
         group.remove(member_id)
         result.cancel_timer(session_timer(group.group_id, member_id))
-        return _answer(identity, ErrorCode.NONE)
+        return _member_response(identity, ErrorCode.NONE)
     try:
         known = member_id or group.static_members.get(instance_id or "", "")
         rebalances.remove_member(result, group, group.check_member(known, instance_id))
     except KafkaError as error:
-        return _answer(identity, error.code)
-    return _answer(identity, ErrorCode.NONE)
+        return _member_response(identity, error.code)
+    return _member_response(identity, ErrorCode.NONE)

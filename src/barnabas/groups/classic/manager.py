@@ -11,7 +11,7 @@ from barnabas.groups.classic.leave import leave, unknown_member_responses
 from barnabas.groups.classic.rebalance import Rebalances
 from barnabas.groups.classic.records import group_of, new_group_record
 from barnabas.groups.classic.states import ClassicState
-from barnabas.groups.classic.sync import sync, take_over_assignment
+from barnabas.groups.classic.sync import apply_assignment, sync
 from barnabas.groups.classic.timers import JOIN, SESSION, SYNC, await_heartbeat
 from barnabas.groups.context import Expire, GroupCoordinatorContext, Replay
 from barnabas.groups.group import Group
@@ -35,7 +35,7 @@ class ClassicGroups:
         self._counts = context.counts
         self.rebalances = Rebalances(context.config)
         self._joining = Joining(context.config, context.rng, self.rebalances)
-        self._made: dict[str, ClassicGroup] = {}  #: groups whose first record is being written
+        self._new_groups: dict[str, ClassicGroup] = {}  #: groups whose first record is being written
         self._is_loaded = False  #: until then, groups have only what their records contain
         self.replays: dict[type[Message], Replay] = {GroupMetadataKey: self._replay}
         self.expiries: dict[object, Expire] = {
@@ -102,23 +102,23 @@ class ClassicGroups:
         group_id = join.request.group_id
         other = self._groups.get(group_id)
         if other is not None and not other.is_empty:
-            message = f"The group '{group_id}' speaks the {other.group_type} protocol."
+            message = f"The group '{group_id}' uses the {other.group_type} protocol."
             raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, message)
         group = ClassicGroup(group_id, result.now_ms)
         try:
             self._joining.join(result, group, join)
-        except KafkaError as error:  # the group is created nevertheless, as in Kafka
-            result.refuse(join.pending, error)
+        except KafkaError as error:  # the group is created even so, as in Kafka
+            result.fail(join.pending, error)
         if other is not None:
             other.append_tombstones(result)
         result.append(GroupMetadataKey(group=group_id), new_group_record(group))
-        self._made[group_id] = group
+        self._new_groups[group_id] = group
 
-        def unmake(instead: CoordinatorResult, error: KafkaError) -> None:
-            del self._made[group_id]
-            instead.refuse(join.pending, error)
+        def discard_new_group(instead: CoordinatorResult, error: KafkaError) -> None:
+            del self._new_groups[group_id]
+            instead.fail(join.pending, error)
 
-        result.on_append_error = unmake
+        result.on_append_error = discard_new_group
 
     # The log
 
@@ -128,13 +128,13 @@ class ClassicGroups:
         if value is None:
             self._remove(key.group, position)
             return
-        made = self._made.pop(key.group, None)
+        new_group = self._new_groups.pop(key.group, None)
         group = self.find(key.group)
-        if made is not None:
-            self._groups[key.group] = made
+        if new_group is not None:
+            self._groups[key.group] = new_group
         elif group is None or not self._is_loaded:
             self._groups[key.group] = group_of(key.group, value)
-        elif take_over_assignment(group, value, position.timestamp_ms):
+        elif apply_assignment(group, value, position.timestamp_ms):
             self._counts.classic_rebalances_count += 1
 
     def _remove(self, group_id: str, position: RecordPosition) -> None:

@@ -25,14 +25,14 @@ class Rebalances:
     # Joining
 
     def maybe_rebalance(self, result: CoordinatorResult, group: ClassicGroup, why: str) -> None:
-        """Start a rebalance after a change of members, or complete the present one if nobody is missing."""
+        """Start a rebalance after a change of members, or complete the present one if no member is missing."""
         if group.can_rebalance:
             self.begin(result, group, why)
         elif group.initial_wait is None:
             self.maybe_complete_join(result, group)
 
     def begin(self, result: CoordinatorResult, group: ClassicGroup, why: str) -> None:
-        """Make all members rejoin; those that wait for an assignment are told."""
+        """Make all members rejoin; those that wait for an assignment get REBALANCE_IN_PROGRESS."""
         was_empty = group.is_empty
         if group.state is _S.COMPLETING_REBALANCE:
             error = KafkaError(ErrorCode.REBALANCE_IN_PROGRESS, f"The group rebalances: {why}.")
@@ -54,7 +54,8 @@ class Rebalances:
     def complete_join(self, result: CoordinatorResult, group: ClassicGroup) -> None:
         """Start a generation with the members that have joined, and static members that are away."""
         result.cancel_timer(join_timer(group.group_id))
-        for member in [each for each in group.members.values() if each.joining is None]:
+        absent = [member for member in group.members.values() if member.joining is None]
+        for member in absent:
             if not member.is_static:
                 group.remove(member.member_id)
                 result.cancel_timer(session_timer(group.group_id, member.member_id))
@@ -104,7 +105,7 @@ class Rebalances:
 
     @staticmethod
     def fail_pending_syncs(result: CoordinatorResult, group: ClassicGroup, error: KafkaError) -> None:
-        """Tell members that wait for an assignment that there will be none in this generation."""
+        """Fail the SyncGroup requests of members that wait for the assignment of this generation."""
         for member in group.members.values():
             member.assignment = b""
             if member.syncing is not None:

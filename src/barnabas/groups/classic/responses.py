@@ -45,7 +45,7 @@ def refuse_joining(
 def refuse_syncing(result: CoordinatorResult, member: ClassicGroupMember, error: KafkaError) -> None:
     """Answer the waiting SyncGroup of a member with an error."""
     if member.syncing is not None:
-        result.refuse(member.syncing, error)
+        result.fail(member.syncing, error)
         member.syncing = None
 
 

@@ -45,7 +45,7 @@ def sync(
 
 def _wait(result: CoordinatorResult, member: ClassicGroupMember, pending: Pending[SyncGroupResponse]) -> None:
     if member.syncing is not None:  # its connection was lost, else it would not sync again
-        result.refuse(
+        result.fail(
             member.syncing,
             KafkaError(ErrorCode.REBALANCE_IN_PROGRESS, "A later SyncGroup request replaced this one."),
         )
@@ -56,7 +56,7 @@ def _assign(
     result: CoordinatorResult, group: ClassicGroup, request: SyncGroupRequest, rebalances: Rebalances
 ) -> None:
     """Write the leader's assignment and answer the waiting members; members without an assignment get an empty one."""
-    brought = {each.member_id: bytes(each.assignment) for each in request.assignments}
+    brought = {assignment.member_id: bytes(assignment.assignment) for assignment in request.assignments}
     assignments = {member_id: brought.get(member_id, b"") for member_id in group.members}
     result.append(GroupMetadataKey(group=group.group_id), group_record(group, assignments))
     for member in group.members.values():
@@ -64,14 +64,14 @@ def _assign(
             result.answer(member.syncing, synced(group, assignments[member.member_id]))
             await_heartbeat(result, group.group_id, member)
 
-    def begin_again(instead: CoordinatorResult, error: KafkaError) -> None:
+    def restart_rebalance(instead: CoordinatorResult, error: KafkaError) -> None:
         rebalances.fail_pending_syncs(instead, group, error)
         rebalances.begin(instead, group, f"the assignment cannot be stored: {error.message}")
 
-    result.on_append_error = begin_again
+    result.on_append_error = restart_rebalance
 
 
-def take_over_assignment(group: ClassicGroup, value: GroupMetadataValue, now_ms: int) -> bool:
+def apply_assignment(group: ClassicGroup, value: GroupMetadataValue, now_ms: int) -> bool:
     """Apply an assignment from the log; return whether this completed a rebalance."""
     for assignment in value.members:
         member = group.members[assignment.member_id]

@@ -1,6 +1,7 @@
 """Members of consumer groups that use the classic protocol: JoinGroup, SyncGroup, Heartbeat, LeaveGroup (KIP-848).
 
-For them, the group's epoch is the generation. A new target is a rebalance: they are told to rejoin, and the owned
+For them, the group's epoch is the generation. A new target is a
+rebalance: they get REBALANCE_IN_PROGRESS, and the owned
 partitions in their subscription show what they have revoked.
 """
 
@@ -44,7 +45,7 @@ from barnabas.wire.messages.join_group import JoinGroupResponse
 from barnabas.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 
-class ClassicMemberRefused(KafkaError):
+class ClassicMemberRejectedError(KafkaError):
     """A classic member that a consumer group refuses. The response names no member, unlike that of a classic group."""
 
 
@@ -78,7 +79,7 @@ class ClassicMembers:
         caller = Caller(join.client.client_id, join.client.client_host, join.client.version)
         progress.subscribe(caller, topics_revision)
         owned = owned_by(subscription, progress.image)
-        if earlier is not None and self._takes_group_along(group, earlier):
+        if earlier is not None and self._downgrades_group(group, earlier):
             self._downgrade(result, group, progress, earlier, subscription)
         else:
             progress.assign()
@@ -88,9 +89,11 @@ class ClassicMembers:
         cancel_rejoin_timer(result, group, member_id)
         result.answer(join.pending, _joined(progress.member))
 
-    def _takes_group_along(self, group: ConsumerGroup, earlier: ConsumerGroupMember) -> bool:
+    def _downgrades_group(self, group: ConsumerGroup, earlier: ConsumerGroupMember) -> bool:
         """Return whether the group's last member of the consumer protocol returns as a classic one."""
-        return not earlier.speaks_classic and may_downgrade(group, [earlier], self._settings, joining_count=1)
+        return not earlier.uses_classic_protocol and may_downgrade(
+            group, [earlier], self._settings, joining_count=1
+        )
 
     def _check(self, group: ConsumerGroup, join: Join) -> None:
         """Check that a member can join the group by the classic protocol.
@@ -104,12 +107,12 @@ class ClassicMembers:
             )
             raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, message)
         spoken = Counter(
-            each.name
+            protocol.name
             for member in group.members.values()
             if member.classic is not None
-            for each in member.classic.supported_protocols
+            for protocol in member.classic.supported_protocols
         )
-        classic_count = sum(member.speaks_classic for member in group.members.values())
+        classic_count = sum(member.uses_classic_protocol for member in group.members.values())
         is_known = any(spoken[name] == classic_count for name in join.protocols)
         if join.request.protocol_type != PROTOCOL_TYPE or not is_known:
             message = (
@@ -136,7 +139,7 @@ class ClassicMembers:
         earlier: ConsumerGroupMember,
         subscription: ConsumerProtocolSubscription,
     ) -> None:
-        """Convert the group: its last member of the consumer protocol returns as a classic one."""
+        """Downgrade the group: its last member of the consumer protocol returns as a classic one."""
         is_stale = group.assignment_epoch < progress.epoch
         target = group.target_of(earlier)
         if not is_stale:
@@ -168,7 +171,7 @@ class ClassicMembers:
         _check_protocol(member, request)
         if group.assignment_epoch > member.member_epoch and member.state is not _S.UNREVOKED_PARTITIONS:
             set_rejoin_timer(result, group, member)
-            result.refuse(pending, KafkaError(ErrorCode.REBALANCE_IN_PROGRESS, "The member must rejoin."))
+            result.fail(pending, KafkaError(ErrorCode.REBALANCE_IN_PROGRESS, "The member must rejoin."))
             return
         cancel_sync_timer(result, group, member.member_id)
         set_session_timer(result, group, member, 0)
@@ -183,7 +186,7 @@ class ClassicMembers:
 
     @staticmethod
     def heartbeat(result: CoordinatorResult, group: ConsumerGroup, beat: Heartbeat) -> ErrorCode:
-        """Handle a Heartbeat: the member is told to rejoin if it has to revoke partitions, or gets new ones.
+        """Handle a Heartbeat: REBALANCE_IN_PROGRESS if the member has to revoke partitions, or gets new ones.
 
         :raises KafkaError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION.
         """
@@ -267,7 +270,7 @@ def _classic_member(group: ConsumerGroup, member_id: str, instance_id: str | Non
         member = group.member(member_id)
     else:
         member = known_static_member(group, member_id, instance_id)
-    if not member.speaks_classic:
+    if not member.uses_classic_protocol:
         message = f"Member {member_id} does not use the classic protocol."
         raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, message)
     return member

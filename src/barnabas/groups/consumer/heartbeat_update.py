@@ -7,7 +7,7 @@ from barnabas.groups.consumer.assignors.group_spec import Partitions
 from barnabas.groups.consumer.client_info import Caller
 from barnabas.groups.consumer.group import ConsumerGroup, subscribed_topic_ids
 from barnabas.groups.consumer.member import ConsumerGroupMember, MemberState
-from barnabas.groups.consumer.reconciliation import Aim, reconcile
+from barnabas.groups.consumer.reconciliation import ReconciliationInput, reconcile
 from barnabas.groups.consumer.records import (
     append_assignment_epoch,
     append_current,
@@ -159,7 +159,7 @@ class Progress:
             return
         topic_ids = subscribed_topic_ids(self.member, self.regexes, self.image)
         is_owned = self.group.is_owned
-        aim = Aim(
+        aim = ReconciliationInput(
             self.assignment_epoch, self.target, topic_ids, is_owned, owned, self.has_subscription_changed
         )
         reconciled = reconcile(self.member, aim)
@@ -167,7 +167,7 @@ class Progress:
             return
         append_current(self.result, self.group.group_id, reconciled)
         self.member = reconciled
-        if reconciled.speaks_classic:
+        if reconciled.uses_classic_protocol:
             return
         if reconciled.state is MemberState.UNREVOKED_PARTITIONS:
             set_rebalance_timer(self.result, self.group, reconciled)
@@ -178,6 +178,6 @@ class Progress:
 def preferred_assignor(members: dict[str, ConsumerGroupMember], settings: Settings) -> str:
     """Return the assignor that most members name, or the first configured one."""
     known = settings.assignors()
-    wanted = Counter(dict.fromkeys(known, 0))
-    wanted.update(name for member in members.values() if (name := member.server_assignor) in known and name)
-    return max(wanted, key=wanted.__getitem__)
+    votes = Counter(dict.fromkeys(known, 0))
+    votes.update(name for member in members.values() if (name := member.server_assignor) in known and name)
+    return max(votes, key=votes.__getitem__)

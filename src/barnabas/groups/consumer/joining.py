@@ -55,7 +55,7 @@ def joining_static_member(
     earlier = group.static_member(instance_id)
     if earlier is None:
         return dynamic_member(group, member_id, creates=True)
-    is_consumer = not (is_classic or earlier.speaks_classic)
+    is_consumer = not (is_classic or earlier.uses_classic_protocol)
     if is_consumer and earlier.member_epoch != STATIC_LEAVE_EPOCH:
         message = (
             f"Static member {member_id} with instance id {instance_id} cannot join the group because the instance "

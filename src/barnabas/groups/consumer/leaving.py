@@ -27,11 +27,11 @@ def remove_members(
     image: MetadataImage,
 ) -> None:
     """Remove members; a new epoch assigns their partitions to others."""
-    gone = dict.fromkeys(member.member_id for member in members)
-    for member_id in gone:
+    member_ids = dict.fromkeys(member.member_id for member in members)
+    for member_id in member_ids:
         append_member_tombstones(result, group.group_id, member_id)
         cancel_timers(result, group, member_id)
-    left = [member for member in group.members.values() if member.member_id not in gone]
+    left = [member for member in group.members.values() if member.member_id not in member_ids]
     patterns = {member.subscribed_regex for member in left}
     for pattern in sorted(group.regexes.keys() - patterns):
         append_regex(result, group.group_id, pattern, None)
@@ -43,13 +43,13 @@ def leaving_members(
     group: ConsumerGroup, identities: list[MemberIdentity]
 ) -> tuple[list[ConsumerGroupMember], list[MemberResponse]]:
     """Return the members that a LeaveGroup removes, and the response to each identity; an instance id suffices."""
-    gone: dict[str, ConsumerGroupMember] = {}
+    leaving: dict[str, ConsumerGroupMember] = {}
     answers = []
     for identity in identities:
         code = ErrorCode.NONE
         try:
-            member = _identified(group, identity)
-            gone[member.member_id] = member
+            member = _find_member(group, identity)
+            leaving[member.member_id] = member
         except KafkaError as error:
             code = error.code
         answers.append(
@@ -57,10 +57,10 @@ def leaving_members(
                 member_id=identity.member_id, group_instance_id=identity.group_instance_id, error_code=code
             )
         )
-    return list(gone.values()), answers
+    return list(leaving.values()), answers
 
 
-def _identified(group: ConsumerGroup, identity: MemberIdentity) -> ConsumerGroupMember:
+def _find_member(group: ConsumerGroup, identity: MemberIdentity) -> ConsumerGroupMember:
     if identity.group_instance_id is None:
         return group.member(identity.member_id)
     earlier = group.static_member(identity.group_instance_id)

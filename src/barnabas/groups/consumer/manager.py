@@ -9,7 +9,7 @@ from barnabas.groups.classic.group import ClassicGroup
 from barnabas.groups.classic.heartbeat import Heartbeat
 from barnabas.groups.classic.join import Join
 from barnabas.groups.consumer import timers
-from barnabas.groups.consumer.classic_members import ClassicMemberRefused, ClassicMembers
+from barnabas.groups.consumer.classic_members import ClassicMemberRejectedError, ClassicMembers
 from barnabas.groups.consumer.client_info import Caller
 from barnabas.groups.consumer.describe import described
 from barnabas.groups.consumer.group import ConsumerGroup
@@ -186,13 +186,13 @@ class ConsumerGroups:
     def join(self, result: CoordinatorResult, join: Join) -> None:
         """Handle a JoinGroup.
 
-        :raises ClassicMemberRefused: With the codes of `ClassicMembers.join`.
+        :raises ClassicMemberRejectedError: With the codes of `ClassicMembers.join`.
         """
         group = self.find(join.request.group_id)
         try:
             self._classic.join(result, group, join, self._topics_revision)
         except KafkaError as error:
-            raise ClassicMemberRefused(error.code, error.message) from error
+            raise ClassicMemberRejectedError(error.code, error.message) from error
 
     def sync(
         self, result: CoordinatorResult, pending: Pending[SyncGroupResponse], request: SyncGroupRequest
@@ -209,9 +209,9 @@ class ConsumerGroups:
     ) -> None:
         """Handle a LeaveGroup: each member on its own, with one new epoch for all."""
         group = self.find(request.group_id)
-        gone, answers = leaving_members(group, request.members)
-        if gone:
-            self.remove(result, group, gone)
+        leaving, answers = leaving_members(group, request.members)
+        if leaving:
+            self.remove(result, group, leaving)
         result.answer(pending, LeaveGroupResponse(members=answers))
 
     def describe(self, group_id: str) -> DescribedGroup:

@@ -62,7 +62,7 @@ class ConsumerGroupMember:
         )
 
     @property
-    def speaks_classic(self) -> bool:
+    def uses_classic_protocol(self) -> bool:
         """Whether the member joined by JoinGroup."""
         return self.classic is not None
 

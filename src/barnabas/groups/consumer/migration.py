@@ -53,11 +53,11 @@ def check_upgrade(group: ClassicGroup, settings: Settings) -> None:
     :raises KafkaError: GROUP_ID_NOT_FOUND.
     """
     if not settings.migration_policy().allows_upgrade:
-        raise _not_upgraded(group, "online upgrade is disabled")
+        raise _upgrade_error(group, "online upgrade is disabled")
     if group.protocol_type != PROTOCOL_TYPE:
-        raise _not_upgraded(group, "the group does not use the consumer embedded protocol")
+        raise _upgrade_error(group, "the group does not use the consumer embedded protocol")
     if len(group.members) > settings.size_max():
-        raise _not_upgraded(group, "the group size exceeds the consumer group maximum size")
+        raise _upgrade_error(group, "the group size exceeds the consumer group maximum size")
 
 
 def upgrade(result: CoordinatorResult, group: ClassicGroup, settings: Settings) -> ConsumerGroup:
@@ -69,13 +69,13 @@ def upgrade(result: CoordinatorResult, group: ClassicGroup, settings: Settings) 
     try:
         members = [_upgraded_member(group, member, image) for member in group.members.values()]
     except DecodeError:
-        raise _not_upgraded(group, "the embedded consumer protocol is malformed") from None
+        raise _upgrade_error(group, "the embedded consumer protocol is malformed") from None
     group.append_tombstones(result)
     first = len(result.records)
     _append_group(result, group, members, image)
-    upgraded = _replayed(group.group_id, result.records[first:])
+    upgraded = _replay_into_new_group(group.group_id, result.records[first:])
     for member in members:
-        _leave_classic(result, group, group.members[member.member_id])
+        _fail_waiting_requests(result, group, group.members[member.member_id])
         set_session_timer(result, upgraded, member, settings.session_timeout_ms(group.group_id))
     result.cancel_timer(join_timer(group.group_id))
     result.cancel_timer(sync_timer(group.group_id))
@@ -93,7 +93,7 @@ def _upgraded_member(
             "an unsupported custom assignor is in use. Please refer to the documentation or switch to a default "
             "assignor before re-attempting the upgrade"
         )
-        raise _not_upgraded(group, why)
+        raise _upgrade_error(group, why)
     return ConsumerGroupMember(
         member.member_id,
         member.group_instance_id,
@@ -134,7 +134,7 @@ def _append_group(
         append_current(result, group_id, member)
 
 
-def _replayed(group_id: str, records: Collection[object]) -> ConsumerGroup:
+def _replay_into_new_group(group_id: str, records: Collection[object]) -> ConsumerGroup:
     groups: dict[str, Group] = {}
     replays = ConsumerReplay(groups).by_record()
     for record in records:
@@ -145,15 +145,21 @@ def _replayed(group_id: str, records: Collection[object]) -> ConsumerGroup:
     return group
 
 
-def _leave_classic(result: CoordinatorResult, group: ClassicGroup, member: ClassicGroupMember) -> None:
-    """Tell members that wait in the classic group to rejoin; they then join the consumer group."""
+def _fail_waiting_requests(
+    result: CoordinatorResult, group: ClassicGroup, member: ClassicGroupMember
+) -> None:
+    """Fail the waiting requests of the classic group with REBALANCE_IN_PROGRESS; its members then join the consumer
+    group.
+    """
     refuse_joining(result, member, ErrorCode.REBALANCE_IN_PROGRESS)
-    error = KafkaError(ErrorCode.REBALANCE_IN_PROGRESS, "The group changes its protocol.")
+    error = KafkaError(
+        ErrorCode.REBALANCE_IN_PROGRESS, "The group is being upgraded to the consumer protocol."
+    )
     refuse_syncing(result, member, error)
     result.cancel_timer(session_timer(group.group_id, member.member_id))
 
 
-def _not_upgraded(group: ClassicGroup, why: str) -> KafkaError:
+def _upgrade_error(group: ClassicGroup, why: str) -> KafkaError:
     message = f"Cannot upgrade classic group {group.group_id} to consumer group because {why}."
     return KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, message)
 
@@ -162,16 +168,20 @@ def _not_upgraded(group: ClassicGroup, why: str) -> KafkaError:
 
 
 def may_downgrade(
-    group: ConsumerGroup, gone: Collection[ConsumerGroupMember], settings: Settings, *, joining_count: int = 0
+    group: ConsumerGroup,
+    leaving: Collection[ConsumerGroupMember],
+    settings: Settings,
+    *,
+    joining_count: int = 0,
 ) -> bool:
     """Return whether all remaining and joining members use the classic protocol, and the group may be downgraded."""
-    ids = {member.member_id for member in gone}
+    ids = {member.member_id for member in leaving}
     staying = [member for member_id, member in group.members.items() if member_id not in ids]
     size_max = settings.context.config().integer("group.max.size")
     return (
         settings.migration_policy().allows_downgrade
         and 0 < len(staying) + joining_count <= size_max
-        and all(member.speaks_classic for member in staying)
+        and all(member.uses_classic_protocol for member in staying)
     )
 
 
@@ -216,5 +226,5 @@ def _classic_member(member: ConsumerGroupMember) -> ClassicGroupMember:
         member.client_host,
         member.rebalance_timeout_ms,
         member.classic.session_timeout_ms,
-        {each.name: bytes(each.metadata) for each in member.classic.supported_protocols},
+        {protocol.name: bytes(protocol.metadata) for protocol in member.classic.supported_protocols},
     )

@@ -84,13 +84,13 @@ class Commits:
                 topic.name,
                 [
                     (
-                        each.partition_index,
-                        each.committed_offset,
-                        each.committed_leader_epoch,
-                        each.committed_metadata or "",
-                        each.commit_timestamp,
+                        partition.partition_index,
+                        partition.committed_offset,
+                        partition.committed_leader_epoch,
+                        partition.committed_metadata or "",
+                        partition.commit_timestamp,
                     )
-                    for each in topic.partitions
+                    for partition in topic.partitions
                 ],
             )
             for topic in request.topics
@@ -107,8 +107,8 @@ class Commits:
         response = OffsetCommitResponse()
         for topic, codes in zip(request.topics, codes_by_topic, strict=True):
             partitions = [
-                OffsetCommitResponsePartition(each.partition_index, code)
-                for each, code in zip(topic.partitions, codes, strict=True)
+                OffsetCommitResponsePartition(partition.partition_index, code)
+                for partition, code in zip(topic.partitions, codes, strict=True)
             ]
             response.topics.append(OffsetCommitResponseTopic(topic.name, topic.topic_id, partitions))
         result.answer(pending, response)
@@ -131,7 +131,7 @@ class Commits:
             expire_ms = min(result.now_ms + retention_ms, EXPIRE_MS_MAX)
         codes = [committer.commit_topic(str(name), partitions, expire_ms) for name, partitions in topics]
         if group is not None:
-            group.committed_by(result, member_id)
+            group.on_commit(result, member_id)
         self._context.counts.offset_commits_count += len(result.records)
         return codes
 
@@ -170,17 +170,17 @@ class Commits:
         topics = []
         for topic in request.topics:
             topic_id, partitions = committer.topic_id(topic.name), []
-            for asked in topic.partitions:
+            for requested in topic.partitions:
                 committed = CommittedOffset(
-                    asked.committed_offset,
-                    asked.committed_leader_epoch,
-                    asked.committed_metadata or "",
+                    requested.committed_offset,
+                    requested.committed_leader_epoch,
+                    requested.committed_metadata or "",
                     result.now_ms,
                     NEVER_MS,
                     topic_id,
                 )
-                code = committer.commit(topic.name, asked.partition_index, committed)
-                partitions.append(TxnOffsetCommitResponsePartition(asked.partition_index, code))
+                code = committer.commit(topic.name, requested.partition_index, committed)
+                partitions.append(TxnOffsetCommitResponsePartition(requested.partition_index, code))
             topics.append(TxnOffsetCommitResponseTopic(topic.name, partitions))
         self._context.counts.offset_commits_count += len(result.records)
         result.answer(pending, TxnOffsetCommitResponse(topics=topics))
@@ -230,7 +230,7 @@ class _Committer(NamedTuple):
 
         :raises KafkaError: STALE_MEMBER_EPOCH or ILLEGAL_GENERATION for a partition that the member does not own.
         """
-        code = self._look_at(committed.topic_id, index, committed.metadata)
+        code = self._check_partition(committed.topic_id, index, committed.metadata)
         if code is ErrorCode.NONE:
             self.result.append_encoded(
                 self.key_head + encode_partition(topic, index), encode_value(committed)
@@ -252,7 +252,7 @@ class _Committer(NamedTuple):
             codes.append(self.commit(topic, index, committed))
         return codes
 
-    def _look_at(self, topic_id: bytes, index: int, metadata: str) -> ErrorCode:
+    def _check_partition(self, topic_id: bytes, index: int, metadata: str) -> ErrorCode:
         """Return the error code of a partition; raises as `commit`."""
         if _utf16_size(metadata) > self.metadata_max:
             return ErrorCode.OFFSET_METADATA_TOO_LARGE
@@ -266,5 +266,5 @@ def _utf16_size(text: str) -> int:
 
 
 def _no_generation(group_id: str, generation: int) -> KafkaError:
-    message = f"Generation {generation} of group '{group_id}': there is no such group."
+    message = f"Group '{group_id}' not found; generation {generation} requires an existing group."
     return KafkaError(ErrorCode.ILLEGAL_GENERATION, message)

@@ -29,12 +29,13 @@ def delete_topic(
         code = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
     else:
         offsets, key_head = table.of_group(group.group_id), encode_group(group.group_id)
-        for asked in topic.partitions:
-            partition = encode_partition(topic.name, asked.partition_index)
+        for requested in topic.partitions:
+            partition = encode_partition(topic.name, requested.partition_index)
             if partition in offsets or table.is_open(group.group_id, partition):
                 result.append_encoded(key_head + partition, None)
     return OffsetDeleteResponseTopic(
-        topic.name, [OffsetDeleteResponsePartition(asked.partition_index, code) for asked in topic.partitions]
+        topic.name,
+        [OffsetDeleteResponsePartition(requested.partition_index, code) for requested in topic.partitions],
     )
 
 
@@ -55,8 +56,8 @@ def delete_topics(
     known = before.deleted_topics.keys() | before.trashed_topics.keys()
     deleted = {
         topic.name: topic.topic_id
-        for gone in (after.deleted_topics, after.trashed_topics)
-        for key, topic in gone.items()
+        for table_of_topics in (after.deleted_topics, after.trashed_topics)
+        for key, topic in table_of_topics.items()
         if key not in known
     }
     if not deleted:

@@ -79,12 +79,12 @@ class OffsetManager:
 
     # Requests
 
-    def fetch(self, asked: OffsetFetchRequestGroup, *, require_stable: bool) -> OffsetFetchResponseGroup:
-        """Return the offsets of one group, of all its partitions if no topics are named.
+    def fetch(self, requested: OffsetFetchRequestGroup, *, require_stable: bool) -> OffsetFetchResponseGroup:
+        """Return the offsets of one group, of all its partitions if no topics are requested.
 
         :raises KafkaError: Those of `Group.check_offset_fetch`.
         """
-        return fetch(asked, *self._readable(asked, require_stable=require_stable))
+        return fetch(requested, *self._readable(requested, require_stable=require_stable))
 
     def delete(
         self, result: CoordinatorResult, pending: Pending[OffsetDeleteResponse], request: OffsetDeleteRequest
@@ -113,19 +113,19 @@ class OffsetManager:
     ) -> dict[TopicPartition, int]:
         """Return the group's offsets of the named partitions."""
         offsets = self.table.of_group(group_id)
-        found: dict[TopicPartition, int] = {}
+        committed: dict[TopicPartition, int] = {}
         for topic in topics:
-            for asked in topic.partitions:
-                stored = offsets.get(encode_partition(topic.name, asked.partition_index))
+            for requested in topic.partitions:
+                stored = offsets.get(encode_partition(topic.name, requested.partition_index))
                 if stored is not None:
-                    partition = TopicPartition(topic.name, asked.partition_index)
-                    found[partition] = decode_value(stored[1]).offset
-        return found
+                    partition = TopicPartition(topic.name, requested.partition_index)
+                    committed[partition] = decode_value(stored[1]).offset
+        return committed
 
     def delete_expired(
         self, result: CoordinatorResult, group_id: str, count_max: int
     ) -> dict[TopicPartition, int]:
-        """Delete up to so many offsets of a group that is being deleted; return them."""
+        """Delete up to `count_max` offsets of a group that is being deleted; return them."""
         some = list(islice(self.table.of_group(group_id).items(), count_max))
         key_head = encode_group(group_id)
         for partition, _ in some:
@@ -136,23 +136,23 @@ class OffsetManager:
         }
 
     def snapshot(
-        self, asked: OffsetFetchRequestGroup, *, require_stable: bool
+        self, requested: OffsetFetchRequestGroup, *, require_stable: bool
     ) -> tuple[Mapping[bytes, StoredOffset], frozenset[bytes]]:
         """Return the present offsets of a group for `fetch`, and its unstable partitions.
 
         :raises KafkaError: As `fetch`.
         """
-        offsets, unstable = self._readable(asked, require_stable=require_stable)
+        offsets, unstable = self._readable(requested, require_stable=require_stable)
         return dict(offsets), frozenset(unstable)
 
     def _readable(
-        self, asked: OffsetFetchRequestGroup, *, require_stable: bool
+        self, requested: OffsetFetchRequestGroup, *, require_stable: bool
     ) -> tuple[Mapping[bytes, StoredOffset], frozenset[bytes]]:
-        group = self._groups.get(asked.group_id)
+        group = self._groups.get(requested.group_id)
         if group is not None:
-            group.check_offset_fetch(asked.member_id, asked.member_epoch)
-        unstable = self.table.open_partitions(asked.group_id) if require_stable else frozenset()
-        return self.table.of_group(asked.group_id), unstable
+            group.check_offset_fetch(requested.member_id, requested.member_epoch)
+        unstable = self.table.open_partitions(requested.group_id) if require_stable else frozenset()
+        return self.table.of_group(requested.group_id), unstable
 
     # Deleted groups and topics
 
@@ -186,7 +186,7 @@ class OffsetManager:
 
     def on_loaded(self, result: CoordinatorResult) -> None:
         """Start the expiration."""
-        self._look_later(result)
+        self._schedule_expiration(result)
 
     def expire(self, result: CoordinatorResult, key: TimerKey) -> None:
         """Delete expired offsets, a few groups at a time, and groups that then have neither offsets nor members."""
@@ -208,9 +208,9 @@ class OffsetManager:
             if looked_at_count >= LOOKED_AT_OFFSETS_MAX:
                 result.set_timer(_SAME_ROUND, 0)
                 return
-        self._look_later(result)
+        self._schedule_expiration(result)
 
-    def _look_later(self, result: CoordinatorResult) -> None:
+    def _schedule_expiration(self, result: CoordinatorResult) -> None:
         result.set_timer(_NEXT_ROUND, self._config().integer("offsets.retention.check.interval.ms"))
 
     def statistics(self) -> OffsetStatistics:

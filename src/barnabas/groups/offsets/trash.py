@@ -42,9 +42,10 @@ def restore_offsets(
     topic: str,
     offsets: Mapping[int, CommittedOffset],
 ) -> int:
-    """Commit a group's offsets of a topic, by partition, again; return how many.
+    """Commit a group's earlier offsets of a topic, by partition, again; return how many.
 
-    Only where it has no offset and no pending one. A group with members has continued without them.
+    Partitions with an offset or a pending one are left out. A group with members gets none: it has continued without
+    them.
     """
     if group is not None and not group.is_empty:
         return 0
