@@ -86,7 +86,7 @@ def _scaled(value: float, base: int, units: Sequence[str]) -> str:
 
 
 def page(title: str, subtitle: str, parts: Sequence[str]) -> str:
-    """The whole document; parts are what the functions below give."""
+    """Return the whole document; parts are what the functions below give."""
     style = (
         _STYLE.replace("LIGHT", _variables(0))
         .replace("DARK", _variables(1))
@@ -112,7 +112,7 @@ def _series_style() -> str:
 
 
 def heading(text: str) -> str:
-    """The beginning of a section."""
+    """Return the beginning of a section."""
     return f"<h2>{escape(text)}</h2>"
 
 
@@ -127,7 +127,7 @@ def code(text: str) -> str:
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """A table; columns of numbers, and of words that begin with a digit, are set to the right."""
+    """Return a table; columns of numbers, and of words that begin with a digit, are set to the right."""
     right = [bool(rows) and all(_is_number(row[index]) for row in rows) for index in range(len(columns))]
 
     def line(tag: str, cells: Sequence[object]) -> str:
@@ -165,7 +165,7 @@ def columns(
 
 
 def lines(title: str, labels: Sequence[str], series: Sequence[Series], wording: Wording = count_text) -> str:
-    """A line for each series, through its value at each label."""
+    """Return a line for each series, through its value at each label."""
     frame = _Frame(labels, max((max(each.values, default=0) for each in series), default=0), series, wording)
     marks = []
     for number, each in enumerate(series):
@@ -213,7 +213,7 @@ def grid(
     values: Sequence[Sequence[float]],
     wording: Wording = count_text,
 ) -> str:
-    """A field for each row and label, the fuller the larger its value is."""
+    """Return a field for each row and label, the fuller the larger its value is."""
     left = max((len(_shortened(row)) for row in rows), default=0) * _CHAR + 12
     step = (_WIDTH - left) / max(len(labels), 1)
     top = max((max(line, default=0) for line in values), default=0) or 1
@@ -251,7 +251,7 @@ class _Frame:
         return self.height - below - (self.height - above - below) * value / self._ticks[-1]
 
     def drawn(self) -> list[str]:
-        """All but the marks."""
+        """Return all but the marks."""
         found = []
         for tick, words in zip(self._ticks, self._words, strict=True):
             y = self.y(tick)

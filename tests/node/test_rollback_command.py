@@ -76,7 +76,7 @@ def test_a_wrong_setting_is_found_in_the_history_and_rolled_back(kafka: Embedded
 def test_what_cannot_be_rolled_back_says_why_and_how_it_ends(run: Run) -> None:
     run("topics", "create", "orders")
     future = run("rollback", "topic/orders", "--to", "100000")
-    assert (future.exit_code, "yet to come" in future.output) == (1, True)
+    assert (future.exit_code, "does not exist yet" in future.output) == (1, True)
     nobody = run("rollback", "user/nobody", "--to", "100000")
     assert nobody.exit_code == 1
     nothing = run("rollback", "orders", "--to", "1")

@@ -164,7 +164,7 @@ def test_data_beside_log_dirs_is_refused_on_the_command_line_and_warned_about_el
 ) -> None:
     ended = run_serve("--data", str(tmp_path), "--set", "log.dirs=/elsewhere")
     assert ended.returncode == 2
-    assert "--data: must not be given beside --set log.dirs=/elsewhere" in ended.stderr
+    assert "--data: conflicts with --set log.dirs=/elsewhere" in ended.stderr
     with BrokerProcess(tmp_path, environment={"BARNABAS_LOG_DIRS": "/elsewhere"}) as broker:
         broker.terminate()
         assert (
@@ -176,7 +176,7 @@ def test_listen_beside_listeners_is_refused_on_the_command_line(tmp_path: Path) 
     given = ("--listen", "127.0.0.1:0", "--set", "listeners=PLAINTEXT://127.0.0.1:1")
     ended = run_serve("--data", str(tmp_path), *given)
     assert ended.returncode == 2
-    assert "--listen: must not be given beside --set listeners=PLAINTEXT://127.0.0.1:1" in ended.stderr
+    assert "--listen: conflicts with --set listeners=PLAINTEXT://127.0.0.1:1" in ended.stderr
 
 
 def test_an_unknown_key_is_a_warning_with_the_nearest_key(tmp_path: Path) -> None:

@@ -163,7 +163,7 @@ def test_of_several_topics_of_one_name_the_id_says_which(kafka: EmbeddedBroker, 
     kafka.produce("orders", "second", partition=0)
     run("topics", "delete", "orders")
     told = run("topics", "undelete", "orders")
-    assert (told.exit_code, "say which by its id" in told.output) == (1, True)
+    assert (told.exit_code, "select one by its id" in told.output) == (1, True)
     table = [line.split() for line in run("topics", "trash").output.splitlines()[1:]]
     wanted = next(row[1] for row in table if row[2] == "1")
     assert run("topics", "undelete", "orders", "--id", wanted).exit_code == 0

@@ -85,8 +85,8 @@ class Topic:
             )
             raise_errors(created.values())
 
-    def befall(self, step: Step) -> None:
-        match step:
+    def befall(self, result: Step) -> None:
+        match result:
             case "fill", codec, count, partitions:
                 fill(self.bootstrap, self.name, count, partitions, compression_type=codec, **SMALL_BATCHES)
             case "transact", outcomes:

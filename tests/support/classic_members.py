@@ -57,8 +57,8 @@ class ClassicConsumer:
                 }
             )
             answer = self.world.ask(
-                lambda shard, step, pending, request=request: shard.join_group(
-                    step, Join(request, client, pending)
+                lambda shard, result, pending, request=request: shard.join_group(
+                    result, Join(request, client, pending)
                 )
             )
             self._take(answer)
@@ -98,7 +98,7 @@ class ClassicConsumer:
                 for member_id, partitions in assignments.items()
             ],
         )
-        answer = self.world.ask(lambda shard, step, pending: shard.sync_group(step, pending, request))
+        answer = self.world.ask(lambda shard, result, pending: shard.sync_group(result, pending, request))
         self._take(answer)
         return answer
 
@@ -111,7 +111,7 @@ class ClassicConsumer:
             generation_id=self.generation,
         )
         answer: ErrorCode | KafkaError = self.world.ask(
-            lambda shard, step, pending: step.answer(pending, shard.heartbeat(step, beat))
+            lambda shard, result, pending: result.answer(pending, shard.heartbeat(result, beat))
         )
         return answer.code if isinstance(answer, KafkaError) else answer
 
@@ -121,7 +121,7 @@ class ClassicConsumer:
             member_id=self.member_id, group_instance_id=self.fields.get("group_instance_id")
         )
         request = LeaveGroupRequest(group_id=self.group_id, members=[identity])
-        answer = self.world.ask(lambda shard, step, pending: shard.leave_group(step, pending, request))
+        answer = self.world.ask(lambda shard, result, pending: shard.leave_group(result, pending, request))
         return ErrorCode(answer.members[0].error_code)
 
     def rejoin(self, *topics: str) -> None:

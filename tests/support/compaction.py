@@ -59,9 +59,11 @@ def written_anew(
     """A pass without its end: what is to be replaced, and by what."""
     plan = plan_pass(log, cleanable_of(log, now_ms), now_ms)
     cleaning = Cleaner(plan, make_map(keys_count_max), step_bytes)
-    finish(cleaning.index())
+    finish(cleaning.build_offset_map())
     groups = group_segments(cleaning.sources, plan.config)
-    return cleaning, [([each.segment for each in group], finish(cleaning.clean(group))) for group in groups]
+    return cleaning, [
+        ([each.segment for each in group], finish(cleaning.clean_segments(group))) for group in groups
+    ]
 
 
 def compact(log: PartitionLog, now_ms: int, **options: Any) -> Cleaner:
@@ -105,7 +107,7 @@ async def _clean(directories: LogManager, clock: ManualClock, moments: Mapping[T
         for tp, now_ms in moments.items():
             clock.now_ms, log = now_ms, directories.logs[tp]
             log.update_high_watermark(log.log_end_offset)
-            await cleaner.clean(log, cleanable_of(log, now_ms))
+            await cleaner.clean_segments(log, cleanable_of(log, now_ms))
     finally:
         await cleaner.stop()
         worker.close()

@@ -91,7 +91,7 @@ class ConsumerMember:
     def send(self, request: ConsumerGroupHeartbeatRequest, caller: Caller = CALLER) -> Any:
         """Send any heartbeat and take over what is answered."""
         answer = self.world.ask(
-            lambda shard, step, pending: shard.consumer.heartbeat(step, pending, request, caller)
+            lambda shard, result, pending: shard.consumer.heartbeat(result, pending, request, caller)
         )
         if isinstance(answer, ConsumerGroupHeartbeatResponse):
             self.error = None

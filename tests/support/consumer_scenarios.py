@@ -80,7 +80,7 @@ class ConsumerScenario:
     def newer(self, words: list[str], options: Options) -> list[str]:
         """newer A: a broker of a later version has left A in a state that is not known here."""
         member = replace(stored(self.world, words[0]), state=MemberState.UNKNOWN)
-        self.world.run_event(lambda shard, step: append_current(step, "g", member))
+        self.world.run_event(lambda shard, result: append_current(result, "g", member))
         return []
 
     # What members send

@@ -139,7 +139,7 @@ class Application:
                 if self.call(self._sync):
                     return
 
-    def _join(self, shard: GroupShard, step: CoordinatorResult, pending: Pending[Any]) -> None:
+    def _join(self, shard: GroupShard, result: CoordinatorResult, pending: Pending[Any]) -> None:
         subscription = write(ConsumerProtocolSubscription(topics=[INPUT.topic]), 1)
         request = JoinGroupRequest(
             group_id=GROUP,
@@ -150,12 +150,12 @@ class Application:
             protocols=[JoinGroupRequestProtocol(name="range", metadata=subscription)],
         )
         try:
-            shard.join_group(step, Join(request, JoiningClient(NAME, "/h", 9), pending))
+            shard.join_group(result, Join(request, JoiningClient(NAME, "/h", 9), pending))
         except KafkaError as error:
             if error.code is not ErrorCode.UNKNOWN_MEMBER_ID:
                 raise
             self.member_id = ""
-            self._join(shard, step, pending)
+            self._join(shard, result, pending)
 
     def _sync(self) -> bool:
         """Whether the generation is still there."""
@@ -168,7 +168,7 @@ class Application:
             assignments=[SyncGroupRequestAssignment(member_id=self.member_id, assignment=b"all")],
         )
         try:
-            self.ask(GROUP_LOG, lambda shard, step, pending: shard.sync_group(step, pending, request))
+            self.ask(GROUP_LOG, lambda shard, result, pending: shard.sync_group(result, pending, request))
         except KafkaError as error:
             if error.code not in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION):
                 raise
@@ -178,7 +178,9 @@ class Application:
     def heartbeat(self) -> None:
         """Tell that it is there."""
         beat = Heartbeat(GROUP, self.generation, self.member_id)
-        self.ask(GROUP_LOG, lambda shard, step, pending: step.answer(pending, shard.heartbeat(step, beat)))
+        self.ask(
+            GROUP_LOG, lambda shard, result, pending: result.answer(pending, shard.heartbeat(result, beat))
+        )
 
     def _offset(self) -> int:
         """How far the group has read."""
@@ -207,14 +209,14 @@ class Application:
             raise BeginAnew
         self._end(commit=not self.troubles.at(offset, "abort"))
 
-    def _initialize(self, shard: TransactionShard, step: CoordinatorResult, pending: Pending[Any]) -> None:
-        shard.initialize(step, pending, Initialization(NAME, TRANSACTION_MS))
+    def _initialize(self, shard: TransactionShard, result: CoordinatorResult, pending: Pending[Any]) -> None:
+        shard.initialize(result, pending, Initialization(NAME, TRANSACTION_MS))
 
     def _add(self, partition: TopicPartition) -> None:
         asked = Addition(NAME, *self.who, (partition,), self.version)
         self.call(
             lambda: self.ask(
-                TRANSACTION_LOG, lambda shard, step, pending: shard.add_partitions(step, pending, asked)
+                TRANSACTION_LOG, lambda shard, result, pending: shard.add_partitions(result, pending, asked)
             )
         )
 
@@ -224,16 +226,18 @@ class Application:
         member = (self.generation, self.member_id, None)
         request = TxnOffsetCommitRequest(NAME, GROUP, *self.who, *member, topics)
 
-        def event(shard: GroupShard, step: CoordinatorResult, pending: Pending[Any]) -> None:
-            step.producer = TransactionalProducer(NAME, *self.who)
-            shard.offsets.commit_in_transaction(step, pending, request, 5)
+        def event(shard: GroupShard, result: CoordinatorResult, pending: Pending[Any]) -> None:
+            result.producer = TransactionalProducer(NAME, *self.who)
+            shard.offsets.commit_in_transaction(result, pending, request, 5)
 
         return event
 
     def _end(self, *, commit: bool) -> None:
         asked = EndTxn(NAME, *self.who, commit, self.version)
         ended = self.call(
-            lambda: self.ask(TRANSACTION_LOG, lambda shard, step, pending: shard.end(step, pending, asked))
+            lambda: self.ask(
+                TRANSACTION_LOG, lambda shard, result, pending: shard.end(result, pending, asked)
+            )
         )
         self.who = ended.producer_id, ended.producer_epoch
 
@@ -272,7 +276,8 @@ class ConsumerApplication(Application):
         )
         caller = Caller(NAME, "/h", 1)
         return self.ask(
-            GROUP_LOG, lambda shard, step, pending: shard.consumer.heartbeat(step, pending, request, caller)
+            GROUP_LOG,
+            lambda shard, result, pending: shard.consumer.heartbeat(result, pending, request, caller),
         )
 
     def heartbeat(self) -> None:

@@ -126,7 +126,7 @@ class CrashWorld:
         for offset, entry in enumerate(self.disk.entries):
             self._replay(entry, offset)
         for log in (GROUP_LOG, TRANSACTION_LOG):
-            self.run_event(log, lambda shard, step: shard.loaded(step))
+            self.run_event(log, lambda shard, result: shard.on_loaded(result))
 
     def shard(self, log: TopicPartition) -> Any:
         """Whose log it is."""
@@ -134,7 +134,7 @@ class CrashWorld:
 
     def _replay(self, entry: Entry, offset: int) -> None:
         if isinstance(entry, End) and entry.log == GROUP_LOG:
-            self.groups.replay_end_marker(entry.marker)
+            self.groups.replay_transaction_marker(entry.marker)
         elif isinstance(entry, Batch):
             serde = GROUP_RECORDS if entry.log == GROUP_LOG else TRANSACTION_RECORDS
             for key, value in entry.records:
@@ -152,31 +152,31 @@ class CrashWorld:
         :raises KafkaError: A refusal.
         """
         pending: Pending[Any] = Pending()
-        step = CoordinatorResult(self.now_ms)
-        event(self.shard(log), step, pending)
-        self._perform(log, step)
+        result = CoordinatorResult(self.now_ms)
+        event(self.shard(log), result, pending)
+        self._perform(log, result)
         return pending
 
     def run_event(self, log: TopicPartition, event: Callable[[Any, CoordinatorResult], None]) -> None:
         """Hand in what nobody waits for."""
-        step = CoordinatorResult(self.now_ms)
-        event(self.shard(log), step)
-        self._perform(log, step)
+        result = CoordinatorResult(self.now_ms)
+        event(self.shard(log), result)
+        self._perform(log, result)
 
-    def _perform(self, log: TopicPartition, step: CoordinatorResult) -> None:
-        if step.records:
-            producer = step.producer
+    def _perform(self, log: TopicPartition, result: CoordinatorResult) -> None:
+        if result.records:
+            producer = result.producer
             who = (producer.producer_id, producer.producer_epoch) if producer else NOBODY
-            batch = Batch(log, tuple(_encoded(each) for each in step.records), who, self.now_ms)
+            batch = Batch(log, tuple(_encoded(each) for each in result.records), who, self.now_ms)
             tp = RecordPosition(self.disk.append(batch), self.now_ms, *who)
-            for record in step.records:
+            for record in result.records:
                 self.shard(log).replay(record, tp)
-        for key, delay_ms in step.timers:
+        for key, delay_ms in result.timers:
             self.timers.pop((log, key), None)
             if delay_ms is not None:
                 self.timers[log, key] = self.now_ms + delay_ms
-        self.answers.update(step.answers)
-        self.ending += [each.transaction for each in step.effects if isinstance(each, WriteMarkers)]
+        self.answers.update(result.answers)
+        self.ending += [each.transaction for each in result.effects if isinstance(each, WriteMarkers)]
 
     def write_markers(self) -> None:
         """Every partition is told of every end, one after the other, and then the coordinator that they are."""
@@ -188,7 +188,7 @@ class CrashWorld:
                 end = End(partition, EndTransactionMarker(*who, 0, is_commit, self.now_ms))
                 self._replay(end, self.disk.append(end))
             self.run_event(
-                TRANSACTION_LOG, lambda shard, step, told=transaction: shard.markers_written(step, told)
+                TRANSACTION_LOG, lambda shard, result, told=transaction: shard.markers_written(result, told)
             )
 
     def wait(self, duration_ms: int) -> None:
@@ -198,7 +198,7 @@ class CrashWorld:
         while self.timers and min(self.timers.values()) <= end_ms:
             log, key = min(self.timers, key=self.timers.__getitem__)
             self.now_ms = max(self.now_ms, self.timers.pop((log, key)))
-            self.run_event(log, lambda shard, step, due=key: shard.expire(step, due))
+            self.run_event(log, lambda shard, result, due=key: shard.expire(result, due))
             self.write_markers()
         self.now_ms = end_ms
 

@@ -139,7 +139,7 @@ class GroupScenario(OffsetCommands):
         client = JoiningClient(speaker.name, "/host", int(given.get("version", NEWEST_VERSION)))
         self._ask(
             speaker,
-            lambda shard, step, pending: shard.join_group(step, Join(request, client, pending)),
+            lambda shard, result, pending: shard.join_group(result, Join(request, client, pending)),
             self._joined,
         )
 
@@ -160,7 +160,7 @@ class GroupScenario(OffsetCommands):
         )
         self._ask(
             speaker,
-            lambda shard, step, pending: shard.sync_group(step, pending, request),
+            lambda shard, result, pending: shard.sync_group(result, pending, request),
             lambda answer: f"is to work on {bytes(answer.assignment).decode() or 'nothing'}",
         )
 
@@ -175,7 +175,7 @@ class GroupScenario(OffsetCommands):
         )
         self._ask(
             speaker,
-            lambda shard, step, pending: step.answer(pending, shard.heartbeat(step, beat)),
+            lambda shard, result, pending: result.answer(pending, shard.heartbeat(result, beat)),
             lambda code: code.name if code else "is in time",
         )
 
@@ -192,7 +192,7 @@ class GroupScenario(OffsetCommands):
         request = LeaveGroupRequest(group_id=GROUP, members=identities)
         self._ask(
             self._speaker(words[0] if words else "admin"),
-            lambda shard, step, pending: shard.leave_group(step, pending, request),
+            lambda shard, result, pending: shard.leave_group(result, pending, request),
             lambda answer: "leave: " + ", ".join(ErrorCode(each.error_code).name for each in answer.members),
         )
 
@@ -204,7 +204,7 @@ class GroupScenario(OffsetCommands):
         """delete: the whole group."""
         self._ask(
             self._speaker("admin"),
-            lambda shard, step, pending: shard.delete_group(step, pending, GROUP),
+            lambda shard, result, pending: shard.delete_group(result, pending, GROUP),
             lambda answer: "the group is deleted",
         )
 
@@ -267,7 +267,7 @@ class GroupScenario(OffsetCommands):
         async def ask() -> None:
             assert self.runner is not None
             try:
-                answer = await self.runner.ask(event, speaker.name)
+                answer = await self.runner.handle_request(event, speaker.name)
             except KafkaError as error:
                 self._tell(f"{speaker.name}: {error.code.name}")
                 return

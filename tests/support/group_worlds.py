@@ -50,32 +50,32 @@ class GroupWorld:
     def ask(self, event: Event) -> Any:
         """The answer to a request, the error that it is refused by, or None while it waits."""
         pending = self.asked = Pending()
-        step = CoordinatorResult(self.now_ms)
+        result = CoordinatorResult(self.now_ms)
         try:
-            event(self.shard, step, pending)
+            event(self.shard, result, pending)
         except KafkaError as error:
             self.last = CoordinatorResult(self.now_ms)
             self.check()
             return error
-        self._perform(step)
+        self._perform(result)
         return self.answers.get(pending)
 
     def run_event(self, event: Callable[[GroupShard, CoordinatorResult], None]) -> None:
         """Something happens that nobody waits for."""
-        step = CoordinatorResult(self.now_ms)
-        event(self.shard, step)
-        self._perform(step)
+        result = CoordinatorResult(self.now_ms)
+        event(self.shard, result)
+        self._perform(result)
 
-    def _perform(self, step: CoordinatorResult) -> None:
-        for record in step.records:
+    def _perform(self, result: CoordinatorResult) -> None:
+        for record in result.records:
             self.log.append(encode(record.key, record.value, record.value_version))
-            self.shard.replay(self._read(*self.log[-1]), RecordPosition(len(self.log) - 1, step.now_ms))
-        for key, delay_ms in step.timers:
+            self.shard.replay(self._read(*self.log[-1]), RecordPosition(len(self.log) - 1, result.now_ms))
+        for key, delay_ms in result.timers:
             self.timers.pop(key, None)
             if delay_ms is not None:
-                self.timers[key] = step.now_ms + max(delay_ms, 0)
-        self.answers.update(step.answers)
-        self.last = step
+                self.timers[key] = result.now_ms + max(delay_ms, 0)
+        self.answers.update(result.answers)
+        self.last = result
         self.check()
 
     @staticmethod
@@ -91,7 +91,7 @@ class GroupWorld:
         while due := [key for key, due_ms in self.timers.items() if due_ms <= end_ms]:
             key = min(due, key=self.timers.__getitem__)
             self.now_ms = max(self.now_ms, self.timers.pop(key))
-            self.run_event(lambda shard, step, key=key: shard.expire(step, key))  # type: ignore[misc]
+            self.run_event(lambda shard, result, key=key: shard.expire(result, key))  # type: ignore[misc]
             steps.append(self.last)
         self.now_ms = end_ms
         return steps
@@ -99,13 +99,13 @@ class GroupWorld:
     def restart(self) -> None:
         """Another broker takes over: it knows what stands in the log, and nothing else."""
         before = self.shard.groups
-        self.shard.unload()
+        self.shard.on_unloaded()
         self.shard = self._new_shard()
         self.timers.clear()
         for offset, (key, value) in enumerate(self.log):
             self.shard.replay(self._read(key, value), RecordPosition(offset, self.now_ms))
         assert self.shard.groups.keys() == before.keys()
-        self.run_event(lambda shard, step: shard.loaded(step))
+        self.run_event(lambda shard, result: shard.on_loaded(result))
 
     def check(self) -> None:
         """Whatever has happened, groups are what they must be."""
@@ -116,7 +116,7 @@ class GroupWorld:
 
     def _follow(self, after: MetadataImage) -> None:
         before, self.image = self.image, after
-        self.run_event(lambda shard, step: shard.on_metadata_update(step, before, after))
+        self.run_event(lambda shard, result: shard.on_metadata_update(result, before, after))
 
     def create_topic(self, name: str, partitions_count: int) -> None:
         """A topic comes."""

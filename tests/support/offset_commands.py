@@ -51,7 +51,9 @@ class OffsetCommands:
             commit_topics(_offsets(words[1:])),
         )
         self._ask(
-            speaker, lambda shard, step, pending: shard.offsets.commit(step, pending, request, version), _told
+            speaker,
+            lambda shard, result, pending: shard.offsets.commit(result, pending, request, version),
+            _told,
         )
 
     async def pledge(self, words: list[str], options: Options) -> None:
@@ -68,9 +70,9 @@ class OffsetCommands:
             "tx", "g", producer_id, 0, speaker.generation, speaker.member_id, speaker.instance_id, topics
         )
 
-        def event(shard: GroupShard, step: CoordinatorResult, pending: Pending[Any]) -> None:
-            step.producer = TransactionalProducer("tx", producer_id, 0)
-            shard.offsets.commit_in_transaction(step, pending, request, 5)
+        def event(shard: GroupShard, result: CoordinatorResult, pending: Pending[Any]) -> None:
+            result.producer = TransactionalProducer("tx", producer_id, 0)
+            shard.offsets.commit_in_transaction(result, pending, request, 5)
 
         self._ask(speaker, event, _told)
 
@@ -106,7 +108,7 @@ class OffsetCommands:
         request = OffsetDeleteRequest("g", [OffsetDeleteRequestTopic(*each) for each in partitions.items()])
         self._ask(
             self._speaker("admin"),
-            lambda shard, step, pending: shard.offsets.delete(step, pending, request),
+            lambda shard, result, pending: shard.offsets.delete(result, pending, request),
             _told,
         )
 

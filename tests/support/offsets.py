@@ -74,7 +74,7 @@ class ToldGroup:
         if self.refusal is not None:
             raise self.refusal
 
-    def committed_by(self, step: CoordinatorResult, member_id: str) -> None:
+    def on_commit(self, result: CoordinatorResult, member_id: str) -> None:
         self.committers.append(member_id)
 
     def is_subscribed_to(self, topic: str) -> bool:
@@ -83,7 +83,7 @@ class ToldGroup:
     def offsets_unused_since_ms(self) -> int | None:
         return self.unused_since_ms
 
-    def append_tombstones(self, step: CoordinatorResult) -> None:
+    def append_tombstones(self, result: CoordinatorResult) -> None:
         self.tombstones_count += 1
 
 
@@ -112,22 +112,22 @@ class OffsetLog:
         producer: tuple[int, int] = (NO_PRODUCER_ID, -1),
     ) -> Any:
         """What an event answers; its records are replayed. None when it answers nothing."""
-        step, pending = CoordinatorResult(self.now_ms), Pending[Any]()
-        event(step, pending)
-        for record in step.records:
+        result, pending = CoordinatorResult(self.now_ms), Pending[Any]()
+        event(result, pending)
+        for record in result.records:
             assert isinstance(record, EncodedRecord)
             tp = RecordPosition(len(self.log), self.now_ms, *producer)
             self.log.append((record, tp))
             self.manager.replay(record, tp)
         self.manager.table.validate()
-        self.last = step
-        return step.answers[0].response if step.answers else None
+        self.last = result
+        return result.answers[0].response if result.answers else None
 
     def end(self, producer_id: int, *, commit: bool) -> None:
         """A marker ends the transaction of a producer."""
         marker = EndTransactionMarker(producer_id, 0, 0, commit, self.now_ms)
         self.log.append(marker)
-        self.manager.replay_end_marker(marker)
+        self.manager.replay_transaction_marker(marker)
         self.manager.table.validate()
 
     def reload(self) -> None:
@@ -136,7 +136,7 @@ class OffsetLog:
         self.manager = self._new_manager()
         for entry in self.log:
             if isinstance(entry, EndTransactionMarker):
-                self.manager.replay_end_marker(entry)
+                self.manager.replay_transaction_marker(entry)
             else:
                 self.manager.replay(*entry)
         self.manager.table.validate()
@@ -146,7 +146,7 @@ class OffsetLog:
     ) -> dict[Any, int]:
         """(topic, index) -> error code."""
         request = OffsetCommitRequest(group_id=group_id, topics=commit_topics(offsets), **fields)
-        return codes(self.do(lambda step, pending: self.manager.commit(step, pending, request, version)))
+        return codes(self.do(lambda result, pending: self.manager.commit(result, pending, request, version)))
 
     def commit_in_transaction(
         self, producer_id: int, offsets: Offsets, group_id: str = "g", *, version: int = 5, **fields: Any
@@ -164,7 +164,7 @@ class OffsetLog:
         request = TxnOffsetCommitRequest("t", group_id, producer_id, 0, topics=topics, **fields)
         manager = self.manager
         answer = self.do(
-            lambda step, pending: manager.commit_in_transaction(step, pending, request, version),
+            lambda result, pending: manager.commit_in_transaction(result, pending, request, version),
             (producer_id, 0),
         )
         return codes(answer)

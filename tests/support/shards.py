@@ -44,28 +44,28 @@ class CountingShard:
         self.expired: list[TimerKey] = []
         self.ended: list[EndTransactionMarker] = []
         self.is_loaded = self.is_unloaded = False
-        self.follows_cluster = True
+        self.needs_metadata_updates = True
         self.followed_count = 0
 
-    def add(self, step: CoordinatorResult, pending: Pending[int], name: str, by: int) -> None:
+    def add(self, result: CoordinatorResult, pending: Pending[int], name: str, by: int) -> None:
         count = self.counts.get(name, 0) + by
-        step.append(CountKey(name=name), CountValue(count=count))
-        step.answer(pending, count)
+        result.append(CountKey(name=name), CountValue(count=count))
+        result.answer(pending, count)
         for wanted in [wanted for wanted in self.waiting if wanted[0] == name and wanted[1] <= count]:
             self.waiting.remove(wanted)
-            step.answer(wanted[2], count)
+            result.answer(wanted[2], count)
 
-    def look(self, step: CoordinatorResult, pending: Pending[int], name: str) -> None:
+    def look(self, result: CoordinatorResult, pending: Pending[int], name: str) -> None:
         """Answer with a count, and come back after a while; or refuse where there is none."""
-        step.set_timer(("look", name), 10)
+        result.set_timer(("look", name), 10)
         if name in self.counts:
-            step.answer(pending, self.counts[name])
+            result.answer(pending, self.counts[name])
         else:
-            step.refuse(pending, KafkaError(ErrorCode.GROUP_ID_NOT_FOUND))
+            result.fail(pending, KafkaError(ErrorCode.GROUP_ID_NOT_FOUND))
 
-    def wait(self, step: CoordinatorResult, pending: Pending[int], name: str, count: int) -> None:
+    def wait(self, result: CoordinatorResult, pending: Pending[int], name: str, count: int) -> None:
         self.waiting.append((name, count, pending))
-        step.set_timer(("wait", name), 10)
+        result.set_timer(("wait", name), 10)
 
     def replay(self, record: AnyRecord, tp: RecordPosition) -> None:
         assert isinstance(record.key, CountKey)
@@ -75,21 +75,21 @@ class CountingShard:
         assert isinstance(record.value, CountValue)
         self.counts[record.key.name] = record.value.count
 
-    def replay_end_marker(self, marker: EndTransactionMarker) -> None:
+    def replay_transaction_marker(self, marker: EndTransactionMarker) -> None:
         self.ended.append(marker)
 
-    def loaded(self, step: CoordinatorResult) -> None:
+    def on_loaded(self, result: CoordinatorResult) -> None:
         self.is_loaded = True
 
-    def expire(self, step: CoordinatorResult, key: TimerKey) -> None:
+    def expire(self, result: CoordinatorResult, key: TimerKey) -> None:
         self.expired.append(key)
 
     def on_metadata_update(
-        self, step: CoordinatorResult, before: MetadataImage, after: MetadataImage
+        self, result: CoordinatorResult, before: MetadataImage, after: MetadataImage
     ) -> None:
         self.followed_count += 1
 
-    def unload(self) -> None:
+    def on_unloaded(self) -> None:
         self.is_unloaded = True
 
     def statistics(self) -> dict[str, object]:

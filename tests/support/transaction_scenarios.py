@@ -106,9 +106,9 @@ class TransactionScenario:
     def _markers(self, plain: list[str], options: dict[str, int]) -> list[str]:
         appended = []
         while self.world.markers:
-            step = CoordinatorResult(self.world.now_ms)
-            self.world.shard.markers_written(step, self.world.markers.pop(0))
-            self.world.perform(step)
+            result = CoordinatorResult(self.world.now_ms)
+            self.world.shard.markers_written(result, self.world.markers.pop(0))
+            self.world.perform(result)
             appended += self.world.appended
         self.world.appended = appended
         return []

@@ -58,36 +58,36 @@ class TransactionWorld:
             record = TRANSACTION_RECORDS.decode(*stored)
             assert isinstance(record, CoordinatorRecord)
             self.shard.replay(record, RecordPosition(offset, self.now_ms))
-        step = CoordinatorResult(self.now_ms)
-        self.shard.loaded(step)
-        self.perform(step)
+        result = CoordinatorResult(self.now_ms)
+        self.shard.on_loaded(result)
+        self.perform(result)
 
     def _next_id(self) -> int:
         if self.out_of_ids:
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         return next(self.ids)
 
-    def perform(self, step: CoordinatorResult) -> object:
+    def perform(self, result: CoordinatorResult) -> object:
         """Do what a step says; gives the answer, if there is one, or raises it."""
         self.appended, self.effects = [], []
-        if step.records and self.refusal is not None:
+        if result.records and self.refusal is not None:
             instead = CoordinatorResult(self.now_ms)
-            if step.otherwise is None:
+            if result.on_append_error is None:
                 raise self.refusal
-            step.otherwise(instead, self.refusal)
+            result.on_append_error(instead, self.refusal)
             return self.perform(instead)
-        for record in step.records:
+        for record in result.records:
             self.log.append(encode(*record))
             self.shard.replay(record, RecordPosition(len(self.log) - 1, self.now_ms))
-        self.appended = step.records
-        for key, delay_ms in step.timers:
+        self.appended = result.records
+        for key, delay_ms in result.timers:
             self.timers.pop(key, None)
             if delay_ms is not None:
                 self.timers[key] = self.now_ms + delay_ms
-        self.effects = step.effects
-        self.markers += [each.transaction for each in step.effects if isinstance(each, WriteMarkers)]
+        self.effects = result.effects
+        self.markers += [each.transaction for each in result.effects if isinstance(each, WriteMarkers)]
         self.shard.validate()
-        for _, response in step.answers:
+        for _, response in result.answers:
             if isinstance(response, KafkaError):
                 raise response
             return response
@@ -98,9 +98,9 @@ class TransactionWorld:
     ) -> TransactionMetadata:
         """InitProducerId."""
         who = None if expected is None else ProducerIdAndEpoch(*expected)
-        step = CoordinatorResult(self.now_ms)
-        self.shard.initialize(step, Pending("init"), Initialization(name, timeout_ms, who))
-        given = self.perform(step)
+        result = CoordinatorResult(self.now_ms)
+        self.shard.initialize(result, Pending("init"), Initialization(name, timeout_ms, who))
+        given = self.perform(result)
         assert isinstance(given, TransactionMetadata)
         return given
 
@@ -108,19 +108,19 @@ class TransactionWorld:
         self, name: str, producer_id: int, epoch: int, *partitions: TopicPartition, version: int = 2
     ) -> None:
         """AddPartitionsToTxn."""
-        step = CoordinatorResult(self.now_ms)
+        result = CoordinatorResult(self.now_ms)
         self.shard.add_partitions(
-            step, Pending("add"), Addition(name, producer_id, epoch, partitions, version)
+            result, Pending("add"), Addition(name, producer_id, epoch, partitions, version)
         )
-        self.perform(step)
+        self.perform(result)
 
     def end(
         self, name: str, producer_id: int, epoch: int, *, commit: bool = True, version: int = 2
     ) -> TransactionMetadata:
         """EndTxn; the markers are still to be written."""
-        step = CoordinatorResult(self.now_ms)
-        self.shard.end(step, Pending("end"), EndTxn(name, producer_id, epoch, commit, version))
-        ended = self.perform(step)
+        result = CoordinatorResult(self.now_ms)
+        self.shard.end(result, Pending("end"), EndTxn(name, producer_id, epoch, commit, version))
+        ended = self.perform(result)
         assert isinstance(ended, TransactionMetadata)
         return ended
 
@@ -128,9 +128,9 @@ class TransactionWorld:
         """Every partition that is to be told is told."""
         written, self.markers = self.markers, []
         for transaction in written:
-            step = CoordinatorResult(self.now_ms)
-            self.shard.markers_written(step, transaction)
-            self.perform(step)
+            result = CoordinatorResult(self.now_ms)
+            self.shard.markers_written(result, transaction)
+            self.perform(result)
         return written
 
     def wait(self, delay_ms: int) -> list[CoordinatorRecord]:
@@ -139,9 +139,9 @@ class TransactionWorld:
         while self.timers and min(self.timers.values()) <= end_ms:
             key = min(self.timers, key=self.timers.__getitem__)
             self.now_ms = self.timers.pop(key)
-            step = CoordinatorResult(self.now_ms)
-            self.shard.expire(step, key)
-            self.perform(step)
+            result = CoordinatorResult(self.now_ms)
+            self.shard.expire(result, key)
+            self.perform(result)
             appended += self.appended
         self.now_ms = end_ms
         self.appended = appended

@@ -151,7 +151,9 @@ def authorized_operations(context: RequestContext, resource_type: ResourceType, 
     if context.node.authorizer is None:
         return ALL_OPERATIONS[resource_type]
     operations = OPERATIONS[resource_type]
-    return bit_field(each for each in operations if allowed(context, each, resource_type, name))
+    return bit_field(
+        operation for operation in operations if allowed(context, operation, resource_type, name)
+    )
 
 
 def authorized_cluster_operations(context: RequestContext) -> int:

@@ -1,4 +1,4 @@
-"""What handlers get: the broker's parts, the connection, and the request's context."""
+"""The context of a request: the broker's parts, the connection, and the request itself."""
 
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -49,7 +49,7 @@ class EncodedResponse(NamedTuple):
     body: bytes | bytearray
     #: Position of `throttle_time_ms` in the body; None if the version has no such field.
     throttle_position: int | None
-    #: What follows the body, without being copied.
+    #: Buffers that follow the body; they are not copied.
     rest: Sequence[Buffer] = ()
 
 
@@ -81,7 +81,7 @@ class BrokerContext:
     transaction_verifier: TransactionVerifier | None = None  #: None: transactions begin without verification
     authorizer: Authorizer | None = None  #: None: everything is allowed
     #: (version, listener, request) -> (revision, encoded response with all topics)
-    metadata_answers: dict[tuple[object, ...], tuple[int, bytes]] = field(default_factory=dict)
+    metadata_responses: dict[tuple[object, ...], tuple[int, bytes]] = field(default_factory=dict)
     topic_descriptions: TopicDescriptions = field(default_factory=TopicDescriptions)
 
     @property
@@ -115,7 +115,7 @@ class ConnectionInfo:
     principal: str = "User:ANONYMOUS"
     authenticator: Authenticator | None = None  #: None if the listener requires no authentication
     requests_count: int = 0
-    share: Share = field(default_factory=Share)  #: of the time of the event loop's thread
+    share: Share = field(default_factory=Share)  #: the client's share of the event loop's time
 
     @property
     def is_own_client(self) -> bool:
@@ -135,7 +135,7 @@ class RequestContext:
     close_after = False
     #: the request has so many elements that even counting them takes long
     is_large = False
-    #: how long the client must wait after the response; 0: not throttled
+    #: time that the client must wait after the response; 0: not throttled
     throttle_ms = 0
     #: the span of this request, if tracing is enabled
     span: Span | None = None
@@ -176,7 +176,7 @@ class RequestContext:
         return Actor(self.connection.principal, self.client_id, self.connection.client_host, self.api.name)
 
     async def checkpoint(self) -> None:
-        """Let other clients go first if this turn of the event loop is over.
+        """Serve other clients first if this turn of the event loop is over.
 
         Call it between the elements of a request. State may have changed afterwards.
         """

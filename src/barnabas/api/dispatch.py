@@ -154,7 +154,7 @@ class Dispatcher:
             request = _decoded(context, frame, position)
             refusal = self._to_kafka_error(context, error)
             closes = _closes_on_error(context, request)
-            parts = None if closes else encode_response(context, api.refuse(request, refusal))
+            parts = None if closes else encode_response(context, api.error_response(request, refusal))
         self.statistics.finished(api.api_key, started_ns)
         self._end_span(context)
         return parts
@@ -316,7 +316,7 @@ class Dispatcher:
         refused = self._to_kafka_error(context, error)
         if _closes_on_error(context, request):
             return None
-        response: Message = await context.compute(context.api.refuse, request, refused)
+        response: Message = await context.compute(context.api.error_response, request, refused)
         return response
 
     def _to_kafka_error(self, context: RequestContext, error: Exception) -> KafkaError:

@@ -19,7 +19,7 @@ Handler = Callable[[Any, Any], Awaitable[Any]]
 #: USE_HANDLER
 FastPath = Callable[[Any, memoryview, int], Any]
 #: (request, error) -> the response with the error in every field that this API has for it
-Refusal = Callable[[Any, KafkaError], Message]
+ErrorResponse = Callable[[Any, KafkaError], Message]
 #: (request, response) -> resource, error code and message of each requested change
 AuditReader = Callable[[Any, Any], Iterable[tuple[str, int, str | None]]]
 
@@ -43,7 +43,7 @@ class ApiSpec:
     request: type[Message]
     response: type[Message]
     handle: Handler
-    refuse: Refusal
+    error_response: ErrorResponse
     #: Reads the request from its frame and writes the response without message objects.
     fast_path: FastPath | None = None
     #: Reads the results of a response for the audit; None for APIs that do not change the cluster.
@@ -72,7 +72,7 @@ def serves(
     first: int,
     last: int,
     *,
-    refuse: Refusal,
+    error_response: ErrorResponse,
     fast_path: FastPath | None = None,
     audit: AuditReader | None = None,
     is_unanswered: Callable[[Any], bool] | None = None,
@@ -95,7 +95,7 @@ def serves(
             request,
             response,
             handle,
-            refuse,
+            error_response,
             fast_path,
             audit,
             is_unanswered,

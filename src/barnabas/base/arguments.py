@@ -27,7 +27,7 @@ def conceal(secrets: Iterable[str]) -> None:
 
 
 def secret_positions(arguments: bytes, secrets: Iterable[str]) -> Iterator[tuple[int, int]]:
-    """Every position of each secret in the arguments, as (offset, size in bytes).
+    """Yield every position of each secret in the arguments, as (offset, size in bytes).
 
     A secret stands behind `=` or a blank, or is a whole argument. A user name may equal a password, and one password
     may be the beginning of another.

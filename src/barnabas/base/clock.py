@@ -5,18 +5,18 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """A wall clock for people and files, and a monotonic clock for measuring."""
+    """A wall clock for output and files, and a monotonic clock for measuring."""
 
     def wall_ms(self) -> int:
-        """Milliseconds since the epoch; may jump."""
+        """Return milliseconds since the epoch; the value may jump."""
         ...
 
     def monotonic_ms(self) -> int:
-        """Milliseconds since an arbitrary point; never goes back."""
+        """Return milliseconds since an arbitrary point; the value never decreases."""
         ...
 
     def monotonic_ns(self) -> int:
-        """Nanoseconds since an arbitrary point; never goes back."""
+        """Return nanoseconds since an arbitrary point; the value never decreases."""
         ...
 
 
@@ -24,15 +24,15 @@ class SystemClock:
     """The machine's clocks."""
 
     def wall_ms(self) -> int:
-        """Milliseconds since the epoch; may jump."""
+        """Return milliseconds since the epoch; the value may jump."""
         return time.time_ns() // 1_000_000
 
     def monotonic_ms(self) -> int:
-        """Milliseconds since an arbitrary point; never goes back."""
+        """Return milliseconds since an arbitrary point; the value never decreases."""
         return time.monotonic_ns() // 1_000_000
 
     def monotonic_ns(self) -> int:
-        """Nanoseconds since an arbitrary point; never goes back."""
+        """Return nanoseconds since an arbitrary point; the value never decreases."""
         return time.monotonic_ns()
 
 
@@ -43,15 +43,15 @@ class ManualClock:
         self.now_ms = now_ms
 
     def wall_ms(self) -> int:
-        """Milliseconds since the epoch, as set."""
+        """Return milliseconds since the epoch, as set."""
         return self.now_ms
 
     def monotonic_ms(self) -> int:
-        """The same value as `wall_ms`."""
+        """Return the same value as `wall_ms`."""
         return self.now_ms
 
     def monotonic_ns(self) -> int:
-        """The same value in nanoseconds."""
+        """Return the same value in nanoseconds."""
         return self.now_ms * 1_000_000
 
     def advance(self, delta_ms: int) -> None:

@@ -20,7 +20,7 @@ def is_own_host(host: str, hosts: Iterable[str]) -> bool:
 
 
 def own_names(further: Iterable[str] = ()) -> frozenset[str]:
-    """This machine's own names and those in `further`, in lower case."""
+    """Return this machine's own names and those in `further`, in lower case."""
     names = ("localhost", socket.gethostname(), socket.getfqdn(), *further)
     return frozenset(name.lower() for name in names if name)
 
@@ -35,7 +35,7 @@ def is_network(text: str) -> bool:
 
 
 def split_url(url: str) -> SplitResult | None:
-    """The parts of a URL; None for a malformed one."""
+    """Return the parts of a URL; None for a malformed one."""
     try:
         return urlsplit(url)
     except ValueError:  # unbalanced brackets

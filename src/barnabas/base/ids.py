@@ -14,13 +14,13 @@ _PRINTED_UUID = re.compile(r"[A-Za-z0-9_-]{22}")
 
 
 def uuid_to_text(uuid: bytes) -> str:
-    """The 22 characters in which Kafka prints a 16-byte id: URL-safe base64 without padding."""
+    """Return the 22 characters in which Kafka prints a 16-byte id: URL-safe base64 without padding."""
     assert len(uuid) == 16, len(uuid)
     return base64.urlsafe_b64encode(uuid).rstrip(b"=").decode("ascii")
 
 
 def uuid_from_text(text: str) -> bytes:
-    """The 16 bytes of an id as Kafka prints it.
+    """Return the 16 bytes of an id as Kafka prints it.
 
     :raises ValueError: When `text` is not a printed id.
     """

@@ -5,12 +5,12 @@ from urllib.parse import quote
 
 
 def resource_name(kind: str, name: str, *, prefixed: bool = False) -> str:
-    """The name of one resource, or of all with a prefix: `topic/ord*`. `kind` is Kafka's word, in any case."""
+    """Return the name of one resource, or of all with a prefix: `topic/ord*`. `kind` is Kafka's word, in any case."""
     return f"{kind.lower().replace('_', '-')}/{name}{'*' if prefixed else ''}"
 
 
 def quota_resource(entity: Iterable[tuple[str, str | None]]) -> str:
-    """The name of an entity with quotas, `quota/user=alice,client-id`; parts are quoted as in URLs."""
+    """Return the name of an entity with quotas, `quota/user=alice,client-id`; parts are quoted as in URLs."""
     return "quota/" + ",".join(
         kind if name is None else f"{kind}={quote(name, safe='')}" for kind, name in entity
     )

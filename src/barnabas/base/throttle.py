@@ -17,7 +17,7 @@ class Throttle:
         self._debt_bytes += size_bytes
 
     def wait_ms(self, bytes_per_second: float, now_ms: int) -> int:
-        """How long to wait before using more, at most `WAIT_MS_MAX`; then ask again."""
+        """Return the time to wait before using more, at most `WAIT_MS_MAX`; then call it again."""
         self._pay(bytes_per_second, now_ms)
         if bytes_per_second == 0:
             return WAIT_MS_MAX

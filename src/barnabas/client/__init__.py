@@ -1,1 +1,1 @@
-"""A Kafka client for the CLI, followers, the console and Spark: asyncio, with a blocking interface on top."""
+"""A Kafka client for the CLI, followers, the console and Spark: asyncio, with a blocking interface."""

@@ -34,7 +34,7 @@ ResultT = TypeVar("ResultT")
 Arguments = ParamSpec("Arguments")
 
 
-class _Face(Generic[InnerT]):
+class _BlockingWrapper(Generic[InnerT]):
     """An asynchronous object and its event loop."""
 
     def __init__(self, inner: InnerT, loop: LoopThread) -> None:
@@ -44,17 +44,19 @@ class _Face(Generic[InnerT]):
 
 def _blocking(
     method: Callable[Concatenate[InnerT, Arguments], Coroutine[Any, Any, ResultT]],
-) -> Callable[Concatenate[_Face[InnerT], Arguments], ResultT]:
+) -> Callable[Concatenate[_BlockingWrapper[InnerT], Arguments], ResultT]:
     """Return a blocking method with the same arguments, result and errors."""
 
     @functools.wraps(method)
-    def call(face: _Face[InnerT], /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> ResultT:
-        return face.loop.run(method(face.inner, *args, **kwargs))
+    def call(
+        wrapper: _BlockingWrapper[InnerT], /, *args: Arguments.args, **kwargs: Arguments.kwargs
+    ) -> ResultT:
+        return wrapper.loop.run(method(wrapper.inner, *args, **kwargs))
 
     return call
 
 
-class BlockingAdmin(_Face[aio_admin.Admin]):
+class BlockingAdmin(_BlockingWrapper[aio_admin.Admin]):
     """See `barnabas.client.admin.admin.Admin`."""
 
     send = _blocking(aio_admin.Admin.send)
@@ -93,7 +95,7 @@ class BlockingAdmin(_Face[aio_admin.Admin]):
     import_segments = _blocking(aio_admin.Admin.import_segments)
 
 
-class BlockingGroups(_Face[aio_groups.Groups]):
+class BlockingGroups(_BlockingWrapper[aio_groups.Groups]):
     """See `barnabas.client.admin.groups.Groups`."""
 
     list = _blocking(aio_groups.Groups.list)
@@ -105,7 +107,7 @@ class BlockingGroups(_Face[aio_groups.Groups]):
     remove_members = _blocking(aio_groups.Groups.remove_members)
 
 
-class BlockingTransactions(_Face[aio_transactions.Transactions]):
+class BlockingTransactions(_BlockingWrapper[aio_transactions.Transactions]):
     """See `barnabas.client.admin.transactions.Transactions`."""
 
     list = _blocking(aio_transactions.Transactions.list)
@@ -115,7 +117,7 @@ class BlockingTransactions(_Face[aio_transactions.Transactions]):
     terminate = _blocking(aio_transactions.Transactions.terminate)
 
 
-class BlockingProducer(_Face[aio_producer.Producer]):
+class BlockingProducer(_BlockingWrapper[aio_producer.Producer]):
     """See `barnabas.client.producer.producer.Producer`."""
 
     send_and_wait = _blocking(aio_producer.Producer.send_and_wait)
@@ -132,7 +134,7 @@ class BlockingProducer(_Face[aio_producer.Producer]):
         headers: RecordHeaders = (),
         timestamp_ms: int | None = None,
     ) -> concurrent.futures.Future[RecordMetadata]:
-        """Add a record to its batch, and wait for room if necessary; return a future of its delivery.
+        """Add a record to its batch, and wait for room if necessary; return the future of its delivery.
 
         :raises KafkaError: The error of the topic.
         :raises BrokerConnectionError: If no broker answers.
@@ -142,9 +144,9 @@ class BlockingProducer(_Face[aio_producer.Producer]):
             delivery = await self.inner.send(
                 topic, value, key, partition=partition, headers=headers, timestamp_ms=timestamp_ms
             )
-            outcome: concurrent.futures.Future[RecordMetadata] = concurrent.futures.Future()
-            delivery.add_done_callback(functools.partial(_pass_on, outcome))
-            return outcome
+            future: concurrent.futures.Future[RecordMetadata] = concurrent.futures.Future()
+            delivery.add_done_callback(functools.partial(_copy_result, future))
+            return future
 
         return self.loop.run(put())
 
@@ -157,7 +159,7 @@ class BlockingProducer(_Face[aio_producer.Producer]):
         self.close(flush=error is None)
 
 
-class BlockingConsumer(_Face[aio_consumer.Consumer]):
+class BlockingConsumer(_BlockingWrapper[aio_consumer.Consumer]):
     """See `barnabas.client.consumer.consumer.Consumer`."""
 
     assign = _blocking(aio_consumer.Consumer.assign)
@@ -234,12 +236,12 @@ async def _connected(bootstrap: str | Sequence[str], options: Mapping[str, Any])
     return await ClusterClient(bootstrap, **options).__aenter__()
 
 
-def _pass_on(
-    outcome: concurrent.futures.Future[RecordMetadata], delivery: asyncio.Future[RecordMetadata]
+def _copy_result(
+    future: concurrent.futures.Future[RecordMetadata], delivery: asyncio.Future[RecordMetadata]
 ) -> None:
     if delivery.cancelled():
-        outcome.cancel()
+        future.cancel()
     elif (error := delivery.exception()) is not None:
-        outcome.set_exception(error)
+        future.set_exception(error)
     else:
-        outcome.set_result(delivery.result())
+        future.set_result(delivery.result())

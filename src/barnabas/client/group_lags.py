@@ -75,15 +75,19 @@ async def lags_of(cluster: ClusterClient, names: Iterable[str]) -> GroupLags:
             except KafkaError as error:
                 return error
 
-    wanted = list(names)
-    found = dict(zip(wanted, await asyncio.gather(*map(fetch, wanted)), strict=True))
-    groups_read = {name: each for name, each in found.items() if not isinstance(each, KafkaError)}
-    topics = {topic for each in groups_read.values() for topic in topics_read(*each)}
+    group_names = list(names)
+    results = dict(zip(group_names, await asyncio.gather(*map(fetch, group_names)), strict=True))
+    known_groups = {name: result for name, result in results.items() if not isinstance(result, KafkaError)}
+    topics = {topic for group, offsets in known_groups.values() for topic in topics_read(group, offsets)}
     metadata = await cluster.refresh(topics) if topics else cluster.metadata
-    committed = {name: each for name, (_, each) in groups_read.items()}
-    partitions = {name: partitions_read(*each, metadata) for name, each in groups_read.items()}
+    committed = {name: offsets for name, (_, offsets) in known_groups.items()}
+    partitions = {
+        name: partitions_read(group, offsets, metadata) for name, (group, offsets) in known_groups.items()
+    }
     lags = await _partition_lags(cluster, committed, partitions)
-    return {name: each if isinstance(each, KafkaError) else lags[name] for name, each in found.items()}
+    return {
+        name: result if isinstance(result, KafkaError) else lags[name] for name, result in results.items()
+    }
 
 
 async def lags_of_partitions(
@@ -118,16 +122,15 @@ def partitions_read(group: GroupDescription, committed: Committed, metadata: Met
     """Return every partition with a committed offset or an owner, and all of the topics that the group reads."""
     partitions = set(committed) | {tp for member in group.members for tp in member.assignment}
     for topic in topics_read(group, committed):
-        known = metadata.topics.get(topic)
-        partitions |= (
-            {TopicPartition(topic, each.partition_index) for each in known.partitions} if known else set()
-        )
+        info = metadata.topics.get(topic)
+        if info is not None:
+            partitions |= {TopicPartition(topic, partition.partition_index) for partition in info.partitions}
     return partitions
 
 
 def total_lag(lags: Iterable[PartitionLag]) -> LagTotal:
     """Sum the lags of a group or a topic."""
-    values = [each.lag for each in lags]
+    values = [partition.lag for partition in lags]
     known = [lag for lag in values if lag is not None]
     return LagTotal(sum(known), len(values) - len(known))
 
@@ -135,20 +138,20 @@ def total_lag(lags: Iterable[PartitionLag]) -> LagTotal:
 def lag_by_topic(lags: Iterable[PartitionLag]) -> dict[str, LagTotal]:
     """Sum the lags of each topic."""
     topics: dict[str, list[PartitionLag]] = {}
-    for each in lags:
-        topics.setdefault(each.tp.topic, []).append(each)
-    return {topic: total_lag(each) for topic, each in topics.items()}
+    for partition_lag in lags:
+        topics.setdefault(partition_lag.tp.topic, []).append(partition_lag)
+    return {topic: total_lag(lags_of_topic) for topic, lags_of_topic in topics.items()}
 
 
 async def _described(groups: Groups, name: str) -> GroupDescription:
-    outcome = (await groups.describe([name]))[name]
-    if isinstance(outcome, KafkaError):
-        raise outcome
-    return outcome
+    description = (await groups.describe([name]))[name]
+    if isinstance(description, KafkaError):
+        raise description
+    return description
 
 
 def _without_errors(offsets: Mapping[TopicPartition, OffsetAndMetadata | KafkaError]) -> Committed:
-    return {tp: each for tp, each in offsets.items() if isinstance(each, OffsetAndMetadata)}
+    return {tp: result for tp, result in offsets.items() if isinstance(result, OffsetAndMetadata)}
 
 
 async def _partition_lags(
@@ -157,17 +160,21 @@ async def _partition_lags(
     partitions: Mapping[str, Collection[TopicPartition]],
 ) -> dict[str, list[PartitionLag]]:
     """Return the lags of each group; list the offsets of a partition once, however many groups read it."""
-    ends = await _list(cluster, {tp for each in partitions.values() for tp in each}, LATEST)
+    ends = await _list(cluster, {tp for group_tps in partitions.values() for tp in group_tps}, LATEST)
     lags = {
-        name: [PartitionLag(tp, committed[name].get(tp), ends.get(tp)) for tp in sorted(each)]
-        for name, each in partitions.items()
+        name: [PartitionLag(tp, committed[name].get(tp), ends.get(tp)) for tp in sorted(group_tps)]
+        for name, group_tps in partitions.items()
     }
     unclear = {
-        each.tp for found in lags.values() for each in found if each.lag is None and each.end is not None
+        partition.tp
+        for group_lags in lags.values()
+        for partition in group_lags
+        if partition.lag is None and partition.end is not None
     }
     starts = await _list(cluster, unclear, EARLIEST)
     return {
-        name: [each._replace(start=starts.get(each.tp)) for each in found] for name, found in lags.items()
+        name: [partition._replace(start=starts.get(partition.tp)) for partition in group_lags]
+        for name, group_lags in lags.items()
     }
 
 
@@ -178,4 +185,4 @@ async def _list(
     if not partitions:
         return {}
     listed = await list_offsets(cluster, dict.fromkeys(sorted(partitions), spec))
-    return {tp: each.offset for tp, each in listed.items() if isinstance(each, ListedOffset)}
+    return {tp: result.offset for tp, result in listed.items() if isinstance(result, ListedOffset)}

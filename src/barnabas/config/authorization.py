@@ -7,7 +7,7 @@ SUPER_USERS, ALLOW_IF_NO_ACL = "super.users", "allow.everyone.if.no.acl.found"
 
 
 def super_users(config: BrokerConfig) -> frozenset[str]:
-    """The principals of `super.users`, separated by semicolons because names may contain commas.
+    """Return the principals of `super.users`, separated by semicolons because names may contain commas.
 
     :raises ConfigError: When a principal has no type.
     """

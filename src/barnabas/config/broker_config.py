@@ -24,7 +24,7 @@ _PROTECTED = frozenset(SecurityProtocol.__members__) - {"PLAINTEXT"}
 
 
 def find_broker_key(name: str) -> ConfigKey | None:
-    """The definition of a broker key; includes dynamic-only keys and keys with a listener prefix."""
+    """Return the definition of a broker key; includes dynamic-only keys and keys with a listener prefix."""
     key = BROKER_KEYS.get(name) or BROKER_QUOTA_KEYS.get(name)
     if key is None and (base := listener_base(name)):
         key = BROKER_KEYS.get(base)
@@ -89,7 +89,7 @@ class BrokerConfig:
         return {name.upper() for name in self.items("controller.listener.names")}
 
     def security_protocols(self) -> dict[str, SecurityProtocol]:
-        """The security protocol of each listener name.
+        """Return the security protocol of each listener name.
 
         As in Kafka, controller listeners are PLAINTEXT if no map is set and no listener is protected.
         """
@@ -102,7 +102,7 @@ class BrokerConfig:
         return protocols
 
     def value(self, name: str) -> Value:
-        """The parsed value of a key; None for no value."""
+        """Return the parsed value of a key; None for no value."""
         if name in self._values:
             return self._values[name]
         key = find_broker_key(name)
@@ -114,55 +114,55 @@ class BrokerConfig:
         return name in self.originals
 
     def boolean(self, name: str) -> bool:
-        """The value of a BOOLEAN key."""
+        """Return the value of a BOOLEAN key."""
         value = self.value(name)
         assert isinstance(value, bool), (name, value)
         return value
 
     def integer(self, name: str) -> int:
-        """The value of a SHORT, INT or LONG key that has one."""
+        """Return the value of a SHORT, INT or LONG key that has one."""
         value = self.value(name)
         assert type(value) is int, (name, value)
         return value
 
     def integer_or_none(self, name: str) -> int | None:
-        """The value of a SHORT, INT or LONG key."""
+        """Return the value of a SHORT, INT or LONG key."""
         value = self.value(name)
         assert value is None or type(value) is int, (name, value)
         return value
 
     def number(self, name: str) -> float:
-        """The value of a DOUBLE key."""
+        """Return the value of a DOUBLE key."""
         value = self.value(name)
         assert isinstance(value, float), (name, value)
         return value
 
     def text(self, name: str) -> str:
-        """The value of a STRING, CLASS or PASSWORD key that has one."""
+        """Return the value of a STRING, CLASS or PASSWORD key that has one."""
         value = self.value(name)
         assert isinstance(value, str), (name, value)
         return value
 
     def text_or_none(self, name: str) -> str | None:
-        """The value of a STRING, CLASS or PASSWORD key."""
+        """Return the value of a STRING, CLASS or PASSWORD key."""
         value = self.value(name)
         assert value is None or isinstance(value, str), (name, value)
         return value
 
     def items(self, name: str) -> tuple[str, ...]:
-        """The value of a LIST key that has one."""
+        """Return the value of a LIST key that has one."""
         value = self.value(name)
         assert isinstance(value, tuple), (name, value)
         return value
 
     def items_or_none(self, name: str) -> tuple[str, ...] | None:
-        """The value of a LIST key."""
+        """Return the value of a LIST key."""
         value = self.value(name)
         assert value is None or isinstance(value, tuple), (name, value)
         return value
 
     def part(self, name: str) -> str:
-        """The built-in class or Python class that a class key names; empty for none (see `class_names`)."""
+        """Return the built-in class or Python class that a class key names; empty for none (see `class_names`)."""
         return resolve_class(name, self.text_or_none(name) or "")
 
     @property
@@ -181,7 +181,7 @@ class BrokerConfig:
         return (name or self.text("security.inter.broker.protocol")).upper()
 
     def for_listener(self, listener_name: str) -> "BrokerConfig":
-        """This configuration for one listener: its own values override the common ones."""
+        """Return this configuration for one listener: its own values override the common ones."""
         prefix = f"{LISTENER_PREFIX}{listener_name.lower()}."
         own = {
             name.removeprefix(prefix): text
@@ -193,7 +193,7 @@ class BrokerConfig:
     def with_dynamic(
         self, dynamic_broker: Mapping[str, str], dynamic_default: Mapping[str, str]
     ) -> "BrokerConfig":
-        """This configuration with dynamic values: those of this broker override those of the whole cluster.
+        """Return this configuration with dynamic values: those of this broker override those of the whole cluster.
 
         A dynamic value hides static values of its synonyms: a dynamic log.retention.hours overrides log.retention.ms.
         """
@@ -231,7 +231,7 @@ class LayeredConfig(NamedTuple):
 
 
 def _completed(originals: Mapping[str, str]) -> dict[str, str]:
-    """`originals` with the embedded values; node.id and broker.id take the value of the one that is set."""
+    """Return `originals` with the embedded values; node.id and broker.id take the value of the one that is set."""
     completed = dict(originals)
     node_id = originals.get("node.id", originals.get("broker.id", EMBEDDED_VALUES["node.id"]))
     completed.setdefault("node.id", node_id)

@@ -122,7 +122,7 @@ def _connections_per_address(config: BrokerConfig) -> None:
 
 
 def parse_connection_overrides(config: BrokerConfig) -> dict[str, int]:
-    """The limits of max.connections.per.ip.overrides by host.
+    """Return the limits of max.connections.per.ip.overrides by host.
 
     :raises ConfigError: When an entry is not `host:count`.
     """

@@ -46,7 +46,7 @@ CLASS_KEYS = {
 
 
 def resolve_class(key: str, class_name: str) -> str:
-    """The built-in part that `class_name` selects, or the Python class `package.module:Class` itself.
+    """Return the built-in part that `class_name` selects, or the Python class `package.module:Class` itself.
 
     :raises ConfigError: When the key has an effect in Barnabas and the class is neither.
     """

@@ -9,7 +9,7 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 
 
 def effective_client_metrics_values(overrides: Mapping[str, str]) -> dict[str, Value]:
-    """The parsed value of every key of a subscription, by name.
+    """Return the parsed value of every key of a subscription, by name.
 
     :raises ConfigError: When a stored value is invalid, which validation prevents.
     """

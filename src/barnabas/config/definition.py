@@ -56,7 +56,7 @@ class Validator(Protocol):
         ...
 
     def describe(self) -> str:
-        """The valid values, for people."""
+        """Return the valid values as text for error messages and documentation."""
         ...
 
 
@@ -100,14 +100,14 @@ class ConfigKey(NamedTuple):
 
 
 def table(*groups: tuple[ConfigKey, ...]) -> Mapping[str, ConfigKey]:
-    """The keys of `groups` by name; duplicates are errors."""
+    """Return the keys of `groups` by name; duplicates are errors."""
     keys = {key.name: key for group in groups for key in group}
     assert len(keys) == sum(len(group) for group in groups), "a configuration key is defined twice"
     return keys
 
 
 def quoted_value(value: object) -> str:
-    """A value as quoted in error messages."""
+    """Return a value as quoted in error messages."""
     if value is None:
         return "null"
     if isinstance(value, tuple):

@@ -62,7 +62,7 @@ class Layer(NamedTuple):
 def describe_topic(
     broker: LayeredConfig, overrides: Mapping[str, str], names: Container[str] | None = None
 ) -> list[DescribedConfig]:
-    """The keys of a topic by name; those in `names`, or all if it is None.
+    """Return the keys of a topic by name; those in `names`, or all if it is None.
 
     A topic's own value comes first among the synonyms, then those of the broker key with the default.
     """
@@ -93,14 +93,14 @@ def _topic_entry(key: ConfigKey, value: str | None, overridden: bool, layers: li
 
 
 def describe_broker(broker: LayeredConfig, names: Container[str] | None = None) -> list[DescribedConfig]:
-    """The keys of a broker by name; those in `names`, or all if it is None.
+    """Return the keys of a broker by name; those in `names`, or all if it is None.
 
     Internal and unknown keys are included if they are set; unknown keys count as sensitive.
     """
     layers = broker_layers(broker)
     listed = {name for name, key in BROKER_KEYS.items() if key.listed}
     return [
-        _broker_entry(name, _shown_value(broker.current, name), broker_key_synonyms(name, layers))
+        _broker_entry(name, _displayed_value(broker.current, name), broker_key_synonyms(name, layers))
         for name in _wanted(listed | set(broker.current.originals), names)
     ]
 
@@ -108,7 +108,7 @@ def describe_broker(broker: LayeredConfig, names: Container[str] | None = None) 
 def describe_broker_default(
     dynamic_default: Mapping[str, str], names: Container[str] | None = None
 ) -> list[DescribedConfig]:
-    """The dynamic defaults of all brokers: the broker resource with an empty name."""
+    """Return the dynamic defaults of all brokers: the broker resource with an empty name."""
     layers = [Layer(ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG, dynamic_default)]
     return [
         _broker_entry(name, dynamic_default[name], broker_key_synonyms(name, layers))
@@ -120,8 +120,8 @@ def _wanted(candidates: Iterable[str], names: Container[str] | None) -> list[str
     return sorted(name for name in candidates if names is None or name in names)
 
 
-def _shown_value(broker: BrokerConfig, name: str) -> str | None:
-    """Known keys are shown as parsed; others, and keys with a listener prefix, as they were set."""
+def _displayed_value(broker: BrokerConfig, name: str) -> str | None:
+    """Return the parsed value of a known key; of others, and of keys with a listener prefix, the value as set."""
     return format_value(broker.value(name)) if name in BROKER_KEYS else broker.originals[name]
 
 
@@ -148,7 +148,7 @@ def is_sensitive(name: str) -> bool:
 
 
 def broker_layers(broker: LayeredConfig) -> list[Layer]:
-    """The values of a broker by source, the highest precedence first."""
+    """Return the values of a broker by source, the highest precedence first."""
     return [
         Layer(ConfigSource.DYNAMIC_BROKER_CONFIG, broker.of_broker),
         Layer(ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG, broker.of_every_broker),
@@ -157,7 +157,7 @@ def broker_layers(broker: LayeredConfig) -> list[Layer]:
 
 
 def broker_key_synonyms(name: str, layers: list[Layer]) -> tuple[DescribedSynonym, ...]:
-    """Every source of a value of `name`, the highest precedence first.
+    """Return every source of a value of `name`, the highest precedence first.
 
     Like Kafka, leaves out synonyms before the name itself, and so all of them if the name is not set.
     """
@@ -185,5 +185,5 @@ def _default_synonyms(names: Iterable[str], sensitive: bool) -> list[DescribedSy
 
 
 def first_source(synonyms: tuple[DescribedSynonym, ...]) -> ConfigSource:
-    """The source of the first synonym."""
+    """Return the source of the first synonym."""
     return synonyms[0].source if synonyms else ConfigSource.DEFAULT_CONFIG

@@ -23,7 +23,7 @@ from barnabas.config.values import format_value
 def describe_group(
     broker: LayeredConfig, overrides: Mapping[str, str], names: Container[str] | None = None
 ) -> list[DescribedConfig]:
-    """The keys of a group by name; those in `names`, or all if it is None."""
+    """Return the keys of a group by name; those in `names`, or all if it is None."""
     layers = broker_layers(broker)
     values = effective_group_values(broker.current, overrides)
     wanted = [name for name in sorted(values) if GROUP_KEYS[name].listed or name in overrides]
@@ -51,7 +51,7 @@ def _group_synonyms(
 def describe_client_metrics(
     overrides: Mapping[str, str], names: Container[str] | None = None
 ) -> list[DescribedConfig]:
-    """The keys of a subscription by name; those in `names`, or all if it is None."""
+    """Return the keys of a subscription by name; those in `names`, or all if it is None."""
     values = effective_client_metrics_values(overrides)
     return [
         _entry(CLIENT_METRICS_KEYS[name], values[name], _own_synonym(name, values[name], overrides))
@@ -80,7 +80,7 @@ def _entry(key: ConfigKey, value: Value, synonyms: tuple[DescribedSynonym, ...])
 
 
 def describe_loggers(levels: Mapping[str, str], names: Container[str] | None = None) -> list[DescribedConfig]:
-    """The effective level of each logger by name; those in `names`, or all if it is None."""
+    """Return the effective level of each logger by name; those in `names`, or all if it is None."""
     return [
         DescribedConfig(
             name=name,

@@ -11,7 +11,7 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 
 
 def effective_group_values(broker: BrokerConfig, overrides: Mapping[str, str]) -> dict[str, Value]:
-    """The parsed value of every group key, by name.
+    """Return the parsed value of every group key, by name.
 
     :raises ConfigError: When an override is invalid.
     """
@@ -19,7 +19,7 @@ def effective_group_values(broker: BrokerConfig, overrides: Mapping[str, str]) -
 
 
 def group_value(broker: BrokerConfig, overrides: Mapping[str, str], name: str) -> Value:
-    """The parsed value of one group key.
+    """Return the parsed value of one group key.
 
     :raises ConfigError: When the override is invalid.
     """
@@ -29,7 +29,7 @@ def group_value(broker: BrokerConfig, overrides: Mapping[str, str], name: str) -
 
 
 def group_default(broker: BrokerConfig, name: str) -> Value:
-    """A group key's value without an override."""
+    """Return a group key's value without an override."""
     key = GROUP_KEYS[name]
     return broker.value(key.synonyms[0].name) if key.synonyms else key.default
 
@@ -53,7 +53,7 @@ def validate_group_overrides(broker: BrokerConfig, overrides: Mapping[str, str])
 
 
 def _check_bounds(broker: BrokerConfig, name: str, value: Value) -> None:
-    """A group's value must lie between the broker keys `group.<kind>.min.<rest>` and `group.<kind>.max.<rest>`."""
+    """Check that a group's value is between the broker keys `group.<kind>.min.<rest>` and `group.<kind>.max.<rest>`."""
     kind, _, rest = name.partition(".")
     low_key = f"group.{kind}.min.{rest}"
     high_key = f"group.{kind}.max.{rest.removeprefix('num.')}"

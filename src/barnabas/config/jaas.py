@@ -26,7 +26,7 @@ class JaasEntry:
 
 
 def parse_jaas(text: str) -> JaasEntry:
-    """The only login module of a configuration.
+    """Return the only login module of a configuration.
 
     :raises ValueError: When the text is malformed. The message does not quote it: it may hold passwords.
     """
@@ -45,6 +45,6 @@ def _unquoted(word: str) -> str:
 
 
 def quoted(text: str) -> str:
-    """A text quoted as a word of a configuration."""
+    """Return a text quoted as a word of a configuration."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'

@@ -42,7 +42,7 @@ class Listener(NamedTuple):
 
 
 def parse_protocol_map(key: str, text: str) -> dict[str, SecurityProtocol]:
-    """The security protocol of each listener name in a `NAME:PROTOCOL,...` text.
+    """Return the security protocol of each listener name in a `NAME:PROTOCOL,...` text.
 
     :raises ConfigError: When an entry is malformed or its protocol unknown.
     """
@@ -60,7 +60,7 @@ def parse_protocol_map(key: str, text: str) -> dict[str, SecurityProtocol]:
 def parse_endpoints(
     key: str, entries: Sequence[str], protocols: Mapping[str, SecurityProtocol]
 ) -> list[Listener]:
-    """The listeners of `NAME://host:port` entries, with names in upper case.
+    """Return the listeners of `NAME://host:port` entries, with names in upper case.
 
     :raises ConfigError: When an entry is malformed, has no security protocol, or a name is repeated.
     """
@@ -108,7 +108,7 @@ def _ip_version(host: str) -> int:
 
 
 def advertise(listeners: Sequence[Listener], advertised: Sequence[Listener] | None) -> list[Listener]:
-    """`listeners` with the addresses of `advertised`, or with their own if it is None.
+    """Return `listeners` with the addresses of `advertised`, or with their own if it is None.
 
     :raises ConfigError: When an advertised name has no listener, or an address cannot be reached.
     """

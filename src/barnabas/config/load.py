@@ -49,7 +49,7 @@ class LoadedConfig(NamedTuple):
 
 
 def read_properties(path: Path) -> dict[str, str]:
-    """The keys and values of a .properties file.
+    """Return the keys and values of a .properties file.
 
     :raises ConfigError: When the file cannot be read or is malformed.
     """
@@ -67,7 +67,7 @@ def load_broker_config(
     environment: Mapping[str, str] | None = None,
     settings: Iterable[str] = (),
 ) -> LoadedConfig:
-    """The checked configuration of a broker.
+    """Return the checked configuration of a broker.
 
     :param file: The result of `read_properties`.
     :param environment: Variables; those named BARNABAS_KEY_NAME count.
@@ -93,19 +93,19 @@ def load_broker_config(
 
 
 def nearest_key(name: str) -> str | None:
-    """The broker key spelled most like `name`; None if none is similar."""
+    """Return the broker key spelled most like `name`; None if none is similar."""
     import difflib
 
     return next(iter(difflib.get_close_matches(name, BROKER_KEYS, n=1, cutoff=0.75)), None)
 
 
 def environment_name(key: str) -> str:
-    """The environment variable of a key: log.retention.ms is BARNABAS_LOG_RETENTION_MS."""
+    """Return the environment variable of a key: log.retention.ms is BARNABAS_LOG_RETENTION_MS."""
     return _ENVIRONMENT_PREFIX + key.removeprefix(_OWN_PREFIX).upper().replace(".", "_").replace("-", "_")
 
 
 def _from_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """The variables of Barnabas by key; an unknown one keeps the key that its name stands for."""
+    """Return the variables of Barnabas by key; an unknown one keeps the key that its name stands for."""
     found = {
         name: text
         for name, text in environment.items()

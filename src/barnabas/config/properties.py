@@ -17,7 +17,7 @@ class Property(NamedTuple):
 
 
 def parse_properties(text: str) -> dict[str, str]:
-    """The keys and values in `text`; the last value of a repeated key wins.
+    """Return the keys and values in `text`; the last value of a repeated key wins.
 
     :raises ValueError: When a `\\u` escape lacks its four hexadecimal digits.
     """
@@ -39,7 +39,7 @@ def read_properties(text: str) -> Iterator[Property]:
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Number and text of lines without comments and leading blanks; a backslash at the end continues a line."""
+    """Yield number and text of lines without comments and leading blanks; a backslash at the end continues a line."""
     pending = ""
     first = 0
     continued = False

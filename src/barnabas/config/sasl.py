@@ -27,7 +27,7 @@ class SaslSettings:
 
 
 def sasl_settings(config: BrokerConfig, listener_name: str) -> SaslSettings:
-    """The settings of a listener with a SASL protocol.
+    """Return the settings of a listener with a SASL protocol.
 
     :raises ConfigError: For an unknown mechanism or a malformed PLAIN login.
     """

@@ -59,7 +59,7 @@ class TopicConfig(NamedTuple):
 
 
 def effective_topic_config(broker: BrokerConfig, overrides: Mapping[str, str]) -> TopicConfig:
-    """The effective values of a topic with `overrides` on a broker.
+    """Return the effective values of a topic with `overrides` on a broker.
 
     :raises ConfigError: When a stored override is invalid, which validation prevents.
     """
@@ -68,7 +68,7 @@ def effective_topic_config(broker: BrokerConfig, overrides: Mapping[str, str]) -
 
 
 def effective_values(broker: BrokerConfig, overrides: Mapping[str, str]) -> dict[str, Value]:
-    """The parsed value of every topic key, by name.
+    """Return the parsed value of every topic key, by name.
 
     :raises ConfigError: When an override is invalid.
     """
@@ -79,7 +79,7 @@ def effective_values(broker: BrokerConfig, overrides: Mapping[str, str]) -> dict
 
 
 def broker_default(broker: BrokerConfig, name: str) -> Value:
-    """A topic key's value without an override.
+    """Return a topic key's value without an override.
 
     The first synonym with a value wins; times are converted to milliseconds, negative values of retention.ms to -1.
     """

@@ -11,7 +11,7 @@ _INTEGER_BITS = {ConfigType.SHORT: 16, ConfigType.INT: 32, ConfigType.LONG: 64}
 
 
 def parse_value(key: ConfigKey, text: str | None) -> Value:
-    """The typed and validated value of `text` for `key`; repeated list entries count once.
+    """Return the typed and validated value of `text` for `key`; repeated list entries count once.
 
     :raises ConfigError: When the text does not have the key's type, or is out of bounds.
     """
@@ -24,7 +24,7 @@ def parse_value(key: ConfigKey, text: str | None) -> Value:
 
 
 def parse_type(name: str, config_type: ConfigType, text: str) -> Value:
-    """`text` as a value of `config_type`, not checked against the key's bounds.
+    """Return `text` as a value of `config_type`, not checked against the key's bounds.
 
     :raises ConfigError: When the text does not have that type.
     """
@@ -70,7 +70,7 @@ def _parse_double(name: str, text: str) -> float:
 
 
 def format_value(value: Value) -> str | None:
-    """The text of a parsed value in DescribeConfigs; None stays None."""
+    """Return the text of a parsed value in DescribeConfigs; None stays None."""
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, bool):
@@ -81,7 +81,7 @@ def format_value(value: Value) -> str | None:
 
 
 def _format_double(value: float) -> str:
-    """Like Java's `Double.toString`: decimal from 0.001 to 10 million, else with an exponent."""
+    """Format as Java's `Double.toString`: decimal from 0.001 to 10 million, else with an exponent."""
     if value != value:
         return "NaN"
     sign = "-" if str(value).startswith("-") else ""

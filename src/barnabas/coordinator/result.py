@@ -27,7 +27,7 @@ class TransactionalProducer(NamedTuple):
 
 
 class Pending(Generic[ResponseT]):
-    """A request that waits for its response, which a later event may give."""
+    """A request that waits for its response, which may come with a later event."""
 
     __slots__ = ("label",)
 
@@ -71,7 +71,7 @@ class CoordinatorResult:
     #: the records must be in one batch; others may be more than a batch can hold
     is_atomic: bool = True
     #: replaces the result if the records cannot be appended; by default the request gets the error
-    otherwise: "Callable[[CoordinatorResult, KafkaError], None] | None" = None
+    on_append_error: "Callable[[CoordinatorResult, KafkaError], None] | None" = None
 
     def append(self, key: Message, value: Message | None, value_version: int | None = None) -> None:
         """Append a record, or a tombstone without a value; it takes effect by replay."""
@@ -84,7 +84,7 @@ class CoordinatorResult:
     def answer(self, pending: Pending[ResponseT], response: ResponseT) -> None:
         self.answers.append(Answer(pending, response))
 
-    def refuse(self, pending: Pending[Any], error: KafkaError) -> None:
+    def fail(self, pending: Pending[Any], error: KafkaError) -> None:
         """Answer a request with an error."""
         self.answers.append(Answer(pending, error))
 

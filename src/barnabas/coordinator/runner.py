@@ -84,11 +84,11 @@ class ShardRunner(Generic[ShardT]):
         try:
             await self._replay_log()
         except KafkaError as error:
-            self.fail(f"its log cannot be read: {error.message}")
+            self.fail(f"cannot read its log: {error.message}")
             return
-        except Exception as error:  # any error: the shard must not be loaded again and again
-            _log.exception("a coordinator cannot load its log", partition=str(self.log))
-            self.fail(f"its log cannot be loaded: {error!r}")
+        except Exception as error:  # whatever the error is, the shard must not be loaded again and again
+            _log.exception("cannot load the log of a coordinator", partition=str(self.log))
+            self.fail(f"cannot load its log: {error!r}")
             return
         if self.state is not ShardState.LOADING:
             return
@@ -96,7 +96,7 @@ class ShardRunner(Generic[ShardT]):
         self._counts.loads_count += 1
         self._counts.load_ms += self.load_ms
         self.transition(ShardState.ACTIVE, f"replayed up to offset {self.log.end_offset}")
-        self.run_event(lambda shard, step: shard.loaded(step))
+        self.run_event(lambda shard, result: shard.on_loaded(result))
 
     async def _replay_log(self) -> None:
         """Replay up to the end without a pause at the end, so that no later append is missed."""
@@ -123,12 +123,12 @@ class ShardRunner(Generic[ShardT]):
     def _replay_batch(self, batch: LoadedBatch) -> None:
         for record, position in batch.records:
             self.shard.replay(record, position)
-        if batch.end_marker is not None:
-            self.shard.replay_end_marker(batch.end_marker)
+        if batch.marker is not None:
+            self.shard.replay_transaction_marker(batch.marker)
 
     # Events
 
-    async def ask(
+    async def handle_request(
         self, event: Callable[[ShardT, CoordinatorResult, Pending[ResponseT]], None], label: str
     ) -> ResponseT:
         """Pass a request to the shard and wait for its response, from this event or a later one.
@@ -137,16 +137,16 @@ class ShardRunner(Generic[ShardT]):
         """
         self.check_active()
         pending: Pending[ResponseT] = Pending(label)
-        step = CoordinatorResult(self._clock.wall_ms())
-        event(self.shard, step, pending)
-        if _only_answers(step, pending) and self.log.stored_everything:
-            self._take_timers(step)
-            response: ResponseT = _response_of(step.answers[0])
+        result = CoordinatorResult(self._clock.wall_ms())
+        event(self.shard, result, pending)
+        if _has_only_response(result, pending) and self.log.stored_everything:
+            self._apply_timers(result)
+            response: ResponseT = _response_of(result.answers[0])
             return response
         future: asyncio.Future[ResponseT] = asyncio.get_running_loop().create_future()
         self._pending[pending] = future
         try:
-            self._perform(step, pending)
+            self._perform(result, pending)
             return await future
         finally:
             self._pending.pop(pending, None)
@@ -160,24 +160,24 @@ class ShardRunner(Generic[ShardT]):
         :raises KafkaError: From the shard, or if its records cannot be appended.
         """
         self.check_active()
-        step = CoordinatorResult(self._clock.wall_ms())
-        response = event(self.shard, step)
-        assert not step.answers, "an event of `write` answers nothing else"
-        if step.records:
+        result = CoordinatorResult(self._clock.wall_ms())
+        response = event(self.shard, result)
+        assert not result.answers, "an event of `write` must not answer pending requests"
+        if result.records:
             try:
-                self._append(step)
+                self._append(result)
             except KafkaError as error:
                 self._count_refused_append(error)
                 raise coordinator_error(error) from error
-        self._take_timers(step)
+        self._apply_timers(result)
         stored = None if self.log.stored_everything else self.log.stored()
         if stored is not None:
-            return self._answer_when_stored(stored, step, response)
-        self._finish(step)
+            return self._answer_when_stored(stored, result, response)
+        self._finish(result)
         return response
 
     async def _answer_when_stored(
-        self, stored: Awaitable[None], step: CoordinatorResult, response: ResponseT
+        self, stored: Awaitable[None], result: CoordinatorResult, response: ResponseT
     ) -> ResponseT:
         began_ms = self._clock.monotonic_ms()
         try:
@@ -185,16 +185,16 @@ class ShardRunner(Generic[ShardT]):
         finally:
             self._counts.waits_count += 1
             self._counts.wait_ms += self._clock.monotonic_ms() - began_ms
-        self._finish(step)
+        self._finish(result)
         return response
 
-    async def query(self, question: Callable[[ShardT, int], ResponseT]) -> ResponseT:
+    async def query(self, run_query: Callable[[ShardT, int], ResponseT]) -> ResponseT:
         """Return the result of a query, once everything that it depends on is written.
 
         :raises KafkaError: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, or from the query.
         """
         self.check_active()
-        response = question(self.shard, self._clock.wall_ms())
+        response = run_query(self.shard, self._clock.wall_ms())
         if not self.log.stored_everything:
             stored = self.log.stored()
             if stored is not None:
@@ -205,17 +205,17 @@ class ShardRunner(Generic[ShardT]):
         """Pass an event without a request to the shard."""
         if self.state is not ShardState.ACTIVE:
             return
-        step = CoordinatorResult(self._clock.wall_ms())
-        event(self.shard, step)
-        self._perform(step)
+        result = CoordinatorResult(self._clock.wall_ms())
+        event(self.shard, result)
+        self._perform(result)
 
     def end_transaction(self, marker: EndTransactionMarker) -> None:
         """Handle a transaction marker that was appended to the shard's log."""
         if self.state is ShardState.ACTIVE:  # while loading, the marker is read from the log
-            self.shard.replay_end_marker(marker)
+            self.shard.replay_transaction_marker(marker)
 
     def _expire(self, key: TimerKey) -> None:
-        self.run_event(lambda shard, step: shard.expire(step, key))
+        self.run_event(lambda shard, result: shard.expire(result, key))
 
     def check_active(self) -> None:
         """Check that the shard serves requests.
@@ -229,76 +229,78 @@ class ShardRunner(Generic[ShardT]):
 
     # Results of events
 
-    def _perform(self, step: CoordinatorResult, asker: Pending[Any] | None = None) -> None:
-        if step.records:
+    def _perform(self, result: CoordinatorResult, request: Pending[Any] | None = None) -> None:
+        if result.records:
             try:
-                self._append(step)
+                self._append(result)
             except KafkaError as error:
-                self._not_appended(step, error, asker)
+                self._handle_append_error(result, error, request)
                 return
-        self._take_timers(step)
-        if step.answers or step.effects:
-            self._finish_when_stored(step)
+        self._apply_timers(result)
+        if result.answers or result.effects:
+            self._finish_when_stored(result)
 
-    def _take_timers(self, step: CoordinatorResult) -> None:
-        for timer in step.timers:
-            self._timers.take(timer)
+    def _apply_timers(self, result: CoordinatorResult) -> None:
+        for timer in result.timers:
+            self._timers.apply(timer)
 
-    def _append(self, step: CoordinatorResult) -> None:
-        records_max = len(step.records) if step.is_atomic else BATCH_RECORDS_MAX
-        for start in range(0, len(step.records), records_max):
-            records = step.records[start : start + records_max]
-            self._replay(step, records, self.log.append(records, step.now_ms, step.producer))
+    def _append(self, result: CoordinatorResult) -> None:
+        records_max = len(result.records) if result.is_atomic else BATCH_RECORDS_MAX
+        for start in range(0, len(result.records), records_max):
+            records = result.records[start : start + records_max]
+            self._replay(result, records, self.log.append(records, result.now_ms, result.producer))
             self._counts.batches_count += 1
             self._counts.records_count += len(records)
 
-    def _replay(self, step: CoordinatorResult, records: list[AnyRecord], appended: AppendInfo) -> None:
-        producer = step.producer
+    def _replay(self, result: CoordinatorResult, records: list[AnyRecord], appended: AppendInfo) -> None:
+        producer = result.producer
         ids = (producer.producer_id, producer.producer_epoch) if producer else ()
         for offset, record in enumerate(records, appended.first_offset):
-            self.shard.replay(record, RecordPosition(offset, step.now_ms, *ids))
+            self.shard.replay(record, RecordPosition(offset, result.now_ms, *ids))
 
-    def _not_appended(self, step: CoordinatorResult, error: KafkaError, asker: Pending[Any] | None) -> None:
+    def _handle_append_error(
+        self, result: CoordinatorResult, error: KafkaError, request: Pending[Any] | None
+    ) -> None:
         self._count_refused_append(error)
-        if step.otherwise is not None:
-            instead = CoordinatorResult(step.now_ms)
-            step.otherwise(instead, coordinator_error(error))
-            self._perform(instead, asker)
+        if result.on_append_error is not None:
+            instead = CoordinatorResult(result.now_ms)
+            result.on_append_error(instead, coordinator_error(error))
+            self._perform(instead, request)
             return
-        refused = {answer.pending for answer in step.answers} | ({asker} if asker else set())
-        self._give([Answer(pending, coordinator_error(error)) for pending in refused])
+        refused = {answer.pending for answer in result.answers} | ({request} if request else set())
+        self._complete([Answer(pending, coordinator_error(error)) for pending in refused])
 
     def _count_refused_append(self, error: KafkaError) -> None:
         self._counts.refused_appends_count += 1
-        _log.warning("a coordinator cannot write", why=error.message, partition=str(self.log))
+        _log.warning("cannot append to the log of a coordinator", why=error.message, partition=str(self.log))
 
-    def _finish_when_stored(self, step: CoordinatorResult) -> None:
+    def _finish_when_stored(self, result: CoordinatorResult) -> None:
         stored = self.log.stored()
         if stored is None:
-            self._finish(step)
+            self._finish(result)
             return
-        task = asyncio.get_running_loop().create_task(self._finish_after(stored, step))
+        task = asyncio.get_running_loop().create_task(self._finish_after(stored, result))
         self._storing.add(task)
         task.add_done_callback(self._storing.discard)
 
-    async def _finish_after(self, stored: Awaitable[None], step: CoordinatorResult) -> None:
+    async def _finish_after(self, stored: Awaitable[None], result: CoordinatorResult) -> None:
         began_ms = self._clock.monotonic_ms()
         try:
             await stored
         except KafkaError as error:
-            self._give([Answer(pending, error) for pending, _ in step.answers])
+            self._complete([Answer(pending, error) for pending, _ in result.answers])
         else:
-            self._finish(step)
+            self._finish(result)
         finally:
             self._counts.waits_count += 1
             self._counts.wait_ms += self._clock.monotonic_ms() - began_ms
 
-    def _finish(self, step: CoordinatorResult) -> None:
-        self._give(step.answers)
-        for effect in step.effects:
+    def _finish(self, result: CoordinatorResult) -> None:
+        self._complete(result.answers)
+        for effect in result.effects:
             self._do(effect)
 
-    def _give(self, answers: list[Answer]) -> None:
+    def _complete(self, answers: list[Answer]) -> None:
         for pending, response in answers:
             future = self._pending.pop(pending, None)
             if future is None or future.done():
@@ -308,24 +310,24 @@ class ShardRunner(Generic[ShardT]):
             else:
                 future.set_result(response)
 
-    # The end
+    # Stopping
 
     def fail(self, why: str) -> None:
         """Stop serving until a leader is elected again."""
-        _log.error("a coordinator failed", why=why, partition=str(self.log))
-        self._let_go(ShardState.FAILED, why)
+        _log.error("a coordinator shard failed", why=why, partition=str(self.log))
+        self._stop_serving(ShardState.FAILED, why)
 
     def close(self, why: str) -> None:
         """Stop serving because this broker is not the coordinator any more."""
         if self.state is not ShardState.CLOSED:
-            self._let_go(ShardState.CLOSED, why)
+            self._stop_serving(ShardState.CLOSED, why)
 
-    def _let_go(self, target: ShardState, why: str) -> None:
+    def _stop_serving(self, target: ShardState, why: str) -> None:
         self.transition(target, why)
         self._timers.cancel_all()
-        self.shard.unload()
+        self.shard.on_unloaded()
         error = KafkaError(ErrorCode.NOT_COORDINATOR, "This broker is no longer the coordinator.")
-        self._give([Answer(pending, error) for pending in tuple(self._pending)])
+        self._complete([Answer(pending, error) for pending in tuple(self._pending)])
 
     @property
     def pending_count(self) -> int:
@@ -347,10 +349,10 @@ class ShardRunner(Generic[ShardT]):
         }
 
 
-def _only_answers(step: CoordinatorResult, asker: Pending[Any]) -> bool:
+def _has_only_response(result: CoordinatorResult, request: Pending[Any]) -> bool:
     """Return whether a result has only the response to its request, and timers, as that of a heartbeat."""
-    answers = step.answers
-    return not step.records and not step.effects and len(answers) == 1 and answers[0].pending is asker
+    answers = result.answers
+    return not result.records and not result.effects and len(answers) == 1 and answers[0].pending is request
 
 
 def _response_of(answer: Answer) -> Any:

@@ -81,15 +81,15 @@ class CoordinatorRuntime(Generic[ShardT]):
     async def apply(
         self, before: MetadataImage, after: MetadataImage, changes: tuple[StoreChange, ...]
     ) -> None:
-        """Follow one commit, after the replicas."""
+        """Apply one commit, after the replicas have."""
         self._image = after
         record_types = {change.key.partition("/")[0] for change in changes}
         if not record_types.isdisjoint(_LEADERSHIP):
             self._elect()
         if not record_types.isdisjoint(_FOLLOWED):
             for runner in tuple(self._runners.values()):
-                if runner.shard.follows_cluster:
-                    runner.run_event(lambda shard, step: shard.on_metadata_update(step, before, after))
+                if runner.shard.needs_metadata_updates:
+                    runner.run_event(lambda shard, result: shard.on_metadata_update(result, before, after))
 
     def _elect(self) -> None:
         """Load the shards of partitions that this broker leads now, and close the others."""
@@ -105,8 +105,8 @@ class CoordinatorRuntime(Generic[ShardT]):
                 self._start(index, partition)
 
     def _led(self) -> list[Partition]:
-        found = (self._replicas.find(self.topic, index) for index in range(self._partitions_count))
-        return [partition for partition in found if partition is not None and partition.is_leader]
+        partitions = (self._replicas.find(self.topic, index) for index in range(self._partitions_count))
+        return [partition for partition in partitions if partition is not None and partition.is_leader]
 
     def _start(self, index: int, partition: Partition) -> None:
         log = ShardLog(partition, self._serde, self._flusher, self._compression)
@@ -134,33 +134,35 @@ class CoordinatorRuntime(Generic[ShardT]):
             FindCoordinator, which creates the internal topic if necessary.
         """
         count = self._partitions_count
-        found = self._runners.get(partition_of(key, count)) if count else None
-        if found is None:
+        runner = self._runners.get(partition_of(key, count)) if count else None
+        if runner is None:
             raise KafkaError(ErrorCode.NOT_COORDINATOR)
-        return found
+        return runner
 
-    def ask(
+    def handle_request(
         self,
         key: str,
         event: Callable[[ShardT, CoordinatorResult, Pending[ResponseT]], None],
         label: str = "",
     ) -> Coroutine[Any, Any, ResponseT]:
-        """Call `ShardRunner.ask` of the shard of a key.
+        """Call `ShardRunner.handle_request` of the shard of a key.
 
         :raises KafkaError: As `runner`.
         """
-        return self.runner(key).ask(event, label or key)
+        return self.runner(key).handle_request(event, label or key)
 
-    def query(self, key: str, question: Callable[[ShardT, int], ResponseT]) -> Coroutine[Any, Any, ResponseT]:
+    def query(
+        self, key: str, run_query: Callable[[ShardT, int], ResponseT]
+    ) -> Coroutine[Any, Any, ResponseT]:
         """Call `ShardRunner.query` of the shard of a key.
 
         :raises KafkaError: As `runner`.
         """
-        return self.runner(key).query(question)
+        return self.runner(key).query(run_query)
 
     async def query_all(
         self,
-        question: Callable[[ShardT, int], ResponseT],
+        run_query: Callable[[ShardT, int], ResponseT],
         checkpoint: Callable[[], Awaitable[None]] | None = None,
     ) -> list[ResponseT]:
         """Return the result of a query from each shard of this broker; there is a `checkpoint` between shards.
@@ -169,7 +171,7 @@ class CoordinatorRuntime(Generic[ShardT]):
         """
         answers = []
         for runner in tuple(self._runners.values()):
-            answers.append(await runner.query(question))
+            answers.append(await runner.query(run_query))
             if checkpoint is not None:
                 await checkpoint()
         return answers
@@ -188,7 +190,7 @@ class CoordinatorRuntime(Generic[ShardT]):
     @property
     def shards(self) -> list[ShardT]:
         """The loaded shards."""
-        return [each.shard for each in self._runners.values() if each.state is ShardState.ACTIVE]
+        return [runner.shard for runner in self._runners.values() if runner.state is ShardState.ACTIVE]
 
     def totals(self) -> Totals:
         runners = self._runners.values()

@@ -29,25 +29,25 @@ class Shard(Protocol):
     def replay(self, record: AnyRecord, position: RecordPosition) -> None:
         """Apply a record of the log."""
 
-    def replay_end_marker(self, marker: EndTransactionMarker) -> None:
-        """Apply the end of a producer's transaction."""
+    def replay_transaction_marker(self, marker: EndTransactionMarker) -> None:
+        """Apply a transaction marker that ends a producer's transaction."""
 
-    def loaded(self, step: CoordinatorResult) -> None:
+    def on_loaded(self, result: CoordinatorResult) -> None:
         """Set timers after the log has been replayed; requests follow."""
 
-    def expire(self, step: CoordinatorResult, key: TimerKey) -> None:
+    def expire(self, result: CoordinatorResult, key: TimerKey) -> None:
         """Handle a timer that is due."""
 
     @property
-    def follows_cluster(self) -> bool:
+    def needs_metadata_updates(self) -> bool:
         """Whether the shard requires metadata updates."""
 
     def on_metadata_update(
-        self, step: CoordinatorResult, before: MetadataImage, after: MetadataImage
+        self, result: CoordinatorResult, before: MetadataImage, after: MetadataImage
     ) -> None:
         """Handle changes of topics or group configs."""
 
-    def unload(self) -> None:
+    def on_unloaded(self) -> None:
         """Handle the move to another broker; waiting requests have been answered."""
 
     def statistics(self) -> Mapping[str, object]:

@@ -163,7 +163,7 @@ def _contents(data: memoryview, position: int, header: BatchHeader) -> list[Cont
     pairs = split_pairs(batch_body(data, position, header), header)
     if pairs is None:
         records = decode_batch(data, position, header)
-        return [(each.offset, each.timestamp_ms, each.key or b"", each.value) for each in records]
+        return [(record.offset, record.timestamp_ms, record.key or b"", record.value) for record in records]
     timestamp_ms = header.max_timestamp if header.is_log_append_time else header.base_timestamp
     base_offset = header.base_offset
     return [(base_offset + delta, timestamp_ms, key, value) for delta, key, value in pairs]
@@ -189,4 +189,4 @@ class LoadedBatch(NamedTuple):
 
     header: BatchHeader
     records: list[tuple[AnyRecord, RecordPosition]]
-    end_marker: EndTransactionMarker | None  #: of a batch with a transaction marker
+    marker: EndTransactionMarker | None  #: of a batch with a transaction marker

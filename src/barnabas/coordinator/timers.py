@@ -12,10 +12,10 @@ _TICK_S = 0.001
 class _Armed:
     """A timer with its due time, and the time at which the loop checks it, which may be earlier."""
 
-    __slots__ = ("due_s", "handle", "looks_s")
+    __slots__ = ("check_s", "due_s", "handle")
 
     def __init__(self, due_s: float) -> None:
-        self.due_s = self.looks_s = due_s
+        self.due_s = self.check_s = due_s
         self.handle: asyncio.TimerHandle
 
 
@@ -30,7 +30,7 @@ class Timers:
         self._due = due
         self._armed: dict[TimerKey, _Armed] = {}
 
-    def take(self, timer: Timer) -> None:
+    def apply(self, timer: Timer) -> None:
         """Set, move or cancel a timer."""
         key, delay_ms = timer
         armed = self._armed.get(key)
@@ -41,19 +41,19 @@ class Timers:
         loop = asyncio.get_running_loop()
         due_s = loop.time() + max(delay_ms, 0) / 1000
         if armed is not None:
-            if due_s >= armed.looks_s:
+            if due_s >= armed.check_s:
                 armed.due_s = due_s
                 return
             armed.handle.cancel()
         self._armed[key] = armed = _Armed(due_s)
-        armed.handle = loop.call_at(due_s, self._look, key)
+        armed.handle = loop.call_at(due_s, self._check, key)
 
-    def _look(self, key: TimerKey) -> None:
+    def _check(self, key: TimerKey) -> None:
         armed = self._armed[key]
         loop = asyncio.get_running_loop()
         if armed.due_s - loop.time() >= _TICK_S:
-            armed.looks_s = armed.due_s
-            armed.handle = loop.call_at(armed.due_s, self._look, key)
+            armed.check_s = armed.due_s
+            armed.handle = loop.call_at(armed.due_s, self._check, key)
             return
         del self._armed[key]
         self._due(key)

@@ -74,7 +74,7 @@ async def apply_plan(
 
 
 def _reason(change: ResourceChange) -> str:
-    """Why a change is not tried."""
+    """Return the reason why a change is not tried."""
     if change.action is ChangeAction.EXPECT:
         return change.diagnostics[0].text if change.diagnostics else ""
     return next((each.text for each in change.diagnostics if each.level is Level.IMPOSSIBLE), "")
@@ -90,7 +90,7 @@ def _outcomes(batch: Iterable[Task], answers: Outcomes) -> list[ChangeResult]:
 
 
 async def _done(admin: Admin, batch: Sequence[Task], secrets: Secrets) -> Outcomes:
-    """The outcome of each task; tasks with retriable errors are tried again."""
+    """Return the outcome of each task; tasks with retriable errors are tried again."""
     outcomes: dict[object, KafkaError | None] = {}
     left = list(batch)
     for attempt in range(1, _ATTEMPTS_MAX + 1):
@@ -107,7 +107,7 @@ async def _done(admin: Admin, batch: Sequence[Task], secrets: Secrets) -> Outcom
 
 
 async def _answers(admin: Admin, batch: Sequence[Task], secrets: Secrets) -> Outcomes:
-    """The outcome of each change; an error of the whole request applies to each."""
+    """Return the outcome of each change; an error of the whole request applies to each."""
     try:
         return await execute_batch(admin, batch, secrets)
     except KafkaError as error:
@@ -118,7 +118,9 @@ async def _answers(admin: Admin, batch: Sequence[Task], secrets: Secrets) -> Out
 
 
 async def _shown(admin: Admin, outcomes: Sequence[ChangeResult], request: PlanRequest) -> list[ChangeResult]:
-    """The outcomes after the cluster shows the changes; changes that it never shows are reported as uncertain."""
+    """Return the outcomes after the cluster shows the changes; changes that it never shows are reported as
+    uncertain.
+    """
     done = {each.change.resource_key for each in outcomes if each.status is ChangeStatus.DONE}
     try:
         missing = await _not_shown(admin, done, request)
@@ -134,7 +136,8 @@ async def _shown(admin: Admin, outcomes: Sequence[ChangeResult], request: PlanRe
 
 
 async def _not_shown(admin: Admin, done: Set[Any], request: PlanRequest) -> Set[Any]:
-    """The resource keys that are not as declared yet: brokers apply a change a moment after the controller's response.
+    """Return the resource keys that are not as declared yet: brokers apply a change a moment after the controller's
+    response.
 
     Thousands of topics appear one request after the other; the wait goes on as long as more of them appear.
     """

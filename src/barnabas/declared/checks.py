@@ -37,7 +37,7 @@ def with_diagnostic(change: ResourceChange, *diagnostics: Diagnostic) -> Resourc
 
 
 def moved_share(before: int, after: int) -> float:
-    """The share of keys that move to another partition when a topic grows from `before` to `after` partitions.
+    """Return the share of keys that move to another partition when a topic grows from `before` to `after` partitions.
 
     A key stays if its hash has the same remainder for both: `before` of every `lcm(before, after)` hashes.
     """
@@ -45,7 +45,7 @@ def moved_share(before: int, after: int) -> float:
 
 
 def check_changes(changes: Iterable[ResourceChange], live: DeclaredState) -> list[ResourceChange]:
-    """The changes with the diagnostics of each change by itself."""
+    """Return the changes with the diagnostics of each change by itself."""
     return [with_diagnostic(each, *_diagnostics(each, live)) for each in changes]
 
 
@@ -105,7 +105,7 @@ def _of_cleanup(change: ResourceChange) -> list[Diagnostic]:
 
 
 def _of_broker(change: ResourceChange) -> list[Diagnostic]:
-    """A broker's retention deletes records of topics that inherit it, as their own retention does."""
+    """Warn about a broker's retention, which deletes records of topics that inherit it."""
     key = change.key.removeprefix("log.")
     before, after = _limit(change.before), _limit(change.after)
     if change.key not in _INHERITED or _keeps_more(before, after):
@@ -133,7 +133,7 @@ def _of_user(change: ResourceChange) -> list[Diagnostic]:
 
 
 def lowered(change: ResourceChange) -> int | None:
-    """The new limit of a retention config, if it is lower than before or than the default."""
+    """Return the new limit of a retention config, if it is lower than before or than the default."""
     if change.section is not Section.TOPICS or change.key not in (RETENTION_MS, RETENTION_BYTES):
         return None
     before, after = _limit(change.before), _limit(change.after)
@@ -171,7 +171,7 @@ class Applicant:
         return self.open_without_acl and not _of_cluster(before) and bool(_of_cluster(after))
 
     def _is_allowed(self, acls: Iterable[AclBinding]) -> bool:
-        """By ACLs alone, from at least one host."""
+        """Return whether ACLs alone allow it, from at least one host."""
         mine = [each for each in _of_cluster(acls) if each.principal in (self.principal, WILDCARD_PRINCIPAL)]
         meant = [each for each in mine if each.operation in (AclOperation.ALTER, AclOperation.ALL)]
         denied = any(each.permission is AclPermission.DENY for each in meant)
@@ -185,7 +185,7 @@ def _of_cluster(acls: Iterable[AclBinding]) -> list[AclBinding]:
 def with_lockout(
     changes: Sequence[ResourceChange], live: DeclaredState, applicant: Applicant
 ) -> list[ResourceChange]:
-    """The changes, with a diagnostic on those that remove the applicant's right to alter the cluster."""
+    """Return the changes, with a diagnostic on those that remove the applicant's right to alter the cluster."""
     acls = [each for each in changes if each.section is Section.ACLS]
     made = {each.name for each in acls if each.action is ChangeAction.CREATE}
     gone = {each.name for each in acls if each.action is ChangeAction.DELETE}
@@ -200,7 +200,7 @@ def with_lockout(
 
 
 def with_own_user(changes: Iterable[ResourceChange], principal: str) -> list[ResourceChange]:
-    """The changes, with a diagnostic on those that remove a credential of the applicant."""
+    """Return the changes, with a diagnostic on those that remove a credential of the applicant."""
     diagnostic = Diagnostic(Level.LOCKOUT, f"{principal}, who applies this, could log in so no longer")
     return [
         with_diagnostic(each, diagnostic)

@@ -1,4 +1,4 @@
-"""Checks of changes that ask the cluster: what it would refuse, and which records it would delete."""
+"""Checks of changes by the cluster: errors that it would return, and records that it would delete."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -23,14 +23,14 @@ _OPEN_WITHOUT_ACL = "allow.everyone.if.no.acl.found"
 
 
 def refusal(error: KafkaError) -> Diagnostic:
-    """The diagnostic for a broker's refusal."""
+    """Return the diagnostic for a broker's refusal."""
     return Diagnostic(Level.IMPOSSIBLE, f"refused: {error}")
 
 
 async def with_refusals(
     admin: Admin, changes: Sequence[ResourceChange], secrets: Secrets
 ) -> tuple[list[ResourceChange], set[ErrorCode]]:
-    """The changes with the refusals of the cluster or one of its policies, asked with `validate_only`.
+    """Return the changes with the refusals of the cluster or one of its policies, asked with `validate_only`.
 
     Returns the error codes of the refusals, too.
     """
@@ -49,7 +49,7 @@ async def with_refusals(
 
 
 def with_missing_secrets(changes: Iterable[ResourceChange], secrets: Secrets) -> list[ResourceChange]:
-    """The changes, with a diagnostic on those whose secret is missing."""
+    """Return the changes, with a diagnostic on those whose secret is missing."""
     return [with_diagnostic(each, *_missing(each, secrets)) for each in changes]
 
 
@@ -65,7 +65,7 @@ def _missing(change: ResourceChange, secrets: Secrets) -> list[Diagnostic]:
 
 
 async def applicant(admin: Admin, principal: str) -> Applicant:
-    """The principal that applies a plan, and what the cluster reports about authorization; super users are not
+    """Return the principal that applies a plan, and what the cluster reports about authorization; super users are not
     reported.
     """
     response = await admin.send(DescribeClusterRequest(include_cluster_authorized_operations=True))
@@ -81,7 +81,7 @@ async def applicant(admin: Admin, principal: str) -> Applicant:
 
 
 async def with_losses(admin: Admin, changes: Sequence[ResourceChange], now_ms: int) -> list[ResourceChange]:
-    """The changes, with the records that a lower retention would delete now."""
+    """Return the changes, with the records that a lower retention would delete now."""
     there = {name for name, topic in admin.cluster.metadata.topics.items() if topic.error is None}
     limits = {
         change: limit for change in changes if (limit := lowered(change)) is not None and change.name in there
@@ -105,7 +105,7 @@ def _loss(change: ResourceChange, losers: Mapping[str, str]) -> Diagnostic:
 
 
 async def _older(admin: Admin, times_ms: Mapping[str, int]) -> dict[str, str]:
-    """Topics with records older than a time, with the number of these records."""
+    """Return the topics with records older than a time, with the number of these records."""
     if not times_ms:
         return {}
     partitions = _partitions(admin, times_ms)
@@ -131,7 +131,7 @@ async def _older(admin: Admin, times_ms: Mapping[str, int]) -> dict[str, str]:
 
 
 async def _bigger(admin: Admin, limits: Mapping[str, int]) -> dict[str, str]:
-    """Topics with partitions above a size limit, with the bytes above it."""
+    """Return the topics with partitions above a size limit, with the bytes above it."""
     if not limits:
         return {}
     partitions = _partitions(admin, limits)
@@ -151,7 +151,7 @@ async def _bigger(admin: Admin, limits: Mapping[str, int]) -> dict[str, str]:
 
 
 def _unknown_loss_warnings(silent: Iterable[TopicPartition]) -> dict[str, str]:
-    """Warnings for topics whose sizes and offsets are unknown: the worst is assumed."""
+    """Return warnings for topics with unknown sizes and offsets, which may lose records."""
     return {each.topic: f"may delete records: {each} does not tell what it keeps" for each in silent}
 
 
@@ -175,7 +175,7 @@ def _sizes(directories: Iterable[LogDirDescription]) -> dict[TopicPartition, int
 
 
 def _partitions(admin: Admin, names: Collection[str]) -> list[TopicPartition]:
-    """The partitions that have a leader."""
+    """Return the partitions that have a leader."""
     topics = admin.cluster.metadata.topics
     return [
         TopicPartition(name, each.partition_index)

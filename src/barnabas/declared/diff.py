@@ -107,7 +107,7 @@ class ResourceChange:
 
 
 def differences(declared: DeclaredState, live: DeclaredState) -> list[ResourceChange]:
-    """The changes that turn `live` into the declared state; sections and keys are in order."""
+    """Return the changes that turn `live` into the declared state; sections and keys are in order."""
     return [
         *_topics(declared, live),
         *_acls(declared, live),
@@ -155,7 +155,7 @@ def _parsed(section: Section, key: str, text: str | None) -> Value:
 
 
 def shown_setting(value: Setting) -> str | None:
-    """The value for people; secrets are hidden."""
+    """Return the value as text; secrets are hidden."""
     return HIDDEN if isinstance(value, SecretRef) else value
 
 
@@ -180,7 +180,7 @@ def _config_changes(
 
 
 def _to_prune(section: Section, declared: DeclaredState, live: DeclaredState) -> Iterable[Any]:
-    """Live resources that are not declared, if their section is pruned."""
+    """Return the live resources that are not declared, if their section is pruned."""
     gone = getattr(live, section).keys() - getattr(declared, section).keys()
     return sorted(gone) if section in declared.prune else ()
 
@@ -214,7 +214,7 @@ def _new_topic(name: str, topic: DeclaredTopic) -> Iterator[ResourceChange]:
 
 
 def acl_key(acl: AclBinding) -> str:
-    """The key of an ACL within its resource, as in the audit."""
+    """Return the key of an ACL within its resource, as in the audit."""
     return f"acl {acl.principal} {acl.permission.name} {acl.operation.name} from {acl.host}"
 
 
@@ -267,7 +267,7 @@ def _users(declared: DeclaredState, live: DeclaredState) -> Iterator[ResourceCha
 def _credentials(
     user: str, declared: Credentials, live: Credentials, prunes: bool
 ) -> Iterator[ResourceChange]:
-    """Brokers do not return passwords, so only iterations can differ."""
+    """Compare iterations only, because brokers do not return passwords."""
     for mechanism in sorted(declared.keys() | (live.keys() if prunes else ())):
         before, after = live.get(mechanism), declared.get(mechanism)
         same = before and after and after.iterations in (None, before.iterations)
@@ -316,23 +316,23 @@ _KEPT_BY_KAFKA = "min.insync.replicas"
 
 
 def _prunable(name: str, live: Configs, declared: Configs) -> Configs:
-    """The live state without what is undeclared and cannot be removed."""
+    """Return the live state without what is undeclared and cannot be removed."""
     is_kept = name == "" and _KEPT_BY_KAFKA not in declared
     return {key: value for key, value in live.items() if not (is_kept and key == _KEPT_BY_KAFKA)}
 
 
-# For people and programs
+# As text and as JSON
 
 
 def shown(value: Any) -> Any:
-    """A value of a change for JSON, without secrets."""
+    """Return a value of a change for JSON, without secrets."""
     if isinstance(value, Credential):
         return {"iterations": value.iterations} if value.iterations else {}
     return shown_setting(value) if isinstance(value, SecretRef) else value
 
 
 def as_json(change: ResourceChange) -> dict[str, Any]:
-    """A change for programs."""
+    """Return a change as JSON."""
     return {
         "resource": change.resource,
         "key": change.key,

@@ -50,7 +50,7 @@ class DriftEvent(NamedTuple):
 
 
 def drift_json(change: ResourceChange) -> dict[str, Any]:
-    """A difference for programs: the declared and the actual value."""
+    """Return a difference for programs: the declared and the actual value."""
     change_json = as_json(change)
     return {
         "resource": change_json["resource"],
@@ -61,13 +61,15 @@ def drift_json(change: ResourceChange) -> dict[str, Any]:
 
 
 async def from_declared(admin: Admin, request: PlanRequest) -> list[ResourceChange]:
-    """How a cluster differs from the declared state: `before` is the actual value, `after` the declared one."""
+    """Return the differences of a cluster from the declared state: `before` is the actual value, `after` the declared
+    one.
+    """
     declared = request.choice.of(request.declared)
     return differences(declared, request.choice.of(await live_state_for(admin, declared)))
 
 
 async def from_other(admin: Admin, other: Admin, choice: Choice) -> list[ResourceChange]:
-    """How the settings of two clusters differ, and the effective values of brokers with the same id."""
+    """Return the differences in the settings of two clusters, and the effective values of brokers with the same id."""
     wanted, found = await whole_state(other, choice), await whole_state(admin, choice)
     if Section.BROKERS in choice.sections:
         nodes = set(map(_id_of, admin.cluster.metadata.nodes.values()))
@@ -85,7 +87,7 @@ def _id_of(node: Node) -> str:
 
 
 async def _with_values(admin: Admin, state: DeclaredState, names: set[str], choice: Choice) -> DeclaredState:
-    """The state with the effective values of its brokers, static values and defaults included."""
+    """Return the state with the effective values of its brokers, static values and defaults included."""
     resources = [
         Resource(ResourceKind.BROKER, name) for name in sorted(names) if choice.means(Section.BROKERS, name)
     ]
@@ -107,7 +109,9 @@ def _values(entries: Sequence[ConfigEntry], configs: Mapping[str, object]) -> di
 
 
 def _in_common(state: DeclaredState, other: DeclaredState) -> DeclaredState:
-    """The state without keys that only one of them knows: these belong to another version, or to another Kafka."""
+    """Return the state without keys that only one of them knows: these belong to another version, or to another
+    Kafka.
+    """
     brokers = {
         name: DeclaredBroker(
             each.configs, _shared(each.expected, other.brokers.get(name, DeclaredBroker()).expected)
@@ -124,7 +128,7 @@ def _shared(values: Mapping[str, str | None], others: Mapping[str, str | None]) 
 async def watched(
     find: Find, clock: Clock, pause: Callable[[], Awaitable[object]]
 ) -> AsyncIterator[DriftEvent]:
-    """Every difference when it appears, changes or disappears; looks again after each pause."""
+    """Yield every difference when it appears, changes or disappears; compares again after each pause."""
     known: dict[Any, ResourceChange] = {}
     while True:
         found = {each.resource_key: each for each in await find()}

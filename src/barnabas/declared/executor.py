@@ -67,8 +67,8 @@ _CONFIGURE = {
 
 
 def order_of(change: ResourceChange) -> Order:
-    """The kind of request that makes a change; creating a topic is recognised by its partition counts, which come
-    first.
+    """Return the kind of request that makes a change; creating a topic is recognised by its partition counts, which
+    come first.
     """
     removes = change.action is ChangeAction.DELETE
     if change.section in _CONFIGURE:
@@ -94,7 +94,7 @@ _ORDERS_OF_PARTITIONS = {
 
 
 def tasks_of(changes: Sequence[ResourceChange]) -> list[Task]:
-    """All tasks in order; a new topic and its configs are one task."""
+    """Return all tasks in order; a new topic and its configs are one task."""
     grouped: dict[tuple[Order, Any], list[ResourceChange]] = {}
     new = {
         each.name
@@ -110,7 +110,7 @@ def tasks_of(changes: Sequence[ResourceChange]) -> list[Task]:
 
 
 def batches_of(tasks: Iterable[Task]) -> Iterator[list[Task]]:
-    """The tasks of one kind after the other, as many together as fit one request."""
+    """Yield the tasks of one kind after the other, as many together as fit one request."""
     batch: list[Task] = []
     weight = 0
     for task in tasks:
@@ -145,7 +145,7 @@ async def execute_batch(
 
 
 def _redacted_error(error: KafkaError, secrets: Collection[str]) -> KafkaError:
-    """The error without secrets: brokers quote values that they refuse."""
+    """Return the error without secrets: brokers quote invalid values."""
     return KafkaError(error.code, without_secrets(error.message, secrets))
 
 
@@ -188,7 +188,7 @@ async def _delete_topics(
 
 
 async def _configure(admin: Admin, batch: Sequence[Task], secrets: Secrets, validate_only: bool) -> Outcomes:
-    """An unavailable broker fails alone."""
+    """Alter configs, broker by broker: an unavailable one does not affect the others."""
     edits = {_config_resource(task): [_edit(each, secrets) for each in task.changes] for task in batch}
     outcomes: dict[Any, KafkaError | None] = {}
     for part in _requests(edits):
@@ -238,7 +238,7 @@ async def _set_quotas(admin: Admin, batch: Sequence[Task], secrets: Secrets, val
 async def _set_credentials(
     admin: Admin, batch: Sequence[Task], secrets: Secrets, validate_only: bool
 ) -> Outcomes:
-    """A request may name a user once, so a user's mechanisms are sent one after the other."""
+    """Send a user's mechanisms one after the other, because a request may name a user once."""
     outcomes: dict[Any, KafkaError | None] = {}
     for title, mechanism in MECHANISMS_BY_TITLE.items():
         those = [each for task in batch for each in task.changes if each.key == title]
@@ -269,7 +269,7 @@ async def _create_acls(
 async def _remove_acls(
     admin: Admin, batch: Sequence[Task], secrets: Secrets, validate_only: bool
 ) -> Outcomes:
-    """An ACL that is already gone counts as removed."""
+    """Remove ACLs; one that no longer exists counts as removed."""
     acls = [_acl(task) for task in batch]
     outcomes: dict[Any, KafkaError | None] = {}
     for acl, found in zip(acls, await admin.delete_acls([AclFilter(*acl) for acl in acls]), strict=True):

@@ -46,24 +46,24 @@ _OWN_SOURCE = {
 
 
 def batches(items: Iterable[ItemT], size: int = BATCH) -> Iterator[list[ItemT]]:
-    """The items in batches."""
+    """Yield the items in batches."""
     rest = iter(items)
     while batch := list(islice(rest, size)):
         yield batch
 
 
 async def whole_state(admin: Admin, choice: Choice = EVERYTHING) -> DeclaredState:
-    """What is set in a cluster: only values that differ from the defaults, and no internal topics.
+    """Return the settings of a cluster: only values that differ from the defaults, and no internal topics.
 
-    :raises KafkaError: What the cluster refused to return.
+    :raises KafkaError: The error of a request that the cluster refused.
     """
     return choice.of(await _Asking(admin, choice.sections).state())
 
 
 async def live_state_for(admin: Admin, declared: DeclaredState) -> DeclaredState:
-    """The live state of what a file mentions; all names in sections that are pruned.
+    """Return the live state of the names that a file mentions; all names in sections that are pruned.
 
-    :raises KafkaError: What the cluster refused to return.
+    :raises KafkaError: The error of a request that the cluster refused.
     """
     return await _Asking(admin, declared.sections, declared).state()
 
@@ -115,7 +115,7 @@ class _Asking:
         return {name: _topic(topics[name], configs.get(name, {})) for name in wanted}
 
     async def _topic_configs(self, names: Sequence[str]) -> dict[str, Configs]:
-        """The configs set for each topic; topics that are gone meanwhile have none."""
+        """Return the configs set for each topic; topics that were deleted meanwhile have none."""
         kind = ResourceKind.TOPIC
         found: dict[str, Configs] = {}
         for batch in batches(names):
@@ -129,13 +129,13 @@ class _Asking:
         return found
 
     def _keys(self, names: Iterable[str]) -> set[str] | None:
-        """Keys that are declared for any of the names, and keys that the checks need; None for all keys."""
+        """Return the keys that are declared for any of the names, and keys that the checks need; None for all keys."""
         if self.declared is None or CONFIGS in self.declared.prune:
             return None
         return {CLEANUP_POLICY}.union(*(self.declared.topics[name].configs for name in names))
 
     async def _config_resources(self, section: Section) -> dict[str, Configs]:
-        """Groups or client metrics that have configs, and those that are declared."""
+        """Return the groups or client metrics that have configs, and those that are declared."""
         names = set(self._names(section))
         if self._takes_all(section):
             names |= await self._listed(CONFIG_SECTIONS[section])
@@ -159,7 +159,7 @@ class _Asking:
             return set()
 
     async def _acls(self) -> frozenset[AclBinding]:
-        """None without an authorizer; creating ACLs is refused then."""
+        """Return the ACLs; None without an authorizer, when ACLs cannot be created."""
         try:
             return frozenset(await self.admin.describe_acls())
         except KafkaError as error:
@@ -176,7 +176,7 @@ class _Asking:
         }
 
     async def _brokers(self) -> dict[str, DeclaredBroker]:
-        """Brokers with dynamic configs, and brokers of which values are expected."""
+        """Return the brokers with dynamic configs, and those with expected values."""
         known = {EVERY_BROKER, *map(str, self.admin.cluster.metadata.nodes)}
         names = known if self._takes_all(Section.BROKERS) else known & set(self._names(Section.BROKERS))
         resources = [Resource(ResourceKind.BROKER, name) for name in sorted(names)]
@@ -199,8 +199,8 @@ class _Asking:
 def _readable(
     found: Mapping[str, metadata.TopicInfo | KafkaError],
 ) -> Iterator[tuple[str, metadata.TopicInfo]]:
-    """The topics that exist. An error is raised for a topic that may not be described, so that it does not count as
-    missing.
+    """Yield the topics that exist. An error is raised for a topic that may not be described, so that it does not count
+    as missing.
     """
     for name, each in found.items():
         if isinstance(each, metadata.TopicInfo):

@@ -39,7 +39,7 @@ class Plan:
         return counts
 
     def at(self, level: Level) -> list[ResourceChange]:
-        """The changes of that level."""
+        """Return the changes of that level."""
         return [each for each in self.changes if each.level is level]
 
     def as_json(self) -> dict[str, Any]:
@@ -63,9 +63,9 @@ class PlanRequest:
 
 
 async def make_plan(admin: Admin, request: PlanRequest, clock: Clock) -> Plan:
-    """The changes that are needed now.
+    """Return the changes that are needed now.
 
-    :raises KafkaError: What the cluster refused to return.
+    :raises KafkaError: The error of a request that the cluster refused.
     """
     plan, _ = await admin.cluster.retry.until(
         lambda: _plan(admin, request, clock), lambda found: found[1].isdisjoint(_OUTRUN)
@@ -74,7 +74,7 @@ async def make_plan(admin: Admin, request: PlanRequest, clock: Clock) -> Plan:
 
 
 async def _plan(admin: Admin, request: PlanRequest, clock: Clock) -> tuple[Plan, set[ErrorCode]]:
-    """A plan from what the brokers know, and the error codes of refusals."""
+    """Return a plan from the state of the brokers, and the error codes of refusals."""
     declared = request.choice.of(request.declared)
     live = request.choice.of(await live_state_for(admin, declared))
     changes = [*differences(declared, live), *_renewals(declared, live, request.renewed)]
@@ -96,7 +96,7 @@ def _in_order(change: ResourceChange) -> int:
 
 
 def _renewals(declared: DeclaredState, live: DeclaredState, patterns: Sequence[str]) -> list[ResourceChange]:
-    """Passwords of existing users to set again; the iterations stay unless declared."""
+    """Return the passwords of existing users to set again; the iterations stay unless declared."""
     return [
         ResourceChange(Section.USERS, user, mechanism.title, ChangeAction.ALTER, there, credential)
         for user, credentials in sorted(declared.users.items())

@@ -31,7 +31,7 @@ _WORDS = {"true": True, "false": False}
 
 
 def to_tree(state: DeclaredState) -> Tree:
-    """The state as it stands in a file, without empty sections."""
+    """Return the state as it stands in a file, without empty sections."""
     tree: Tree = {
         "prune": sorted(state.prune),
         Section.TOPICS.value: {name: _topic(state.topics[name]) for name in sorted(state.topics)},
@@ -49,7 +49,7 @@ def to_tree(state: DeclaredState) -> Tree:
 
 
 def to_yaml(tree: Tree, comment: str = "") -> str:
-    """The text of a file, with comment lines before it."""
+    """Return the text of a file, with comment lines before it."""
     head = "".join(f"# {line}\n" for line in comment.splitlines())
     return head + dumped(tree)
 
@@ -107,7 +107,7 @@ def _setting(value: str | SecretRef | None) -> Any:
 
 
 def _variable(*words: str) -> str:
-    """The name of an environment variable."""
+    """Return the name of an environment variable."""
     return re.sub(r"\W", "_", "_".join(words)).upper()
 
 
@@ -116,7 +116,7 @@ def _config_resources(config_resources: Mapping[str, Configs]) -> Tree:
 
 
 def _broker(name: str, broker: DeclaredBroker) -> Tree:
-    """A secret that the broker hides is written as a reference to the environment."""
+    """Write a secret that the broker hides as a reference to the environment."""
     configs = {
         key: SecretRef("env", _variable("BROKER", name, key)) if value == KEPT_SECRET else value
         for key, value in broker.configs.items()
@@ -126,7 +126,7 @@ def _broker(name: str, broker: DeclaredBroker) -> Tree:
 
 
 def _acls(acls: frozenset[AclBinding]) -> list[Tree]:
-    """ACLs that differ only in their operation form one entry."""
+    """Write one entry for ACLs that differ only in their operation."""
     grouped: defaultdict[tuple[Any, ...], list[AclBinding]] = defaultdict(list)
     for acl in sorted(acls):
         grouped[acl_resource(acl), acl.principal, acl.permission, acl.host].append(acl)
@@ -164,7 +164,7 @@ def _number(value: float | None) -> float | None:
 
 
 def _credentials(user: str, credentials: Credentials) -> Tree:
-    """A password is written as a reference to the environment; it is needed only if the user does not exist."""
+    """Write a password as a reference to the environment; it is needed only if the user does not exist."""
     default = SecretRef("env", _variable("PASSWORD", user))
     return {
         mechanism.title: {

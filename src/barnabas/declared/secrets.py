@@ -29,7 +29,7 @@ class Secrets:
         return f"Secrets({self.folder})"
 
     def value(self, secret: SecretRef) -> str:
-        """The secret; of a file without the newline at its end.
+        """Return the secret; of a file without the newline at its end.
 
         :raises SecretMissing: When it does not exist.
         """
@@ -54,7 +54,7 @@ class Secrets:
 
 
 def without_secrets(text: str, values: Collection[str]) -> str:
-    """A broker's message with secrets removed; empty when it quotes part of a secret."""
+    """Return a broker's message with secrets removed; empty when it quotes part of a secret."""
     forms = {form for value in values for form in (value, value.strip(), repr(value)[1:-1]) if form}
     for form in sorted(forms, key=len, reverse=True):
         text = text.replace(form, HIDDEN)

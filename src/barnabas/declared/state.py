@@ -116,13 +116,13 @@ class DeclaredState:
 
 
 def acl_resource(acl: AclBinding) -> str:
-    """The name of the resource of an ACL: `topic/orders`, or `topic/ord*`."""
+    """Return the name of the resource of an ACL: `topic/orders`, or `topic/ord*`."""
     prefixed = acl.pattern_type is PatternType.PREFIXED
     return resource_name(acl.resource_type.name, acl.resource_name, prefixed=prefixed)
 
 
 def name_of(section: Section, key: object) -> str:
-    """The resource's name as in the audit, the command line and the console."""
+    """Return the resource's name as in the audit, the command line and the console."""
     if isinstance(key, AclBinding):
         return acl_resource(key)
     if section is Section.QUOTAS:
@@ -150,7 +150,7 @@ class Choice:
         return (not self.include or _matches(name, self.include)) and not _matches(name, self.exclude)
 
     def of(self, state: DeclaredState) -> DeclaredState:
-        """The chosen part of a state."""
+        """Return the chosen part of a state."""
         chosen: dict[str, Any] = {
             section: _chosen(getattr(state, section), self._test(section)) for section in Section
         }

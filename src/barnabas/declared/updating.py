@@ -20,7 +20,7 @@ from barnabas.declared.yaml_edits import edited, typed
 
 
 def updated(text: str, declared: DeclaredState, live: DeclaredState, choice: Choice) -> str:
-    """The text of a file that declared `declared`, changed to declare `live` in all that is chosen.
+    """Return the text of a file that declared `declared`, changed to declare `live` in all that is chosen.
 
     Pruning, passwords and expected values stay.
 
@@ -67,7 +67,7 @@ def _configs(resource: DeclaredTopic | DeclaredBroker | Configs) -> Configs:
 def _merged_resource(
     section: Section, old: Tree, new: Tree, declared_configs: Configs, there: Configs
 ) -> Tree:
-    """A resource; values with the same meaning stay as they are written."""
+    """Return a resource; values with the same meaning stay as they are written."""
     before, after = old.get("configs") or {}, new.get("configs") or {}
     configs = {
         key: before[key]
@@ -83,7 +83,7 @@ def _merged_resource(
 def _acls(
     _: Section, old: Any, _new: Any, _declared: DeclaredState, live: DeclaredState, choice: Choice
 ) -> list[Tree]:
-    """Entries that hold stay; missing ACLs are added behind them."""
+    """Keep the entries that are still true; add missing ACLs after them."""
     kept: list[Tree] = []
     left = set(live.acls)
     for entry in old or ():
@@ -115,7 +115,7 @@ def _quotas(
 def _users(
     section: Section, old: Any, new: Any, declared: DeclaredState, live: DeclaredState, choice: Choice
 ) -> Tree:
-    """References to passwords stay."""
+    """Update users; keep references to passwords."""
     before: Tree = dict(old or {})
     after: Tree = dict(new or {})
     merged: Tree = {}

@@ -28,7 +28,7 @@ Dump = Callable[[Any], str]
 
 
 def edited(text: str, tree: Any, dump: Dump) -> str:
-    """The text changed to hold `tree`; `dump` writes new values in block style.
+    """Return the text changed to hold `tree`; `dump` writes new values in block style.
 
     :raises CannotEdit: When the result would not hold `tree`.
     """
@@ -50,7 +50,7 @@ def _holds(text: str, tree: Any) -> bool:
 
 
 def typed(node: yaml.Node) -> Any:
-    """A node's value: numbers and booleans if they are written as they are dumped, else text."""
+    """Return a node's value: numbers and booleans if they are written as they are dumped, else text."""
     if isinstance(node, yaml.MappingNode):
         return {key.value: typed(value) for key, value in node.value}
     if isinstance(node, yaml.SequenceNode):
@@ -60,7 +60,7 @@ def typed(node: yaml.Node) -> Any:
 
 
 def _plain(node: yaml.Node | None) -> Any:
-    """A node's value with scalars as text."""
+    """Return a node's value with scalars as text."""
     if isinstance(node, yaml.MappingNode):
         return {key.value: _plain(value) for key, value in node.value}
     if isinstance(node, yaml.SequenceNode):
@@ -70,7 +70,7 @@ def _plain(node: yaml.Node | None) -> Any:
 
 
 def _texts(value: Any) -> Any:
-    """A tree with its scalars as YAML writes them."""
+    """Return a tree with its scalars as YAML writes them."""
     if isinstance(value, dict):
         return {str(key): _texts(each) for key, each in value.items()}
     if isinstance(value, list):
@@ -89,7 +89,7 @@ class _Editor:
             self._starts.append(self._starts[-1] + len(line))
 
     def replacements(self, node: yaml.Node, value: Any, indent: int) -> Iterator[Replacement]:
-        """The edits below a node whose content is indented by `indent` columns."""
+        """Yield the edits below a node whose content is indented by `indent` columns."""
         if _plain(node) == _texts(value):
             return
         if isinstance(node, yaml.MappingNode) and isinstance(value, dict) and value and not node.flow_style:
@@ -133,12 +133,12 @@ class _Editor:
             yield self._put_behind(node, items, node.start_mark.column)
 
     def _item(self, value: Any) -> str:
-        """Lines of a list item, written like a mapping's value without its key."""
+        """Return the lines of a list item, written like a mapping's value without its key."""
         text = self._dump({"key": value}).partition(":")[2]
         return "-" + (" " + text.lstrip("\n ") if text.startswith("\n") else text)
 
     def _anew(self, node: yaml.Node, value: Any, indent: int) -> Replacement:
-        """A value written in place: on the same line if it fits, else on lines of its own."""
+        """Return a value written in place: on the same line if it fits, else on separate lines."""
         start = self._offset(node.start_mark)
         text = self._dump({"key": value}).partition(":")[2].removesuffix("\n")
         end = self._end(node)
@@ -151,13 +151,13 @@ class _Editor:
         return Replacement(start, end, lead + text.strip(" "))
 
     def _cut(self, first_line: int, node: yaml.Node) -> Replacement:
-        """Whole lines up to the node's last one."""
+        """Return whole lines up to the node's last one."""
         end = self._end(node)
         last_line = self._text.count("\n", 0, max(end - 1, 0))
         return Replacement(self._starts[first_line], self._starts[last_line + 1], "")
 
     def _put_behind(self, node: yaml.Node, text: str, column: int) -> Replacement:
-        """Lines behind the node's last one."""
+        """Return lines after the node's last one."""
         last_line = self._text.count("\n", 0, self._end(node))
         at = self._starts[min(last_line + 1, len(self._starts) - 1)]
         lead = "" if at == 0 or self._text[at - 1] == "\n" else "\n"
@@ -165,7 +165,7 @@ class _Editor:
         return Replacement(at, at, lead + "\n".join(lines) + "\n")
 
     def _end(self, node: yaml.Node) -> int:
-        """The end of a node without trailing blanks and comments: PyYAML puts the end of block nodes later."""
+        """Return the end of a node without trailing blanks and comments: PyYAML puts the end of block nodes later."""
         if isinstance(node, yaml.CollectionNode) and not node.flow_style and node.value:
             last = node.value[-1]
             return self._end(last[1] if isinstance(last, tuple) else last)

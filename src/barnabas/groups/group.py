@@ -48,7 +48,7 @@ class Group(Protocol):
             REBALANCE_IN_PROGRESS.
         """
 
-    def committed_by(self, step: CoordinatorResult, member_id: str) -> None:
+    def on_commit(self, result: CoordinatorResult, member_id: str) -> None:
         """Handle a commit of a member; in the classic protocol it counts as a heartbeat."""
 
     def check_offset_fetch(self, member_id: str | None, member_epoch: int) -> None:
@@ -82,7 +82,7 @@ class Group(Protocol):
     def offsets_unused_since_ms(self) -> int | None:
         """Time since which offsets are unused; None: count from each commit."""
 
-    def append_tombstones(self, step: CoordinatorResult) -> None:
+    def append_tombstones(self, result: CoordinatorResult) -> None:
         """Append the tombstones of the group's records, not those of its offsets."""
 
     def validate(self) -> None:

@@ -51,7 +51,7 @@ class GroupShard:
         }
 
     @property
-    def follows_cluster(self) -> bool:
+    def needs_metadata_updates(self) -> bool:
         """Whether changes of topics or group configs can matter to the shard."""
         return bool(self.groups)
 
@@ -62,28 +62,28 @@ class GroupShard:
             return
         self._replays[type(record.key)](record.key, record.value, position)
 
-    def replay_end_marker(self, marker: EndTransactionMarker) -> None:
-        """Apply the end of a producer's transaction."""
-        self.offsets.replay_end_marker(marker)
+    def replay_transaction_marker(self, marker: EndTransactionMarker) -> None:
+        """Apply a transaction marker that ends a producer's transaction."""
+        self.offsets.replay_transaction_marker(marker)
 
-    def loaded(self, step: CoordinatorResult) -> None:
+    def on_loaded(self, result: CoordinatorResult) -> None:
         """Start the timers."""
-        self.classic.loaded(step)
-        self.consumer.loaded(step)
-        self.offsets.loaded(step)
+        self.classic.on_loaded(result)
+        self.consumer.on_loaded(result)
+        self.offsets.on_loaded(result)
 
-    def expire(self, step: CoordinatorResult, key: TimerKey) -> None:
+    def expire(self, result: CoordinatorResult, key: TimerKey) -> None:
         """Handle a timer; its first element is its purpose."""
-        self._expiries[key[0]](step, key)
+        self._expiries[key[0]](result, key)
 
     def on_metadata_update(
-        self, step: CoordinatorResult, before: MetadataImage, after: MetadataImage
+        self, result: CoordinatorResult, before: MetadataImage, after: MetadataImage
     ) -> None:
         """Handle changes of topics or group configs."""
-        self.offsets.on_metadata_update(step, before, after)
+        self.offsets.on_metadata_update(result, before, after)
         self.consumer.on_metadata_update(before, after)
 
-    def unload(self) -> None:
+    def on_unloaded(self) -> None:
         """Remove the groups' histories of rebalances, which the next coordinator begins."""
         for group_id in self.groups:
             self.context.rebalances.remove_group(group_id)
@@ -97,47 +97,47 @@ class GroupShard:
             **self.offsets.statistics(),
         }
 
-    def _downgraded(self, step: CoordinatorResult, key: TimerKey) -> None:
+    def _downgraded(self, result: CoordinatorResult, key: TimerKey) -> None:
         group = self.classic.find(str(key[1]))
         if group is not None:
             why = (
                 "the group changed to the classic protocol, as its last member of the consumer protocol left"
             )
-            self.classic.rebalances.record(step, group, EventKind.PROTOCOL_CHANGED, None, why)
-            self.classic.rebalances.maybe_rebalance(step, group, why)
+            self.classic.rebalances.record(result, group, EventKind.PROTOCOL_CHANGED, None, why)
+            self.classic.rebalances.maybe_rebalance(result, group, why)
 
     # Requests
 
-    def join_group(self, step: CoordinatorResult, join: Join) -> None:
+    def join_group(self, result: CoordinatorResult, join: Join) -> None:
         """Call `ClassicGroups.join`, or that of a consumer group."""
         if self.consumer.coordinates(join.request.group_id):
-            self.consumer.join(step, join)
+            self.consumer.join(result, join)
         else:
-            self.classic.join(step, join)
+            self.classic.join(result, join)
 
     def sync_group(
-        self, step: CoordinatorResult, pending: Pending[SyncGroupResponse], request: SyncGroupRequest
+        self, result: CoordinatorResult, pending: Pending[SyncGroupResponse], request: SyncGroupRequest
     ) -> None:
         """Call `ClassicGroups.sync`, or that of a consumer group."""
         if self.consumer.coordinates(request.group_id):
-            self.consumer.sync(step, pending, request)
+            self.consumer.sync(result, pending, request)
         else:
-            self.classic.sync(step, pending, request)
+            self.classic.sync(result, pending, request)
 
-    def heartbeat(self, step: CoordinatorResult, beat: Heartbeat) -> ErrorCode:
+    def heartbeat(self, result: CoordinatorResult, beat: Heartbeat) -> ErrorCode:
         """Call `ClassicGroups.heartbeat`, or that of a consumer group."""
         if self.consumer.coordinates(beat.group_id):
-            return self.consumer.classic_heartbeat(step, beat)
-        return self.classic.heartbeat(step, beat)
+            return self.consumer.classic_heartbeat(result, beat)
+        return self.classic.heartbeat(result, beat)
 
     def leave_group(
-        self, step: CoordinatorResult, pending: Pending[LeaveGroupResponse], request: LeaveGroupRequest
+        self, result: CoordinatorResult, pending: Pending[LeaveGroupResponse], request: LeaveGroupRequest
     ) -> None:
         """Call `ClassicGroups.leave`, or that of a consumer group."""
         if self.consumer.coordinates(request.group_id):
-            self.consumer.leave(step, pending, request)
+            self.consumer.leave(result, pending, request)
         else:
-            self.classic.leave(step, pending, request)
+            self.classic.leave(result, pending, request)
 
     def describe_group(self, group_id: str) -> DescribedGroup:
         """Describe a classic group (DescribeGroups).
@@ -171,15 +171,15 @@ class GroupShard:
         return listed(self.groups.values(), states, types)
 
     def delete_offsets(
-        self, step: CoordinatorResult, pending: Pending[dict[str, Any]], group_id: str, count_max: int
+        self, result: CoordinatorResult, pending: Pending[dict[str, Any]], group_id: str, count_max: int
     ) -> None:
-        """Delete up to so many offsets of a group that is to be deleted; the response is the audit's view of them.
+        """Delete up to `count_max` offsets of a group that is to be deleted; the response is the audit's view of them.
 
         :raises KafkaError: As `delete_group`.
         """
         self._to_delete(group_id)
-        gone = self.offsets.delete_expired(step, group_id, count_max)
-        step.answer(pending, {offset_key(partition): offset for partition, offset in gone.items()})
+        deleted = self.offsets.delete_expired(result, group_id, count_max)
+        result.answer(pending, {offset_key(partition): offset for partition, offset in deleted.items()})
 
     def _to_delete(self, group_id: str) -> Group:
         group = self.groups.get(group_id)
@@ -188,13 +188,13 @@ class GroupShard:
         group.check_deletion()
         return group
 
-    def delete_group(self, step: CoordinatorResult, pending: Pending[None], group_id: str) -> None:
+    def delete_group(self, result: CoordinatorResult, pending: Pending[None], group_id: str) -> None:
         """Delete a group (DeleteGroups).
 
         :raises KafkaError: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP.
         """
         group = self._to_delete(group_id)
-        self.offsets.append_tombstones(step, group_id)
-        group.append_tombstones(step)
+        self.offsets.append_tombstones(result, group_id)
+        group.append_tombstones(result)
         self.context.rebalances.remove_group(group_id)
-        step.answer(pending, None)
+        result.answer(pending, None)

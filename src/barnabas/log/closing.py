@@ -24,7 +24,7 @@ def close_log(log: PartitionLog) -> None:
 
 
 def close_files(log: PartitionLog) -> None:
-    """First half of `close_log`: write the producer snapshot and close the files.
+    """Do the first half of `close_log`: write the producer snapshot and close the files.
 
     :raises OSError: If the disk fails.
     """
@@ -33,7 +33,7 @@ def close_files(log: PartitionLog) -> None:
 
 
 def sync_closed(log: PartitionLog) -> None:
-    """Second half of `close_log`: flush everything to the disk. Blocks; may run in a thread.
+    """Do the second half of `close_log`: flush everything to the disk. Blocks; may run in a thread.
 
     :raises OSError: If the disk fails.
     """
@@ -52,7 +52,7 @@ def is_synced(log: PartitionLog) -> bool:
 
 
 def mark_synced(log: PartitionLog) -> None:
-    """Replaces `sync_closed` when the whole file system has been flushed."""
+    """Mark the log as flushed, in place of `sync_closed`, when the whole file system has been flushed."""
     log.local.recovery_point = log.log_end_offset
 
 

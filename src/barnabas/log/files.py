@@ -27,7 +27,7 @@ def space_advice(error: OSError) -> dict[str, str]:
     """Return a log event field with advice if the volume is full, else no field."""
     if error.errno not in NO_SPACE:
         return {}
-    return {"to_do": "free space on the volume as docs/operations.md says, then start the broker again"}
+    return {"to_do": "free space on the volume (docs/operations.md), then restart the broker"}
 
 
 def offset_file(directory: Path, offset: int, suffix: str) -> Path:
@@ -98,7 +98,7 @@ def unlink_files(paths: list[Path]) -> None:
         path.unlink(missing_ok=True)
 
 
-def unlink_what_can_be(paths: list[Path]) -> dict[Path, OSError]:
+def unlink_possible(paths: list[Path]) -> dict[Path, OSError]:
     """Remove files like `unlink_files`, but return those that could not be removed, with the error. Blocks."""
     failed = {}
     for path in paths:

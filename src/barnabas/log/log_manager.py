@@ -267,7 +267,7 @@ class LogManager:
         return min(uncordoned or online, key=lambda directory: len(directory.logs))
 
     def prefer(self, name: TopicPartition, directory: LogDirectory) -> None:
-        """If the partition's log is created while this process runs, create it in `directory`."""
+        """Create the partition's log in `directory`, if it is created while this process runs."""
         self._preferred[name] = directory
         if len(self._preferred) > _PREFERRED_COUNT_MAX:
             del self._preferred[next(iter(self._preferred))]

@@ -71,7 +71,7 @@ class PartitionLog:
         self.high_watermark = log_start_offset
         #: Everything before this offset has been compacted; may be outside the log after a truncation.
         self.cleaner_offset = 0
-        #: Number of truncations so far; tells a reader of a copy of the log whether the copy is still valid.
+        #: Number of truncations so far; shows a reader of a copy of the log whether the copy is still valid.
         self.truncations_count = 0
         self.local = local
         self.producers = LogProducers(local, producers, clock)
@@ -227,7 +227,7 @@ class PartitionLog:
         """Call `validation.validate` with the topic's current configs; may run in any thread."""
         return validate(records, self.config, self._clock.wall_ms())
 
-    def append_end_marker(
+    def append_transaction_marker(
         self, marker: EndTransactionMarker, leader_epoch: int, transaction_version: int = 0
     ) -> AppendInfo:
         """Append a transaction marker, whether or not the transaction has records here.
@@ -236,7 +236,7 @@ class PartitionLog:
         """
         if self.local.failure is not None:
             raise self.local.offline_error()
-        self.producers.states.check_end_marker(marker, transaction_version)
+        self.producers.states.check_transaction_marker(marker, transaction_version)
         config, now_ms, offset = self.config, self._clock.wall_ms(), self.log_end_offset
         if config.stamps_append_time:
             marker = marker._replace(timestamp_ms=now_ms)

@@ -133,12 +133,12 @@ def decide_create_acls(
 
 
 def _check(binding: AclBinding) -> None:
-    reason = _violation(binding)
+    reason = _acl_error(binding)
     if reason:
         raise KafkaError(ErrorCode.INVALID_REQUEST, reason)
 
 
-def _violation(binding: AclBinding) -> str:
+def _acl_error(binding: AclBinding) -> str:
     """Return why a new ACL is not valid; empty if it is valid."""
     name = binding.resource_name
     if binding.resource_type is ResourceType.CLUSTER and name != CLUSTER_NAME:
@@ -156,7 +156,7 @@ def _violation(binding: AclBinding) -> str:
     if binding.permission not in _PERMISSIONS:
         return f"The permission {binding.permission.name} is for filters: an ACL is DENY or ALLOW."
     if ":" not in binding.principal:
-        return f"The principal '{binding.principal}' has no colon: Type:name is expected, as User:alice."
+        return f"Invalid principal '{binding.principal}': expected Type:name, such as User:alice."
     return ""
 
 
@@ -165,7 +165,7 @@ def matching(table: Table[AclBinding], acl_filter: AclFilter) -> list[AclBinding
 
 
 class Removed(NamedTuple):
-    """An ACL that a filter matched; `error` says why it was not removed."""
+    """An ACL that a filter matched; `error` is the reason if it was not removed."""
 
     binding: AclBinding
     error: KafkaError | None = None

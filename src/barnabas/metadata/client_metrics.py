@@ -40,7 +40,7 @@ class ClientTelemetry:
     async def apply(
         self, before: MetadataImage, after: MetadataImage, changes: tuple[StoreChange, ...]
     ) -> None:
-        """Follow one commit; a listener of `MetadataWriter`."""
+        """Apply one commit; a listener of `MetadataWriter`."""
         if after.client_metrics_configs is not before.client_metrics_configs:
             self.load(after)
 

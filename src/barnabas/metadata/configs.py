@@ -48,15 +48,15 @@ def _rollback(kind: ResourceKind) -> RecordRollback[Overrides]:
     def restore(
         image: "MetadataImage", states: Mapping[str, Overrides | None], rules: "RollbackRules"
     ) -> Decision["ConfigAlterationResult | None"]:
-        [(name, wanted)] = ((name, state or {}) for name, state in states.items())
+        [(name, configs)] = ((name, state or {}) for name, state in states.items())
         resource = Resource(kind, name)
         existing = image.configs(resource)
         edits = [
             AlterConfigOp(key, OpType.SET, value)
-            for key, value in wanted.items()
+            for key, value in configs.items()
             if existing.get(key) != value
         ]
-        edits += [AlterConfigOp(key, OpType.DELETE) for key in existing if key not in wanted]
+        edits += [AlterConfigOp(key, OpType.DELETE) for key in existing if key not in configs]
         if not edits:
             return Decision(None)
         alteration = ConfigAlteration(resource, edits)
@@ -139,18 +139,18 @@ def decide_alter(
         existing = image.configs(resource)
         try:
             check_edits(alteration.edits)
-            edited = _edited(existing, alteration, rules)
-            wanted = _wanted(existing, edited, replaces=alteration.replaces)
-            rules.check(resource, existing, wanted)
+            edited = _edited_configs(existing, alteration, rules)
+            altered = _altered_configs(existing, edited, replaces=alteration.replaces)
+            rules.check(resource, existing, altered)
         except KafkaError as error:
             outcomes.append(ConfigAlterationResult(resource, error=error.kept()))
             continue
-        removed = existing.keys() - wanted.keys() - edited.keys()
+        removed = existing.keys() - altered.keys() - edited.keys()
         outcomes.append(
-            ConfigAlterationResult(resource, _changed(resource, existing, edited), frozenset(removed))
+            ConfigAlterationResult(resource, _changed_keys(resource, existing, edited), frozenset(removed))
         )
-        if wanted != existing and not validate_only:
-            changes.append(_change(resource, wanted))
+        if altered != existing and not validate_only:
+            changes.append(_change(resource, altered))
             reads.update(_reads(image, resource))
     return Decision(outcomes, tuple(changes), reads)
 
@@ -165,11 +165,11 @@ def check_edits(edits: Sequence[AlterConfigOp]) -> None:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Config '{twice[0]}' is named more than once.")
     for edit in edits:
         if edit.value is None and edit.operation is not OpType.DELETE:
-            message = f"Config '{edit.key}' has no value: {edit.operation.name} needs one."
+            message = f"Config '{edit.key}' has no value: {edit.operation.name} requires one."
             raise KafkaError(ErrorCode.INVALID_REQUEST, message)
 
 
-def _edited(
+def _edited_configs(
     existing: Overrides, alteration: ConfigAlteration, rules: AlterationRules
 ) -> dict[str, str | None]:
     edited: dict[str, str | None] = {}
@@ -181,7 +181,7 @@ def _edited(
         else:
             default = rules.list_default(alteration.resource, key)
             if default is None:
-                message = f"{operation.name} is for lists, and '{key}' is none: SET it."
+                message = f"{operation.name} applies to lists only; set '{key}' with SET."
                 raise KafkaError(ErrorCode.INVALID_CONFIG, message)
             edited[key] = _edited_list(existing.get(key, default), operation, value or "")
     return edited
@@ -197,7 +197,7 @@ def _edited_list(text: str, operation: OpType, value: str) -> str:
     return ",".join([*entries, *(entry for entry in named if entry not in present)])
 
 
-def _changed(
+def _changed_keys(
     resource: Resource, existing: Overrides, edited: Mapping[str, str | None]
 ) -> Mapping[str, str | None]:
     if resource.kind is ResourceKind.BROKER:
@@ -205,14 +205,16 @@ def _changed(
     return {key: value for key, value in edited.items() if value != existing.get(key)}
 
 
-def _wanted(existing: Overrides, edited: Mapping[str, str | None], *, replaces: bool) -> dict[str, str]:
+def _altered_configs(
+    existing: Overrides, edited: Mapping[str, str | None], *, replaces: bool
+) -> dict[str, str]:
     merged = {**({} if replaces else existing), **edited}
     return {key: value for key, value in merged.items() if value is not None}
 
 
-def _change(resource: Resource, wanted: Overrides) -> StoreChange:
+def _change(resource: Resource, altered: Overrides) -> StoreChange:
     record_type = CONFIG_RECORD_TYPES[resource.kind]
-    return record_type.put(resource.name, wanted) if wanted else record_type.remove(resource.name)
+    return record_type.put(resource.name, altered) if altered else record_type.remove(resource.name)
 
 
 def _reads(image: "MetadataImage", resource: Resource) -> dict[str, int]:

@@ -11,17 +11,19 @@ from barnabas.telemetry.logs import get_logger
 
 #: Called with the configuration before and after a change. The request that changed it is answered when all calls are
 #: done.
-Follower = Callable[[BrokerConfig, BrokerConfig], Awaitable[None]]
+ChangeCallback = Callable[[BrokerConfig, BrokerConfig], Awaitable[None]]
 
 _log = get_logger("barnabas.config")
 
 
 class DynamicConfig:
-    """Follows the image, as the first listener of `MetadataWriter`, so that the others see the new configuration."""
+    """Reads the configs of each new image, as the first listener of `MetadataWriter`, so that the others see the new
+    configuration.
+    """
 
     def __init__(self, static: BrokerConfig) -> None:
         self.layers = LayeredConfig.of(static)  #: replaced as a whole
-        self._followers: list[Follower] = []
+        self._callbacks: list[ChangeCallback] = []
         self._changes_count = 0
 
     @property
@@ -34,9 +36,9 @@ class DynamicConfig:
         """The present configuration. Do not keep it: it is replaced when it changes."""
         return self.layers.current
 
-    def follow(self, follower: Follower) -> None:
-        """Call `follower` with (before, after) on every later change."""
-        self._followers.append(follower)
+    def on_change(self, callback: ChangeCallback) -> None:
+        """Call `callback` with (before, after) on every later change."""
+        self._callbacks.append(callback)
 
     def load(self, image: MetadataImage) -> None:
         """Read the dynamic configs of an image.
@@ -45,21 +47,21 @@ class DynamicConfig:
         """
         of_broker = dict(image.broker_configs.get(str(self.static.node_id), {}))
         of_every_broker = dict(image.broker_configs.get(EVERY_BROKER, {}))
-        self.layers = _fitting(self.static, of_broker, of_every_broker)
+        self.layers = _valid_layers(self.static, of_broker, of_every_broker)
 
     async def apply(
         self, before: MetadataImage, after: MetadataImage, changes: tuple[StoreChange, ...]
     ) -> None:
-        """Follow one commit; a listener of `MetadataWriter`."""
+        """Apply one commit; a listener of `MetadataWriter`."""
         if after.broker_configs is not before.broker_configs:
             current = self.current
             self._changes_count += 1
             self.load(after)
-            for follower in self._followers:
+            for callback in self._callbacks:
                 try:
-                    await follower(current, self.current)
-                except Exception:  # an error of one follower must not stop the others, or the metadata
-                    _log.exception("a change of the broker's configuration could not be followed")
+                    await callback(current, self.current)
+                except Exception:  # an error of one callback must not stop the others, or the metadata
+                    _log.exception("cannot apply a change of the broker's configuration")
 
     def statistics(self) -> dict[str, int]:
         return {
@@ -69,7 +71,7 @@ class DynamicConfig:
         }
 
 
-def _fitting(
+def _valid_layers(
     static: BrokerConfig, of_broker: dict[str, str], of_every_broker: dict[str, str]
 ) -> LayeredConfig:
     """Return the layers without values that are not valid."""
@@ -82,6 +84,8 @@ def _fitting(
                     "ignoring dynamic configs that conflict with the static configuration", key=error.key
                 )
                 return LayeredConfig.of(static)
-            _log.error("a dynamic config does not fit the broker's own and is left out", key=error.key)
+            _log.error(
+                "ignoring a dynamic config that is not valid with the static configuration", key=error.key
+            )
             of_broker.pop(error.key, None)
             of_every_broker.pop(error.key, None)

@@ -32,8 +32,12 @@ def decide_elect(
     result.
     """
     if requested is None:
-        decision = decide_elect(image, election, [_changed(image, topic) for topic in image.topics.values()])
-        outcomes = [TopicOutcome(name, _needed(partitions)) for name, partitions in decision.response]
+        decision = decide_elect(
+            image, election, [_changed_partitions(image, topic) for topic in image.topics.values()]
+        )
+        outcomes = [
+            TopicOutcome(name, _without_unneeded(partitions)) for name, partitions in decision.response
+        ]
         return Decision(outcomes, decision.changes, decision.reads)
     outcomes = []
     changes: list[PartitionChange] = []
@@ -50,7 +54,7 @@ def decide_elect(
     return Decision(outcomes, *partition_puts(image, changes))
 
 
-def _changed(image: MetadataImage, topic: TopicImage) -> tuple[str, list[int]]:
+def _changed_partitions(image: MetadataImage, topic: TopicImage) -> tuple[str, list[int]]:
     """Return the partitions of a topic whose state has changed since it was created, so that the preferred leader may
     not lead.
     """
@@ -58,11 +62,11 @@ def _changed(image: MetadataImage, topic: TopicImage) -> tuple[str, list[int]]:
     return topic.name, [index for index in indexes if image.partition_revision(topic, index) != NEVER]
 
 
-def _needed(partitions: Iterable[PartitionOutcome]) -> list[PartitionOutcome]:
+def _without_unneeded(partitions: Iterable[PartitionOutcome]) -> list[PartitionOutcome]:
     return [
-        outcome
-        for outcome in partitions
-        if outcome.error is None or outcome.error.code is not ErrorCode.ELECTION_NOT_NEEDED
+        partition
+        for partition in partitions
+        if partition.error is None or partition.error.code is not ErrorCode.ELECTION_NOT_NEEDED
     ]
 
 

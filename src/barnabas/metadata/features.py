@@ -87,7 +87,7 @@ def decide_update_features(
     """
     by_name = {update.name: update for update in updates}
     for update in by_name.values():
-        why = _objection(table.get(update.name, 0), supported.get(update.name), update, broker_id)
+        why = _update_error(table.get(update.name, 0), supported.get(update.name), update, broker_id)
         if why is not None:
             raise KafkaError(ErrorCode.INVALID_UPDATE_VERSION, f"{_FAILED} {why}")
     if validate_only:
@@ -96,19 +96,19 @@ def decide_update_features(
     return Decision(None, tuple(map(_change, changed)), _reads(table, by_name))
 
 
-def _objection(
+def _update_error(
     level: int, feature: FeatureDefinition | None, update: FeatureUpdate, broker_id: int
 ) -> str | None:
     """Return why a feature cannot be updated, in the words of Kafka's `FeatureControlManager`; None if it can."""
-    why = _why_not(level, feature, update, f"Local controller {broker_id}")
+    why = _level_error(level, feature, update, f"Local controller {broker_id}")
     if why is not None:
         return f"Invalid update version {update.level} for feature {update.name}. {why}"
     if update.name == METADATA_VERSION and update.level < level:
-        return f"Unsupported metadata.version downgrade from {level} to {update.level}. {_why_kept(update)}"
+        return f"Unsupported metadata.version downgrade from {level} to {update.level}. {_downgrade_error(update)}"
     return None
 
 
-def _why_not(
+def _level_error(
     level: int, feature: FeatureDefinition | None, update: FeatureUpdate, controller: str
 ) -> str | None:
     if update.upgrade_type not in set(UpgradeType):
@@ -129,7 +129,7 @@ def _why_not(
     return None
 
 
-def _why_kept(update: FeatureUpdate) -> str:
+def _downgrade_error(update: FeatureUpdate) -> str:
     if update.upgrade_type == UpgradeType.SAFE_DOWNGRADE:
         return "Refusing to perform the requested downgrade because it might delete metadata information."
     return "Unsafe metadata downgrade is not supported in this version."

@@ -43,7 +43,8 @@ def internal_topic(name: str, config: BrokerConfig, broker_count: int) -> TopicT
 
 
 def _audit_topic(config: BrokerConfig, broker_count: int) -> TopicToCreate:
-    """One partition, so that events have one order, and the replication factor of the coordinators' topics."""
+    """Return the audit topic: one partition, so that events have one order, and the replication factor of the
+    coordinators' topics."""
     return TopicToCreate(
         AUDIT_TOPIC,
         partition_count=1,

@@ -62,21 +62,21 @@ def brokers_up(image: MetadataImage) -> frozenset[int]:
 
 def build_partition_change(
     before: PartitionRegistration,
-    wanted: PartitionRegistration,
+    target: PartitionRegistration,
     up: Collection[int],
     election: Election = Election.ONLINE,
 ) -> PartitionRegistration:
-    """Complete the reassignment of `wanted` if possible, and elect a leader from the active brokers.
+    """Complete the reassignment of `target` if possible, and elect a leader from the active brokers.
 
     The leader epoch increases with every change of the leader and every removed replica, the partition epoch with every
     change. If nothing changes, `before` itself is returned.
     """
-    wanted = _completed(wanted)
-    leader = _leader(wanted, up, election)
-    isr = wanted.isr or before.isr
+    target = _complete_reassignment(target)
+    leader = _leader(target, up, election)
+    isr = target.isr or before.isr
     if leader != NO_LEADER and leader not in isr:
         isr = (leader,)  # an unclean election: no other replica is known to have what the leader has
-    changed = replace(wanted, leader=leader, isr=isr)
+    changed = replace(target, leader=leader, isr=isr)
     if changed == before:
         return before
     has_new_epoch = leader != before.leader or not set(before.replicas) <= set(changed.replicas)
@@ -87,7 +87,7 @@ def build_partition_change(
     )
 
 
-def _completed(state: PartitionRegistration) -> PartitionRegistration:
+def _complete_reassignment(state: PartitionRegistration) -> PartitionRegistration:
     """Return the state without the replicas that are being removed, if all added ones are in sync (KIP-455).
 
     If more replicas are removed than added, all remaining ones must be in sync.
@@ -138,5 +138,8 @@ def partition_puts(
         puts[put.key] = put
         reads[put.key] = image.partition_revision(topic, change.index)
         reads[TOPICS.key(topic.name)] = image.topics.revision(topic.name)
-        reads |= {BROKERS.key(str(each)): image.brokers.revision(str(each)) for each in change.state.replicas}
+        reads |= {
+            BROKERS.key(str(replica)): image.brokers.revision(str(replica))
+            for replica in change.state.replicas
+        }
     return tuple(puts.values()), reads

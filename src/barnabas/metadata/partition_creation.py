@@ -53,7 +53,7 @@ def decide_create_partitions(
         try:
             if occurrences[more.name] > 1:
                 raise KafkaError(
-                    ErrorCode.INVALID_REQUEST, f"Topic '{more.name}' is asked for more than once."
+                    ErrorCode.INVALID_REQUEST, f"Topic '{more.name}' is requested more than once."
                 )
             topic = _grown(image, more, rng, admit)
             check(more.name, more.count)

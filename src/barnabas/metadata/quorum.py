@@ -14,11 +14,8 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 #: The only voter has always led: there is no other epoch.
 LEADER_EPOCH = 1
 
-#: What to do instead of changing the voters.
-_ADVICE = (
-    "The metadata store is embedded, so this node is the only voter. To keep cluster state elsewhere, change where "
-    "the store is, not who votes."
-)
+#: Why voters cannot be changed.
+_EMBEDDED = "The metadata store is embedded, so this node is the only voter. Its voters cannot be changed."
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,18 +52,23 @@ def quorum_of(image: MetadataImage, node_id: int) -> Quorum:
 def refuse_add(quorum: Quorum, cluster_id: str | None, voter: Voter, listeners_count: int) -> KafkaError:
     """Return the error for AddRaftVoter: an error of the request, else that voters cannot be added."""
     return (
-        _other_cluster(quorum, cluster_id)
-        or _flaw(voter)
-        or _lack_of_listeners(listeners_count)
-        or _duplicate(quorum, voter)
-        or KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"Voter {voter} cannot be added. {_ADVICE}")
+        _cluster_error(quorum, cluster_id)
+        or _voter_error(voter)
+        or _listeners_error(listeners_count)
+        or _duplicate_error(quorum, voter)
+        or KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"Voter {voter} cannot be added. {_EMBEDDED}")
     )
 
 
 def refuse_remove(quorum: Quorum, cluster_id: str | None, voter: Voter) -> KafkaError:
     """Return the error for RemoveRaftVoter. For the last voter it is that of Apache Kafka: the voter does not exist."""
-    last = KafkaError(ErrorCode.VOTER_NOT_FOUND, f"Voter {voter} cannot be removed. {_ADVICE}")
-    return _other_cluster(quorum, cluster_id) or _flaw(voter) or _stranger(quorum, voter) or last
+    last = KafkaError(ErrorCode.VOTER_NOT_FOUND, f"Voter {voter} cannot be removed. {_EMBEDDED}")
+    return (
+        _cluster_error(quorum, cluster_id)
+        or _voter_error(voter)
+        or _unknown_voter_error(quorum, voter)
+        or last
+    )
 
 
 def refuse_update(
@@ -74,30 +76,30 @@ def refuse_update(
 ) -> KafkaError:
     """Return the error for UpdateRaftVoter."""
     return (
-        _other_cluster(quorum, cluster_id)
-        or _other_epoch(leader_epoch)
-        or _flaw(voter)
-        or _lack_of_listeners(listeners_count)
-        or _stranger(quorum, voter)
-        or KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"Voter {voter} cannot be updated. {_ADVICE}")
+        _cluster_error(quorum, cluster_id)
+        or _epoch_error(leader_epoch)
+        or _voter_error(voter)
+        or _listeners_error(listeners_count)
+        or _unknown_voter_error(quorum, voter)
+        or KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"Voter {voter} cannot be updated. {_EMBEDDED}")
     )
 
 
-def _other_cluster(quorum: Quorum, cluster_id: str | None) -> KafkaError | None:
+def _cluster_error(quorum: Quorum, cluster_id: str | None) -> KafkaError | None:
     if cluster_id is None or cluster_id == quorum.cluster_id:
         return None
     message = f"The request is for cluster '{cluster_id}', this is cluster '{quorum.cluster_id}'."
     return KafkaError(ErrorCode.INCONSISTENT_CLUSTER_ID, message)
 
 
-def _flaw(voter: Voter) -> KafkaError | None:
+def _voter_error(voter: Voter) -> KafkaError | None:
     if voter.voter_id >= 0 and voter.directory_id != ZERO_UUID:
         return None
-    message = f"{voter} is no voter: an id of 0 or more and the id of a directory are needed."
+    message = f"Invalid voter {voter}: expected an id of 0 or more, and the id of its metadata directory."
     return KafkaError(ErrorCode.INVALID_REQUEST, message)
 
 
-def _other_epoch(leader_epoch: int) -> KafkaError | None:
+def _epoch_error(leader_epoch: int) -> KafkaError | None:
     if leader_epoch == LEADER_EPOCH:
         return None
     older = leader_epoch < LEADER_EPOCH
@@ -105,20 +107,24 @@ def _other_epoch(leader_epoch: int) -> KafkaError | None:
     return KafkaError(code, f"The request is for leader epoch {leader_epoch}, this is epoch {LEADER_EPOCH}.")
 
 
-def _lack_of_listeners(listeners_count: int) -> KafkaError | None:
+def _listeners_error(listeners_count: int) -> KafkaError | None:
     if listeners_count:
         return None
-    return KafkaError(ErrorCode.INVALID_REQUEST, "No listener is named at which the voter could be reached.")
+    return KafkaError(
+        ErrorCode.INVALID_REQUEST, "The request has no listeners of the voter: at least one is required."
+    )
 
 
-def _duplicate(quorum: Quorum, voter: Voter) -> KafkaError | None:
+def _duplicate_error(quorum: Quorum, voter: Voter) -> KafkaError | None:
     if voter.voter_id != quorum.voter.voter_id:
         return None
-    message = f"A voter with id {voter.voter_id} is there already: {quorum.voter}."
+    message = f"A voter with id {voter.voter_id} already exists: {quorum.voter}."
     return KafkaError(ErrorCode.DUPLICATE_VOTER, message)
 
 
-def _stranger(quorum: Quorum, voter: Voter) -> KafkaError | None:
+def _unknown_voter_error(quorum: Quorum, voter: Voter) -> KafkaError | None:
     if voter == quorum.voter:
         return None
-    return KafkaError(ErrorCode.VOTER_NOT_FOUND, f"{voter} is not among the voters: {quorum.voter} is.")
+    return KafkaError(
+        ErrorCode.VOTER_NOT_FOUND, f"Voter {voter} not found: the only voter is {quorum.voter}."
+    )

@@ -125,7 +125,7 @@ def decide_alter(
         entity = alteration.entity
         if entity in outcomes:
             outcomes[entity] = QuotaAlterationResult(
-                entity, _invalid(f"{shown(entity)} is named twice: only the first counts.")
+                entity, _invalid(f"{shown(entity)} is requested twice: only the first alteration is applied.")
             )
             continue
         try:
@@ -148,7 +148,7 @@ def _alter(table: Table[ClientQuota], alteration: QuotaAlteration) -> StoreChang
     names = [key for key, _ in alteration.operations]
     for name in names:
         if names.count(name) > 1:
-            raise _invalid(f"'{name}' is given twice for {shown(entity)}: once is enough.")
+            raise _invalid(f"'{name}' is requested twice for {shown(entity)}: only once is allowed.")
     row = entity_key(entity)
     before = table[row].values if row in table else {}
     after = dict(before)
@@ -166,15 +166,15 @@ def _alter(table: Table[ClientQuota], alteration: QuotaAlteration) -> StoreChang
 def _keys_for(entity: Entity) -> Mapping[str, ConfigKey]:
     """Return the quotas that such an entity can have.
 
-    :raises KafkaError: INVALID_REQUEST if there is no such entity.
+    :raises KafkaError: INVALID_REQUEST for an unknown entity type.
     """
     if not entity:
-        raise _invalid("No entity is given: 'user', 'client-id', both, or 'ip' are wanted.")
+        raise _invalid("The request has no entity: expected 'user', 'client-id', both, or 'ip'.")
     for kind, name in entity:
         if kind not in ENTITY_TYPES:
             raise _invalid(f"'{kind}' is not an entity type: it must be 'user', 'client-id' or 'ip'.")
         if name == "":
-            raise _invalid(f"The name of a {kind} is empty: null stands for the default.")
+            raise _invalid(f"The name of a {kind} is empty: use null for the default.")
     parts = dict(entity)
     if IP not in parts:
         return CLIENT_QUOTA_KEYS
@@ -201,16 +201,18 @@ def _check_value(keys: Mapping[str, ConfigKey], name: str, value: float, entity:
     :raises KafkaError: INVALID_REQUEST if the key does not allow it, or the entity cannot have the key.
     """
     if name not in keys:
-        raise _invalid(f"'{name}' is no quota of {shown(entity)}: {', '.join(sorted(keys))} can be set.")
+        raise _invalid(
+            f"Invalid quota '{name}' of {shown(entity)}: it must be one of {', '.join(sorted(keys))}."
+        )
     if math.isnan(value) or value <= 0:
-        raise _invalid(f"{name}={value} is not above 0.")
+        raise _invalid(f"{name}={value} is not valid: it must be larger than 0.")
     largest = _LARGEST.get(keys[name].type)
     if largest is None:
         return
     if value > largest:
-        raise _invalid(f"{name}={value} is too large: {largest:.0f} is the most.")
+        raise _invalid(f"{name}={value} is too large: it must be at most {largest:.0f}.")
     if value % 1 > _FRACTION_MAX:
-        raise _invalid(f"{name}={value} is not a whole number.")
+        raise _invalid(f"{name}={value} is not valid: it must be a whole number.")
 
 
 def _invalid(message: str) -> KafkaError:

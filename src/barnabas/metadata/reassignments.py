@@ -1,7 +1,7 @@
 """Reassignments of partitions to other replicas (KIP-455).
 
-New replicas are added at once; old ones are removed when those are in sync. A new target replaces the previous one, and
-null cancels the reassignment.
+New replicas are added immediately; old ones are removed when those are in sync. A new target replaces the previous one,
+and null cancels the reassignment.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -67,20 +67,22 @@ def _reassign(
     topic, state = find_partition(image, name, target.index)
     up = brokers_up(image)
     if target.replicas is None:
-        wanted, election = _called_off(state, f"{name}-{target.index}", rules.allows_unclean_election(name))
-        after = build_partition_change(state, wanted, up, election)
+        cancelled, election = _cancel_reassignment(
+            state, f"{name}-{target.index}", rules.allows_unclean_election(name)
+        )
+        after = build_partition_change(state, cancelled, up, election)
     else:
         check_replicas(target.replicas, [broker.broker_id for broker in image.brokers.values()], None)
         if not rules.allows_factor_change:
             _check_factor(state, target.replicas, f"{name}-{target.index}")
-        after = build_partition_change(state, _towards(state, target.replicas), up)
+        after = build_partition_change(state, _begin_reassignment(state, target.replicas), up)
     return [] if after is state else [PartitionChange(topic, target.index, after)]
 
 
-def _towards(state: PartitionRegistration, replicas: Sequence[int]) -> PartitionRegistration:
+def _begin_reassignment(state: PartitionRegistration, replicas: Sequence[int]) -> PartitionRegistration:
     removing = tuple(sorted(set(state.replicas) - set(replicas)))
-    kept = set(state.replicas) - set(state.adding)
-    adding = tuple(sorted(set(replicas) - kept))
+    current = set(state.replicas) - set(state.adding)
+    adding = tuple(sorted(set(replicas) - current))
     return replace(state, replicas=(*replicas, *removing), adding=adding, removing=removing)
 
 
@@ -88,11 +90,11 @@ def _check_factor(state: PartitionRegistration, replicas: Sequence[int], partiti
     """Check that the number of replicas does not change, if that is required (KIP-860)."""
     factor = len(state.replicas) - len(state.removing)
     if len(replicas) != factor:
-        message = f"{partition} has a replication factor of {factor}: {list(replicas)} would change it."
+        message = f"{partition} has a replication factor of {factor}, which the replicas {list(replicas)} would change."
         raise KafkaError(ErrorCode.INVALID_REPLICATION_FACTOR, message)
 
 
-def _called_off(
+def _cancel_reassignment(
     state: PartitionRegistration, partition: str, allows_unclean: bool
 ) -> tuple[PartitionRegistration, Election]:
     """Return the partition without the added replicas, and how to elect its leader."""
@@ -102,11 +104,11 @@ def _called_off(
     replicas = tuple(broker for broker in state.replicas if broker not in state.adding)
     isr = tuple(broker for broker in state.isr if broker not in state.adding)
     if not replicas:
-        message = f"The reassignment of {partition} cannot be called off: all its replicas are being added."
+        message = f"The reassignment of {partition} cannot be cancelled: all its replicas are being added."
         raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
     if not isr and not allows_unclean:
         message = (
-            f"The reassignment of {partition} cannot be called off: none of its former replicas is in sync, and "
+            f"The reassignment of {partition} cannot be cancelled: none of its earlier replicas is in sync, and "
             "unclean.leader.election.enable is false."
         )
         raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
@@ -138,10 +140,10 @@ def reassignments(
             moving.setdefault(image.topic_names[bytes.fromhex(topic_id)], {})[int(number)] = state
     if requested is None:
         return moving
-    found: dict[str, dict[int, PartitionRegistration]] = {}
+    in_progress: dict[str, dict[int, PartitionRegistration]] = {}
     for name, indexes in requested:
         partitions = moving.get(name, {})
         for index in indexes:
             if index in partitions:
-                found.setdefault(name, {})[index] = partitions[index]
-    return found
+                in_progress.setdefault(name, {})[index] = partitions[index]
+    return in_progress

@@ -14,11 +14,11 @@ from barnabas.metadata.record_type import RecordType
 @cache
 def record_types() -> Mapping[str, RecordType[Any]]:
     """Return the record types by name."""
-    found: dict[str, RecordType[Any]] = {}
+    types: dict[str, RecordType[Any]] = {}
     for info in pkgutil.walk_packages(barnabas.metadata.__path__, "barnabas.metadata."):
         for value in vars(importlib.import_module(info.name)).values():
             if isinstance(value, RecordType):
-                assert found.setdefault(value.name, value) is value, (
+                assert types.setdefault(value.name, value) is value, (
                     f"two record types are named {value.name}"
                 )
-    return MappingProxyType(dict(sorted(found.items())))
+    return MappingProxyType(dict(sorted(types.items())))

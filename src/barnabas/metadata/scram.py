@@ -57,19 +57,24 @@ Credentials: TypeAlias = Mapping[ScramMechanism, ScramCredential]
 
 def _to_plain(credentials: Credentials) -> dict[str, list[object]]:
     return {
-        mechanism.title: [_text(each.salt), _text(each.stored_key), _text(each.server_key), each.iterations]
-        for mechanism, each in credentials.items()
+        mechanism.title: [
+            _text(credential.salt),
+            _text(credential.stored_key),
+            _text(credential.server_key),
+            credential.iterations,
+        ]
+        for mechanism, credential in credentials.items()
     }
 
 
 def _from_plain(plain: Mapping[str, list[str]]) -> Credentials:
-    found = {}
+    credentials = {}
     for mechanism in ScramMechanism:
         if mechanism.title in plain:
             *keys, iterations = plain[mechanism.title]
             salt, checked, own = map(base64.b64decode, keys)
-            found[mechanism] = ScramCredential(salt, checked, own, int(iterations))
-    return found
+            credentials[mechanism] = ScramCredential(salt, checked, own, int(iterations))
+    return credentials
 
 
 def _text(data: bytes) -> str:
@@ -82,9 +87,11 @@ def _audit(
     """Yield the iterations of each mechanism; a new password with the same iterations is a difference, too."""
     old, new = before or {}, after or {}
     for mechanism in sorted(old.keys() | new.keys()):
-        credentials = old.get(mechanism), new.get(mechanism)
-        if credentials[0] != credentials[1]:
-            values = (None if each is None else {"iterations": each.iterations} for each in credentials)
+        pair = old.get(mechanism), new.get(mechanism)
+        if pair[0] != pair[1]:
+            values = (
+                None if credential is None else {"iterations": credential.iterations} for credential in pair
+            )
             yield Difference(f"user/{user}", mechanism.title, *values)
 
 
@@ -145,30 +152,30 @@ def decide_alter_credentials(
     table: Table[Credentials], alterations: Sequence[ScramAlteration]
 ) -> Decision[list[AlteredUser]]:
     """Decide each user; the first error of a user is the result, and a user that occurs twice is an error."""
-    wanted: dict[str, Credentials] = {}
+    altered: dict[str, Credentials] = {}
     outcomes: dict[str, AlteredUser] = {}
     for alteration in alterations:
         user = alteration.user
         if user in outcomes and outcomes[user].error:
             continue
         try:
-            if user in wanted:
+            if user in altered:
                 message = "A user credential cannot be altered twice in the same request"
                 raise KafkaError(ErrorCode.DUPLICATE_RESOURCE, message)
-            wanted[user] = _altered(table.get(user, {}), alteration)
+            altered[user] = _altered_credentials(table.get(user, {}), alteration)
             outcomes[user] = AlteredUser(user)
         except KafkaError as error:
             outcomes[user] = AlteredUser(user, error.kept())
-            wanted.pop(user, None)
+            altered.pop(user, None)
     changes = tuple(
         SCRAM_CREDENTIALS.put(user, credentials) if credentials else SCRAM_CREDENTIALS.remove(user)
-        for user, credentials in wanted.items()
+        for user, credentials in altered.items()
     )
-    reads = {SCRAM_CREDENTIALS.key(user): table.revision(user) for user in wanted}
+    reads = {SCRAM_CREDENTIALS.key(user): table.revision(user) for user in altered}
     return Decision(list(outcomes.values()), changes, reads)
 
 
-def _altered(credentials: Credentials, alteration: ScramAlteration) -> Credentials:
+def _altered_credentials(credentials: Credentials, alteration: ScramAlteration) -> Credentials:
     """Return a user's credentials after one alteration.
 
     :raises KafkaError: If it is not valid.
@@ -180,7 +187,7 @@ def _altered(credentials: Credentials, alteration: ScramAlteration) -> Credentia
         if mechanism not in credentials:
             message = "Attempt to delete a user credential that does not exist"
             raise KafkaError(ErrorCode.RESOURCE_NOT_FOUND, message)
-        return {kept: each for kept, each in credentials.items() if kept is not mechanism}
+        return {name: kept for name, kept in credentials.items() if name is not mechanism}
     if alteration.iterations < ITERATIONS_MIN:
         raise KafkaError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too few iterations")
     if alteration.iterations > ITERATIONS_MAX:
@@ -226,14 +233,16 @@ class DescribedUser:
 
 def describe_credentials(table: Table[Credentials], users: Sequence[str] | None) -> list[DescribedUser]:
     """Describe each user once: those in `users`, or all if it is None or empty."""
-    return [_described(table, user, count) for user, count in Counter(users or list(table)).items()]
+    return [_describe_user(table, user, count) for user, count in Counter(users or list(table)).items()]
 
 
-def _described(table: Table[Credentials], user: str, asked_count: int) -> DescribedUser:
-    if asked_count > 1:
+def _describe_user(table: Table[Credentials], user: str, requested_count: int) -> DescribedUser:
+    if requested_count > 1:
         message = f"Cannot describe SCRAM credentials for the same user twice in a single request: {user}"
         return DescribedUser(user, {}, KafkaError(ErrorCode.DUPLICATE_RESOURCE, message))
     if user not in table:
         message = f"Attempt to describe a user credential that does not exist: {user}"
         return DescribedUser(user, {}, KafkaError(ErrorCode.RESOURCE_NOT_FOUND, message))
-    return DescribedUser(user, {mechanism: each.iterations for mechanism, each in table[user].items()})
+    return DescribedUser(
+        user, {mechanism: credential.iterations for mechanism, credential in table[user].items()}
+    )

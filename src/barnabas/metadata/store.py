@@ -36,7 +36,7 @@ class Conflict(Exception):
     """A key that the transaction depends on has changed; `revision` is the present one of the store."""
 
     def __init__(self, revision: int) -> None:
-        super().__init__(f"the store has moved on to revision {revision}")
+        super().__init__(f"the store is at revision {revision} now")
         self.revision = revision
 
 

@@ -72,13 +72,13 @@ def decide_create(
     if partition_count > PARTITIONS_PER_REQUEST_MAX:
         message = "Excessively large number of partitions per request."
         raise KafkaError(ErrorCode.POLICY_VIOLATION, message)
-    taken: dict[str, str] = {}
+    new_names: dict[str, str] = {}
     outcomes: dict[str, Created] = {}
     for new in requested:
         try:
             if occurrences[new.name] > 1:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
-            topic = _new_topic(image, new, rules, rng, taken)
+            topic = _new_topic(image, new, rules, rng, new_names)
             admit(topic.partition_count)
         except KafkaError as error:
             outcomes[new.name] = Created(new.name, error=error.kept())
@@ -86,7 +86,7 @@ def decide_create(
         overrides = {key: value for key, value in (new.configs or {}).items() if value is not None}
         outcomes[new.name] = Created(new.name, topic, overrides)
         if (key := collision_key(new.name)) is not None:
-            taken[key] = new.name
+            new_names[key] = new.name
     if validate_only:
         return Decision(list(outcomes.values()))
     return _decision(outcomes)
@@ -118,44 +118,44 @@ def _new_topic(
     new: TopicToCreate,
     rules: CreationRules,
     rng: random.Random,
-    taken: Mapping[str, str],
+    new_names: Mapping[str, str],
 ) -> TopicImage:
     check_name(new.name)
     if new.name == METADATA_TOPIC:
         raise KafkaError(
             ErrorCode.INVALID_REQUEST, f"Creation of internal topic {METADATA_TOPIC} is prohibited."
         )
-    check_free(image, new.name, taken)
+    check_free(image, new.name, new_names)
     rules.check_configs(new.name, new.configs or {})
     if new.assignments:
-        assignments = _by_hand(new, usable_brokers(image))
+        assignments = _check_manual_assignment(new, usable_brokers(image))
     else:
         assignments = _automatic(new, rules, open_brokers(image), rng)
     return TopicImage(new.name, random_topic_id(rng), assignments)
 
 
-def check_free(image: MetadataImage, name: str, taken: Mapping[str, str] = MappingProxyType({})) -> None:
-    """Check that no topic has the name, and that no topic that is being created (`taken`, by collision key) collides
-    with it.
+def check_free(image: MetadataImage, name: str, new_names: Mapping[str, str] = MappingProxyType({})) -> None:
+    """Check that no topic has the name, and that no topic that is being created (`new_names`, by collision key)
+    collides with it.
 
     :raises KafkaError: TOPIC_ALREADY_EXISTS, INVALID_TOPIC_EXCEPTION for a collision.
     """
     if name in image.topics:
         raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
     key = collision_key(name) or ""
-    other = taken.get(key) or image.taken_names.get(key)
+    other = new_names.get(key) or image.taken_names.get(key)
     if other is not None:
         message = f"Topic '{name}' collides with topic '{other}': '.' and '_' count as the same character."
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, message)
 
 
-def _by_hand(new: TopicToCreate, broker_ids: Sequence[int]) -> Assignments:
+def _check_manual_assignment(new: TopicToCreate, broker_ids: Sequence[int]) -> Assignments:
     for count, what in (
         (new.replication_factor, "replication factor"),
         (new.partition_count, "partition count"),
     ):
         if count != DEFAULT:
-            message = f"A manual partition assignment excludes a {what}: it is {count} where -1 must be."
+            message = f"A manual partition assignment excludes a {what}: it is {count}, and must be -1."
             raise KafkaError(ErrorCode.INVALID_REQUEST, message)
     by_hand = new.assignments or {}
     replication_factor = None
@@ -163,7 +163,9 @@ def _by_hand(new: TopicToCreate, broker_ids: Sequence[int]) -> Assignments:
         check_replicas(by_hand[index], broker_ids, replication_factor)
         replication_factor = len(by_hand[index])
     if sorted(by_hand) != list(range(len(by_hand))):
-        message = f"The partitions assigned by hand must be 0 to {len(by_hand) - 1}, not {sorted(by_hand)}."
+        message = (
+            f"The partitions of a manual assignment must be 0 to {len(by_hand) - 1}, not {sorted(by_hand)}."
+        )
         raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
     return tuple(tuple(by_hand[index]) for index in range(len(by_hand)))
 
@@ -188,7 +190,7 @@ def usable_brokers(image: MetadataImage) -> list[int]:
 
 def open_brokers(image: MetadataImage) -> list[int]:
     """Return the brokers that get replicas automatically: usable and not cordoned."""
-    return [each for each in usable_brokers(image) if not image.brokers[str(each)].cordoned]
+    return [broker_id for broker_id in usable_brokers(image) if not image.brokers[str(broker_id)].cordoned]
 
 
 def random_topic_id(rng: random.Random) -> bytes:

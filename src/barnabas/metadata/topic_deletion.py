@@ -53,16 +53,18 @@ def decide_delete(
 
     :param check: Raises KafkaError for a topic that must not be deleted.
     :param admit: Raises KafkaError if no more partitions may be deleted now.
-    :param trash: Moves the topics to the trash; None deletes them at once.
+    :param trash: Moves the topics to the trash; None deletes them immediately.
     """
     groups: dict[object, list[TopicToDelete]] = {}
-    for asked in requested:
-        groups.setdefault(_subject(image, asked), []).append(asked)
+    for topic_request in requested:
+        groups.setdefault(_identity(image, topic_request), []).append(topic_request)
     outcomes: list[Deleted] = []
     accepted: list[TopicImage] = []
     for group in groups.values():
-        name = next((asked.name for asked in group if asked.name is not None), None)
-        topic_id = max(asked.topic_id for asked in group)  # every id is greater than the zero id
+        name = next((topic_request.name for topic_request in group if topic_request.name is not None), None)
+        topic_id = max(
+            topic_request.topic_id for topic_request in group
+        )  # every id is greater than the zero id
         try:
             topic = _find(image, group)
             check(topic.name)
@@ -77,33 +79,35 @@ def decide_delete(
     return Decision(outcomes, changes, reads)
 
 
-def _subject(image: MetadataImage, asked: TopicToDelete) -> object:
+def _identity(image: MetadataImage, requested: TopicToDelete) -> object:
     """Return a key that is equal for requests of the same topic; requests of unknown topics have different keys."""
-    by_id = asked.topic_id != ZERO_UUID
-    if by_id == (asked.name is not None):
+    by_id = requested.topic_id != ZERO_UUID
+    if by_id == (requested.name is not None):
         return object()
-    topic = image.topic_by_id(asked.topic_id) if by_id else image.topics.get(asked.name or "")
-    return asked if topic is None else topic.topic_id
+    topic = image.topic_by_id(requested.topic_id) if by_id else image.topics.get(requested.name or "")
+    return requested if topic is None else topic.topic_id
 
 
 def _find(image: MetadataImage, group: Sequence[TopicToDelete]) -> TopicImage:
     """Return the topic that all of `group` request, if there is one request."""
-    asked = group[0]
-    name, topic_id = asked.name, asked.topic_id
+    requested = group[0]
+    name, topic_id = requested.name, requested.topic_id
     if len(group) > 1:
         topic_name = name if name is not None else uuid_to_text(topic_id)
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Topic '{topic_name}' is asked for more than once.")
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Topic '{topic_name}' is requested more than once.")
     if name is None and topic_id == ZERO_UUID:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "Neither a topic name nor a topic id is given.")
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST, "The request has neither a topic name nor a topic id: one is required."
+        )
     if name is not None and topic_id != ZERO_UUID:
-        message = "Both a topic name and a topic id are given: one is enough."
+        message = "The request has both a topic name and a topic id: only one is allowed."
         raise KafkaError(ErrorCode.INVALID_REQUEST, message)
     if name is None:
-        return _existing(image.topic_by_id(topic_id), unknown_topic_id(uuid_to_text(topic_id)))
-    return _existing(image.topics.get(name), unknown_topic(name))
+        return _require_topic(image.topic_by_id(topic_id), unknown_topic_id(uuid_to_text(topic_id)))
+    return _require_topic(image.topics.get(name), unknown_topic(name))
 
 
-def _existing(topic: TopicImage | None, unknown: KafkaError) -> TopicImage:
+def _require_topic(topic: TopicImage | None, unknown: KafkaError) -> TopicImage:
     if topic is None:
         raise unknown
     return topic
@@ -111,11 +115,11 @@ def _existing(topic: TopicImage | None, unknown: KafkaError) -> TopicImage:
 
 def _changes(image: MetadataImage, topic: TopicImage, trash: TrashEntry | None) -> list[StoreChange]:
     row = topic.topic_id.hex()
-    gone = DELETED_TOPICS.put(row, DeletedTopic(topic.name, topic.topic_id))
-    kept = trash and TRASHED_TOPICS.put(row, _trashed(image, topic, trash))
-    changes = [TOPICS.remove(topic.name), kept or gone]
-    if image.taken_names.get(taken := collision_key(topic.name) or "") == topic.name:
-        changes.append(TAKEN_NAMES.remove(taken))
+    deletion = DELETED_TOPICS.put(row, DeletedTopic(topic.name, topic.topic_id))
+    trashing = trash and TRASHED_TOPICS.put(row, _trashed(image, topic, trash))
+    changes = [TOPICS.remove(topic.name), trashing or deletion]
+    if image.taken_names.get(name_key := collision_key(topic.name) or "") == topic.name:
+        changes.append(TAKEN_NAMES.remove(name_key))
     if topic.name in image.topic_configs:
         changes.append(TOPIC_CONFIGS.remove(topic.name))
     keys = (partition_key(topic.topic_id, index) for index in range(topic.partition_count))
@@ -130,9 +134,9 @@ def _trashed(image: MetadataImage, topic: TopicImage, trash: TrashEntry) -> Tras
     }
     configs = image.topic_configs.get(topic.name, {})
     offsets = {
-        group_id: kept
+        group_id: own_offsets
         for group_id, partitions in trash.offsets.get(topic.name, {}).items()
-        if (kept := {index: each for index, each in partitions.items() if _is_of(each, topic)})
+        if (own_offsets := {index: offset for index, offset in partitions.items() if _is_of(offset, topic)})
     }
     return TrashRecord(topic, configs, states, trash.deleted_ms, trash.deleted_by, offsets)
 
@@ -143,6 +147,6 @@ def _is_of(committed: CommittedOffset, topic: TopicImage) -> bool:
 
 
 def decide_remove_deleted(image: MetadataImage, topic_ids: Sequence[bytes]) -> Decision[None]:
-    """Remove deleted topics whose logs are gone from the disks."""
-    gone = [topic_id.hex() for topic_id in topic_ids if topic_id.hex() in image.deleted_topics]
-    return Decision(None, tuple(DELETED_TOPICS.remove(key) for key in gone))
+    """Remove deleted topics whose logs no longer exist on any disk."""
+    rows = [topic_id.hex() for topic_id in topic_ids if topic_id.hex() in image.deleted_topics]
+    return Decision(None, tuple(DELETED_TOPICS.remove(key) for key in rows))

@@ -38,7 +38,7 @@ class FoundLog(NamedTuple):
 
 
 def decide_recover_topics(
-    image: MetadataImage, broker_id: int, found: Iterable[FoundLog], config: BrokerConfig
+    image: MetadataImage, broker_id: int, logs: Iterable[FoundLog], config: BrokerConfig
 ) -> Decision[list[str]]:
     """Create topics for logs, each on this broker alone, if the cluster has no topics yet.
 
@@ -52,7 +52,7 @@ def decide_recover_topics(
         return Decision([])
     epochs: defaultdict[tuple[str, bytes], dict[int, int]] = defaultdict(dict)
     next_producer_id = 0
-    for log in found:
+    for log in logs:
         next_producer_id = max(next_producer_id, log.producer_id + 1)
         epochs[log.topic, log.topic_id][log.partition] = log.leader_epoch
     names = [name for name, _ in epochs]

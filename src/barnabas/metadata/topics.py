@@ -162,7 +162,7 @@ DELETED_TOPICS: RecordType[DeletedTopic] = RecordType(
 def check_name(name: str) -> None:
     """Check the name of a new topic.
 
-    :raises KafkaError: INVALID_TOPIC_EXCEPTION, with what is wrong.
+    :raises KafkaError: INVALID_TOPIC_EXCEPTION, with the reason.
     """
     if not name:
         why = "the empty string is not allowed"
@@ -190,9 +190,9 @@ def collision_key(name: str) -> str | None:
 def topic_put(topic: TopicImage) -> tuple[tuple[StoreChange, ...], dict[str, int]]:
     """Return the changes that create a topic, and the keys that must not exist."""
     changes = [TOPICS.put(topic.name, topic)]
-    taken = collision_key(topic.name)
-    if taken is not None:
-        changes.append(TAKEN_NAMES.put(taken, topic.name))
+    name_key = collision_key(topic.name)
+    if name_key is not None:
+        changes.append(TAKEN_NAMES.put(name_key, topic.name))
     return tuple(changes), {change.key: NEVER for change in changes}
 
 

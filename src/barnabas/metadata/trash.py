@@ -44,7 +44,7 @@ class TrashRecord:
 def _to_plain(trashed: TrashRecord) -> Any:
     states = {str(index): PARTITION_STATES.to_plain(state) for index, state in trashed.states.items()}
     offsets = {
-        group_id: {str(index): _offset_to_plain(each) for index, each in partitions.items()}
+        group_id: {str(index): _offset_to_plain(committed) for index, committed in partitions.items()}
         for group_id, partitions in trashed.offsets.items()
     }
     return [
@@ -58,13 +58,13 @@ def _to_plain(trashed: TrashRecord) -> Any:
 
 
 def _from_plain(plain: Any) -> TrashRecord:
-    topic, configs, states, deleted_ms, deleted_by, *offsets = plain
-    found = {int(index): PARTITION_STATES.from_plain(state) for index, state in states.items()}
-    kept = {
-        group_id: {int(index): CommittedOffset(*each) for index, each in partitions.items()}
-        for group_id, partitions in (offsets[0] if offsets else {}).items()
+    topic, configs, states, deleted_ms, deleted_by, *optional = plain
+    partition_states = {int(index): PARTITION_STATES.from_plain(state) for index, state in states.items()}
+    offsets = {
+        group_id: {int(index): CommittedOffset(*fields) for index, fields in partitions.items()}
+        for group_id, partitions in (optional[0] if optional else {}).items()
     }
-    return TrashRecord(TOPICS.from_plain(topic), configs, found, deleted_ms, deleted_by, kept)
+    return TrashRecord(TOPICS.from_plain(topic), configs, partition_states, deleted_ms, deleted_by, offsets)
 
 
 def _offset_to_plain(committed: CommittedOffset) -> list[Any]:

@@ -45,23 +45,27 @@ def find_trashed(image: MetadataImage, requested: TrashedTopicRequest) -> TrashR
     :raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID; INVALID_REQUEST if several topics have the name.
     """
     if requested.topic_id != ZERO_UUID:
-        found = image.trashed_topics.get(requested.topic_id.hex())
-        if found is None or requested.name != found.name:
+        trashed = image.trashed_topics.get(requested.topic_id.hex())
+        if trashed is None or requested.name != trashed.name:
             message = f"There is no topic '{requested.name}' with id {uuid_to_text(requested.topic_id)} in the trash."
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, message)
-        return found
-    return _only(requested, [each for each in image.trashed_topics.values() if each.name == requested.name])
+        return trashed
+    named = [trashed for trashed in image.trashed_topics.values() if trashed.name == requested.name]
+    return _single(requested, named)
 
 
-def _only(requested: TrashedTopicRequest, named: Sequence[TrashRecord]) -> TrashRecord:
+def _single(requested: TrashedTopicRequest, named: Sequence[TrashRecord]) -> TrashRecord:
     if not named:
         message = f"There is no topic '{requested.name}' in the trash."
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message)
     if len(named) > 1:
         ids = ", ".join(
-            uuid_to_text(each.topic_id) for each in sorted(named, key=lambda each: each.deleted_ms)
+            uuid_to_text(trashed.topic_id)
+            for trashed in sorted(named, key=lambda trashed: trashed.deleted_ms)
         )
-        message = f"{len(named)} topics '{requested.name}' are in the trash: say which by its id, of {ids}."
+        message = (
+            f"{len(named)} topics named '{requested.name}' are in the trash: select one by its id, of {ids}."
+        )
         raise KafkaError(ErrorCode.INVALID_REQUEST, message)
     return named[0]
 
@@ -81,7 +85,7 @@ def decide_undelete(
     trashed = find_trashed(image, requested)
     name = trashed.name if new_name is None else new_name
     if name != trashed.name and name in INTERNAL_TOPICS | {METADATA_TOPIC}:
-        message = f"Topic '{name}' is the broker's own: no other topic can have its name."
+        message = f"Topic '{name}' is internal: no other topic can have its name."
         raise KafkaError(ErrorCode.INVALID_REQUEST, message)
     check_name(name)
     check_free(image, name)
@@ -114,22 +118,22 @@ def decide_purge(
 ) -> Decision[list[Purged]]:
     """Purge topics from the trash; results are in the order of the requests."""
     outcomes: list[Purged] = []
-    found: dict[str, TrashRecord] = {}
+    purged: dict[str, TrashRecord] = {}
     by_name: dict[str, list[TrashRecord]] = {}
-    for each in image.trashed_topics.values():
-        by_name.setdefault(each.name, []).append(each)
+    for topic in image.trashed_topics.values():
+        by_name.setdefault(topic.name, []).append(topic)
     for requested in requested_topics:
         try:
             if requested.topic_id == ZERO_UUID:
-                trashed = _only(requested, by_name.get(requested.name, ()))
+                trashed = _single(requested, by_name.get(requested.name, ()))
             else:
                 trashed = find_trashed(image, requested)
         except KafkaError as error:
             outcomes.append(Purged(requested, error=error.kept()))
             continue
-        found[trashed.topic_id.hex()] = trashed
+        purged[trashed.topic_id.hex()] = trashed
         outcomes.append(Purged(requested, trashed.topic))
-    return Decision(outcomes, tuple(_purging(found.values())), _reads(image, found))
+    return Decision(outcomes, tuple(_purge_changes(purged.values())), _reads(image, purged))
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +145,7 @@ class TrashSizes:
 
     def excess_bytes(self, topics: Iterable[TrashRecord]) -> int:
         """Return by how many bytes topics exceed the maximum."""
-        return sum(self.by_topic.get(each.topic_id, 0) for each in topics) - self.bytes_max
+        return sum(self.by_topic.get(topic.topic_id, 0) for topic in topics) - self.bytes_max
 
 
 UNBOUNDED = TrashSizes(0, {})
@@ -159,29 +163,29 @@ def decide_expire_trash(
     the others.
     """
     table = image.trashed_topics
-    too_many = sum(len(each.topic.assignments) for each in table.rows.values()) - partitions_max
+    too_many = sum(len(trashed.topic.assignments) for trashed in table.rows.values()) - partitions_max
     excess_bytes = sizes.excess_bytes(table.rows.values())
     rows = sorted(table.rows, key=table.revision) if max(too_many, excess_bytes) > 0 else table.rows
     due: dict[str, TrashRecord] = {}
     for row in rows:
-        each = table.rows[row]
-        size_bytes = sizes.by_topic.get(each.topic_id, 0)
+        trashed = table.rows[row]
+        size_bytes = sizes.by_topic.get(trashed.topic_id, 0)
         is_too_much = too_many > 0 or (excess_bytes > 0 and size_bytes > 0)
-        if is_too_much or each.deleted_ms < deleted_before_ms:
-            due[row] = each
-            too_many -= each.topic.partition_count
+        if is_too_much or trashed.deleted_ms < deleted_before_ms:
+            due[row] = trashed
+            too_many -= trashed.topic.partition_count
             excess_bytes -= size_bytes
             if len(due) == EXPIRED_AT_ONCE_MAX:
                 break
-    return Decision(len(due), tuple(_purging(due.values())), _reads(image, due))
+    return Decision(len(due), tuple(_purge_changes(due.values())), _reads(image, due))
 
 
-def _purging(topics: Iterable[TrashRecord]) -> Iterator[StoreChange]:
+def _purge_changes(topics: Iterable[TrashRecord]) -> Iterator[StoreChange]:
     """Return the changes that delete the topics, whose logs are then deleted as without a trash."""
-    for each in topics:
-        row = each.topic_id.hex()
+    for topic in topics:
+        row = topic.topic_id.hex()
         yield TRASHED_TOPICS.remove(row)
-        yield DELETED_TOPICS.put(row, DeletedTopic(each.name, each.topic_id))
+        yield DELETED_TOPICS.put(row, DeletedTopic(topic.name, topic.topic_id))
 
 
 def _reads(image: MetadataImage, rows: Iterable[str]) -> dict[str, int]:

@@ -15,7 +15,8 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 
 
 def decide_unregister(image: MetadataImage, broker_id: int) -> Decision[None]:
-    """Remove a broker, and let it lead no partition. Its replicas stay assigned until they are reassigned.
+    """Remove a broker, and elect other leaders for its partitions. Its replicas stay assigned until they are
+    reassigned.
 
     :raises KafkaError: BROKER_ID_NOT_REGISTERED; INVALID_REQUEST for a broker that is up.
     """
@@ -24,7 +25,7 @@ def decide_unregister(image: MetadataImage, broker_id: int) -> Decision[None]:
     if broker is None:
         raise KafkaError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"Broker {broker_id} is not registered.")
     if not broker.fenced:
-        message = f"Broker {broker_id} is up: stop it first. Only a broker that is gone can be forgotten."
+        message = f"Broker {broker_id} is up: stop it first. Only a stopped broker can be unregistered."
         raise KafkaError(ErrorCode.INVALID_REQUEST, message)
     changes, reads = partition_puts(image, _partitions_without_broker(image, broker_id))
     reads[BROKERS.key(key)] = image.brokers.revision(key)
@@ -40,7 +41,7 @@ def _partitions_without_broker(image: MetadataImage, broker_id: int) -> list[Par
             state = image.partition(topic, index)
             if broker_id != state.leader and broker_id not in state.isr:
                 continue
-            left = replace(state, isr=tuple(each for each in state.isr if each != broker_id))
+            left = replace(state, isr=tuple(replica for replica in state.isr if replica != broker_id))
             after = build_partition_change(state, left, up)
             if after is not state:
                 changes.append(PartitionChange(topic, index, after))

@@ -33,12 +33,12 @@ Listener = Callable[[MetadataImage, MetadataImage, tuple[StoreChange, ...]], Awa
 class MetadataWriter:
     """Holds the image of this node, and follows the watch of the store.
 
-    Listeners see a new image before those who wait for its revision: after a response to CreateTopics, the partitions
-    are open.
+    Listeners get a new image before the requests that wait for its revision: after a response to CreateTopics, the
+    partitions are open.
     """
 
     def __init__(self, store: Store, auditor: Auditor | None = None, worker: Worker | None = None) -> None:
-        """:param auditor: Records who changed what; None keeps no audit.
+        """:param auditor: Writes audit records; None for no audit.
         :param worker: Decides large requests.
         """
         self._store = store
@@ -68,8 +68,8 @@ class MetadataWriter:
 
     async def stop(self) -> None:
         """Stop following; the image does not change any more. Writes in progress are abandoned, committed or not."""
-        for writing in self._writing:
-            writing.cancel()
+        for pending_write in self._writing:
+            pending_write.cancel()
         await asyncio.gather(*self._writing, return_exceptions=True)
         if self._following is not None:
             self._following.cancel()
@@ -95,15 +95,18 @@ class MetadataWriter:
         if timeout_ms is None:
             return await self._write(decide, actor, policy_results, is_large=is_large)
         if timeout_ms <= 0:
-            raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"A timeout of {timeout_ms} ms leaves no time.")
-        writing = asyncio.ensure_future(self._write(decide, actor, policy_results, is_large=is_large))
-        self._writing.add(writing)
-        writing.add_done_callback(self._written)
-        await asyncio.wait({writing}, timeout=timeout_ms / 1000)
-        if not writing.done():
+            raise KafkaError(
+                ErrorCode.REQUEST_TIMED_OUT,
+                f"A timeout of {timeout_ms} ms is not valid: it must be larger than 0.",
+            )
+        pending_write = asyncio.ensure_future(self._write(decide, actor, policy_results, is_large=is_large))
+        self._writing.add(pending_write)
+        pending_write.add_done_callback(self._written)
+        await asyncio.wait({pending_write}, timeout=timeout_ms / 1000)
+        if not pending_write.done():
             message = f"The change was not committed within {timeout_ms} ms; it may still be applied."
             raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, message)
-        return writing.result()
+        return pending_write.result()
 
     async def record_events(
         self,
@@ -128,10 +131,10 @@ class MetadataWriter:
             )
             await self._write(lambda image: recorded_events, None, NO_POLICY_RESULTS)
 
-    def _written(self, writing: asyncio.Future[Any]) -> None:
-        self._writing.discard(writing)
-        if not writing.cancelled():
-            writing.exception()  # retrieved here too, because the request that waited for it may have ended
+    def _written(self, pending_write: asyncio.Future[Any]) -> None:
+        self._writing.discard(pending_write)
+        if not pending_write.cancelled():
+            pending_write.exception()  # retrieved here too, because the request that waited for it may have ended
 
     async def _write(
         self,
@@ -161,9 +164,9 @@ class MetadataWriter:
                 await self.wait_for_revision(conflict.revision)
                 continue
             except StoreError as error:
-                _log.error("cluster state cannot be written", why=str(error))
+                _log.error("cannot write to the metadata store", why=str(error))
                 raise KafkaError(
-                    ErrorCode.UNKNOWN_SERVER_ERROR, f"Nothing can be changed: {error}."
+                    ErrorCode.UNKNOWN_SERVER_ERROR, f"Cannot write to the metadata store: {error}."
                 ) from error
             self.commits_count += 1
             await self.wait_for_revision(revision)
@@ -203,7 +206,7 @@ class MetadataWriter:
         try:
             async for commit in commits:
                 await self._advance(commit)
-        except Exception as error:  # any error must reach those who wait
+        except Exception as error:  # any error must reach the requests that wait
             _log.exception("metadata watch failed: this broker no longer follows cluster state")
             self._failure = error
             for _, future in self._waiters:

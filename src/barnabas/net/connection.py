@@ -147,13 +147,13 @@ class ServerConnection(asyncio.BufferedProtocol):
         if login is not None and not self._check_login(login, frame):
             return
         try:
-            context, answer = self._dispatcher.begin(frame, self.info)
+            context, begun = self._dispatcher.begin(frame, self.info)
         except RequestRejectedError as error:
             if error.answer is not None and (login is None or login.is_complete):
                 self._responses.add([error.answer])
             self.close(str(error))
             return
-        response = answer if answer is None or isinstance(answer, list) else eager.start(answer)
+        response = begun if begun is None or isinstance(begun, list) else eager.start(begun)
         if isinstance(response, asyncio.Task):
             self._state.change(ConnectionPhase.RESPONSE_PENDING)
             self._task = response
@@ -172,7 +172,7 @@ class ServerConnection(asyncio.BufferedProtocol):
             return
         if task.exception() is not None:
             # The error response could not be encoded either. Close, so that the client does not wait; asyncio logs why.
-            self.close("a request could not be answered")
+            self.close("cannot respond to a request")
             task.result()
         self._respond(context, task.result())
         self.send()
@@ -184,7 +184,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         if response is not None:
             self._responses.add(response)
         if context.close_after:
-            self.close("a request without an answer failed")
+            self.close("a request without a response failed")
         elif context.throttle_ms:
             self._throttle(context.throttle_ms)
         if self._responses.turn_bytes > TURN_BYTES_MAX:
@@ -222,7 +222,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         return False
 
     def _update_login(self, login: Authenticator, response: Response) -> bool:
-        """Follow the login after a response; return False if it failed, and the response is delayed."""
+        """Update the login after a response; return False if it failed, and the response is delayed."""
         if login.state is SaslState.FAILED:
             self._refuse_login(login, response)
             return False

@@ -152,7 +152,12 @@ class Connections:
         if self._idle_ms_max <= 0:
             return
         limit_ms = self.now_ms() - self._idle_ms_max
-        for connection in [each for each in self._open if each.active_ms < limit_ms and not each.is_busy]:
+        idle = [
+            connection
+            for connection in self._open
+            if connection.active_ms < limit_ms and not connection.is_busy
+        ]
+        for connection in idle:
             connection.close(f"idle for more than {self._idle_ms_max} ms")
             if connection.active_ms < limit_ms - self._idle_ms_max:
                 connection.abort()
@@ -163,7 +168,7 @@ class Connections:
 
     def close_listener(self, name: str) -> None:
         """Close the connections of a removed listener."""
-        for connection in [each for each in self._open if each.listener == name]:
+        for connection in [connection for connection in self._open if connection.listener == name]:
             connection.close(f"listener {name} is closed")
 
     def abort_all(self) -> None:

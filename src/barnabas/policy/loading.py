@@ -20,7 +20,7 @@ class PolicyLoadError(Exception):
 
 
 def instantiate(key: str, class_name: str) -> Any:
-    """A new instance of the class; imports its module if needed.
+    """Return a new instance of the class; imports its module if needed.
 
     Modules are searched on Python's path, then in the working directory.
 

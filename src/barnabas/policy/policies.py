@@ -134,8 +134,8 @@ class Policies:
         await loaded.close()
 
     def with_observer(self, observe: Callable[[str, str | None], None]) -> "Policies":
-        """The same policies for one request: `observe` is called for each checked resource, with None for a message,
-        and with the message of rules in mode `warn`.
+        """Return the same policies for one request: `observe` is called for each checked resource, with None for a
+        message, and with the message of rules in mode `warn`.
         """
         observed = copy.copy(self)
         observed.observe = observe

@@ -41,7 +41,7 @@ class Bounds(NamedTuple):
     max: float | None = None
 
     def objection(self, number: float) -> str:
-        """What is wrong with the number; empty if it is allowed."""
+        """Return the reason why the number is not allowed; empty if it is."""
         if self.min is not None and number < self.min:
             return f"must be at least {self.min}"
         if self.max is not None and number > self.max:
@@ -58,7 +58,7 @@ class ConfigRule(NamedTuple):
     values: tuple[str, ...] = ()  #: allowed values, of a list the allowed items; empty for any
 
     def objection(self, key: str, text: str) -> str:
-        """What is wrong with the value; empty if it is allowed."""
+        """Return the reason why the value is not allowed; empty if it is."""
         if self.forbidden:
             return "must not be set"
         items = [item.strip() for item in text.split(",")]
@@ -88,7 +88,7 @@ class Rule(NamedTuple):
     protected: frozenset[ProtectedAction] | None = None
 
     def violation(self, message: str) -> Violation:
-        """The message as a violation of this rule."""
+        """Return the message as a violation of this rule."""
         return Violation(f"{message}{f' ({self.because})' if self.because else ''}", self.enforced)
 
 
@@ -124,14 +124,14 @@ class Rules:
     def _first(
         self, kind: ConfigResourceType, name: str, pick: Callable[[Rule], ValueT | None]
     ) -> tuple[Rule, ValueT] | None:
-        """The rule with the longest prefix that has a setting, and its value."""
+        """Return the rule with the longest prefix that has a setting, and its value."""
         for rule in self._by_type.get(kind, ()):
             if name.startswith(rule.prefix) and (value := pick(rule)) is not None:
                 return rule, value
         return None
 
     def create_topic(self, new: CreateTopicPolicy.RequestMetadata) -> list[Violation]:
-        """Violations of a new topic."""
+        """Return the violations of a new topic."""
         placed = new.replicas_assignments
         partitions = new.num_partitions if placed is None else len(placed)
         factor = new.replication_factor if placed is None else max(map(len, placed.values()), default=0)
@@ -164,7 +164,7 @@ class Rules:
         missing_from: Mapping[str, str] | None = None,
         removed: Iterable[str] = (),
     ) -> Iterator[Violation]:
-        """Keys are set, missing although required, or removed."""
+        """Yield the violations of configs: keys that are set, missing although required, or removed."""
         for key, (rule, wanted) in self._config_rules(kind, name).items():
             text = configs.get(key)
             if text is not None and (objection := wanted.objection(key, text)):
@@ -184,7 +184,7 @@ class Rules:
     def alter_config(
         self, altered: AlterConfigPolicy.RequestMetadata, removed: Iterable[str] = ()
     ) -> list[Violation]:
-        """Violations of altered configs; `removed` are keys that are removed by omission."""
+        """Return the violations of altered configs; `removed` are keys that are removed by omission."""
         kind, name = altered.resource
         protecting = self._protecting(kind, name, ProtectedAction.ALTER_CONFIGS)
         violations = self._configs(kind, name, altered.configs, removed=frozenset(removed))
@@ -199,18 +199,18 @@ class Rules:
             yield found[0].violation(f"{named[0].upper()}{named[1:]} is protected: {_FORBIDDEN[action]}")
 
     def delete_topic(self, topic: str) -> list[Violation]:
-        """Violations of deleting a topic."""
+        """Return the violations of deleting a topic."""
         return list(self._protecting(ConfigResourceType.TOPIC, topic, ProtectedAction.DELETE))
 
     def create_partitions(self, topic: str, count: int) -> list[Violation]:
-        """Violations of a topic's growth to `count` partitions."""
+        """Return the violations of a topic's growth to `count` partitions."""
         return [
             *self._protecting(ConfigResourceType.TOPIC, topic, ProtectedAction.ADD_PARTITIONS),
             *self._count(topic, "partitions", count, lambda rule: rule.partitions),
         ]
 
     def acl(self, action: AclAction, acl: AclBinding) -> list[Violation]:
-        """Violations of creating or deleting an ACL."""
+        """Return the violations of creating or deleting an ACL."""
         violations = list(self._protecting_acls(acl))
         if action is AclAction.CREATE:
             for rule in self._acls:
@@ -220,7 +220,7 @@ class Rules:
         return violations
 
     def _protecting_acls(self, acl: AclBinding) -> Iterator[Violation]:
-        """An ACL is protected if it applies to a protected topic, by name, prefix or wildcard."""
+        """Yield the rules that protect an ACL, which applies to a protected topic by name, prefix or wildcard."""
         if acl.resource_type is not ResourceType.TOPIC:
             return
         name = acl.resource_name

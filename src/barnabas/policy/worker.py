@@ -89,7 +89,7 @@ class PolicyWorker:
         self._turn = asyncio.Lock()
 
     async def call(self, function: Callable[[], ResultT], limit_ms: int) -> ResultT:
-        """The result of `function`, which must not raise. The limit counts from its turn.
+        """Return the result of `function`, which must not raise. The limit counts from its turn.
 
         :raises OutOfTime: When it takes longer; its thread is abandoned and the result is lost.
         """

@@ -49,7 +49,7 @@ class Limits:
         return bool(self._by_address)
 
     def of_client(self, key: str, user: str, client_id: str) -> Limit | None:
-        """The client's quota of this type; None if it has none. An empty client id counts as no client id."""
+        """Return the client's quota of this type; None if it has none. An empty client id counts as no client id."""
         found = self._by_key.get(key)
         if not found:
             return None
@@ -59,12 +59,12 @@ class Limits:
         return None
 
     def of_address(self, address: str) -> float | None:
-        """Connections per second allowed from an address; None for no limit."""
+        """Return the connections per second allowed from an address; None for no limit."""
         return self._by_address.get(canonical(address), self._by_address.get(DEFAULT))
 
 
 def canonical(address: str) -> str:
-    """The canonical form of an address; an IPv4 address mapped to IPv6 becomes IPv4."""
+    """Return the canonical form of an address; an IPv4 address mapped to IPv6 becomes IPv4."""
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:
@@ -74,8 +74,8 @@ def canonical(address: str) -> str:
 
 
 def _precedence(user: str, client_id: str) -> Iterable[tuple[Pair, bool, bool]]:
-    """(entity of the quota, whether each user has its own, whether each client id has its own), the most specific
-    first.
+    """Return (entity of the quota, whether each user has its own, whether each client id has its own), the most
+    specific first.
     """
     if client_id:
         yield (user, client_id), True, True

@@ -89,7 +89,7 @@ class QuotaManager:
             self.load(after)
 
     def of(self, principal: str, client_id: str | None) -> ClientQuotas:
-        """The quotas of a client; the principal as `Type:name`."""
+        """Return the quotas of a client; the principal as `Type:name`."""
         user, client_id = principal.partition(":")[2], client_id or ""
         key = user, _remembered(client_id)
         found = self._clients.get(key)
@@ -111,7 +111,7 @@ class QuotaManager:
         return ClientQuotas(rate(PRODUCE), rate(FETCH), rate(REQUEST), bucket)
 
     def _rate(self, owner: Owner, limit: Limit) -> Rate:
-        """The owner's rate with its history, and the current limit."""
+        """Return the owner's rate with its history, and the current limit."""
         rate = self._rates.get(owner)
         if rate is None:
             self._make_room(self._rates)
@@ -204,7 +204,7 @@ def _owner(key: str, limit: Limit) -> Owner:
 
 
 def _remembered(client_id: str) -> str:
-    """The key under which a client id is kept; ids may have up to 32 KiB."""
+    """Return the key under which a client id is kept; ids may have up to 32 KiB."""
     if len(client_id) <= REMEMBERED_ID_LENGTH_MAX:
         return client_id
     return sha256(client_id.encode()).hexdigest()

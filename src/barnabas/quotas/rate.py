@@ -9,7 +9,7 @@ WAIT_MS_MAX = 2**31 - 1
 
 
 def whole_ms(wait_ms: float) -> int:
-    """A throttle time for a response, rounded as Java does."""
+    """Return a throttle time for a response, rounded as Java does."""
     return int(min(wait_ms, WAIT_MS_MAX - 1) + 0.5)
 
 
@@ -98,7 +98,7 @@ class Rate:
         return self._throttle_ms(now_ms)
 
     def measure(self, now_ms: int) -> float:
-        """The rate per second."""
+        """Return the rate per second."""
         return self._total(now_ms) / self._span_ms(now_ms) * 1000
 
     def _advance(self, now_ms: int) -> None:
@@ -112,7 +112,7 @@ class Rate:
         self.free_value = self._free - self._older_value
 
     def _total(self, now_ms: int) -> float:
-        """The sum of the windows that still count; drops the others."""
+        """Return the sum of the windows that still count; drops the others."""
         expired_ms = now_ms - self._windows.count * self._windows.size_ms
         while self._older and self._older[0].last_ms <= expired_ms:
             self._older.popleft()
@@ -120,7 +120,7 @@ class Rate:
         return self._older_value + (self.value if self._last_ms > expired_ms else 0.0)
 
     def _span_ms(self, now_ms: int) -> int:
-        """The time over which the total is spread; call it after the total."""
+        """Return the time over which the total is spread; call it after the total."""
         elapsed_ms = now_ms - (self._older[0].started_ms if self._older else self._started_ms)
         missing_count = self._windows.count - 1 - elapsed_ms // self._windows.size_ms
         return max(elapsed_ms + max(missing_count, 0) * self._windows.size_ms, 1)

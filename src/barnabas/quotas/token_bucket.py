@@ -28,7 +28,7 @@ class TokenBucket:
         return self._updated_ms
 
     def tokens(self, now_ms: int) -> float:
-        """The balance; negative after more was taken than there was."""
+        """Return the balance; negative after more was taken than there was."""
         filled = self._tokens + self.limit * (now_ms - self._updated_ms) / 1000
         self._tokens = min(self.burst, filled)
         self._updated_ms = now_ms

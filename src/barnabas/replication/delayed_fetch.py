@@ -8,12 +8,12 @@ from typing import Protocol
 class FetchSource(Protocol):
     """A partition that informs delayed fetches about new readable bytes."""
 
-    def add_waiting_fetch(self, waiting: "DelayedFetch") -> None:
-        """Inform `waiting` about new bytes from now on."""
+    def add_delayed_fetch(self, fetch: "DelayedFetch") -> None:
+        """Inform `fetch` about new bytes from now on."""
         ...
 
-    def remove_waiting_fetch(self, waiting: "DelayedFetch") -> None:
-        """Stop informing `waiting`."""
+    def remove_delayed_fetch(self, fetch: "DelayedFetch") -> None:
+        """Stop informing `fetch`."""
         ...
 
 
@@ -41,12 +41,12 @@ class DelayedFetch:
         """Wait until `sources` have enough new bytes, at most `max_wait_ms`."""
         sources = tuple(sources)
         for source in sources:
-            source.add_waiting_fetch(self)
+            source.add_delayed_fetch(self)
         try:
             await self.wait_registered(max_wait_ms)
         finally:
             for source in sources:
-                source.remove_waiting_fetch(self)
+                source.remove_delayed_fetch(self)
 
     async def wait_registered(self, max_wait_ms: int) -> None:
         """Wait like `wait` for sources where this fetch is already added; bytes before the call count, too."""

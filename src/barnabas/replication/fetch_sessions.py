@@ -108,7 +108,7 @@ class FetchSessionCache:
             message = f"Fetch session {session.session_id} has grown too large and was closed: {limits}."
             raise KafkaError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND, message)
         if not session.targets:
-            del self._sessions[session.session_id]  # an empty session is of no use
+            del self._sessions[session.session_id]  # an empty session would save nothing
             return FetchContext([])
         session.epoch = 1 if session.epoch == 2**31 - 1 else session.epoch + 1
         session.used_ms = self._clock.monotonic_ms()

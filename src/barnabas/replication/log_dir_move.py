@@ -62,7 +62,7 @@ def decide_move(current: LogDirectory, future: LogDirectory | None, destination:
 
 
 class EpochLog(Protocol):
-    """The part of a log that tells how far another log agrees with it."""
+    """The part of a log that determines how far another log has the same records."""
 
     log_end_offset: int
 

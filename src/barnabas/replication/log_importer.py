@@ -139,8 +139,8 @@ class LogImporter:
             imported.flush()
         except (MalformedFile, OSError) as error:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{directory}: {error}") from error
-        found = (imported.log_start_offset, imported.log_end_offset, imported.size_bytes)
-        if found == (manifest.start_offset, manifest.end_offset, size_bytes):
+        imported_state = (imported.log_start_offset, imported.log_end_offset, imported.size_bytes)
+        if imported_state == (manifest.start_offset, manifest.end_offset, size_bytes):
             return imported
         imported.local.abandon()
         message = (

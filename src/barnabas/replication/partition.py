@@ -40,7 +40,7 @@ class Partition:
         self.isr = state.isr
         #: log end offset of each follower according to its fetches; never above that of this broker
         self.follower_end_offsets: dict[int, int] = {}
-        self._waiting_fetches: set[DelayedFetch] = set()
+        self._delayed_fetches: set[DelayedFetch] = set()
         self._waiting_for_high_watermark: list[tuple[int, asyncio.Future[None]]] = []
         #: whether fewer replicas are in sync than acks=all needs
         self._is_under_min_isr = False
@@ -149,7 +149,7 @@ class Partition:
         self._advance_high_watermark(len(records))
         return appended
 
-    def append_end_marker(self, marker: EndTransactionMarker, transaction_version: int) -> AppendInfo:
+    def append_transaction_marker(self, marker: EndTransactionMarker, transaction_version: int) -> AppendInfo:
         """Append a transaction marker with acks=all.
 
         :raises KafkaError: NOT_LEADER_OR_FOLLOWER, NOT_ENOUGH_REPLICAS, INVALID_PRODUCER_EPOCH,
@@ -158,7 +158,7 @@ class Partition:
         self.check_leader()
         if self._is_under_min_isr:
             raise self._not_enough_replicas()
-        appended = self.log.append_end_marker(marker, self.leader_epoch, transaction_version)
+        appended = self.log.append_transaction_marker(marker, self.leader_epoch, transaction_version)
         self._advance_high_watermark(appended.size_bytes)
         return appended
 
@@ -206,13 +206,13 @@ class Partition:
         self._waiting_for_high_watermark.append((offset, future))
         return future
 
-    def add_waiting_fetch(self, waiting: DelayedFetch) -> None:
-        """Inform `waiting` about all new readable bytes from now on."""
-        self._waiting_fetches.add(waiting)
+    def add_delayed_fetch(self, fetch: DelayedFetch) -> None:
+        """Inform `fetch` about all new readable bytes from now on."""
+        self._delayed_fetches.add(fetch)
 
-    def remove_waiting_fetch(self, waiting: DelayedFetch) -> None:
-        """Stop informing `waiting`."""
-        self._waiting_fetches.discard(waiting)
+    def remove_delayed_fetch(self, fetch: DelayedFetch) -> None:
+        """Stop informing `fetch`."""
+        self._delayed_fetches.discard(fetch)
 
     def close(self) -> None:
         """Stop leading, and release all waiting requests, before the partition is removed from this broker."""
@@ -221,8 +221,8 @@ class Partition:
 
     def _release_waits(self) -> None:
         """Complete the delayed fetches, and fail the replication waits with NOT_LEADER_OR_FOLLOWER."""
-        for waiting in tuple(self._waiting_fetches):
-            waiting.complete()
+        for fetch in tuple(self._delayed_fetches):
+            fetch.complete()
         for _, future in self._waiting_for_high_watermark:
             if not future.done():
                 message = f"Broker {self.broker_id} does not lead {self.topic}-{self.index} any longer."
@@ -235,7 +235,7 @@ class Partition:
             "leader": self.leader,
             "leader_epoch": self.leader_epoch,
             "isr": self.isr,
-            "waiting_fetches_count": len(self._waiting_fetches),
+            "delayed_fetches_count": len(self._delayed_fetches),
             **self.log.statistics(),
         }
 
@@ -251,7 +251,7 @@ class Partition:
             high_watermark = min(high_watermark, *followers)
         if high_watermark <= log.high_watermark:
             return
-        if not self._waiting_fetches:
+        if not self._delayed_fetches:
             log.update_high_watermark(high_watermark)
         else:
             stable_offset = log.last_stable_offset
@@ -261,8 +261,8 @@ class Partition:
             self._complete_replicated(high_watermark)
 
     def _wake_fetches(self, grown_bytes: int, stable_bytes: int) -> None:
-        for waiting in tuple(self._waiting_fetches):
-            waiting.readable(stable_bytes if waiting.committed else grown_bytes)
+        for fetch in tuple(self._delayed_fetches):
+            fetch.readable(stable_bytes if fetch.committed else grown_bytes)
 
     def _stable_bytes(self, stable_offset: int) -> int:
         """Return the bytes between `stable_offset` and the last stable offset, which `read_committed` can now read."""

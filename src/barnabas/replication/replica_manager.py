@@ -54,7 +54,7 @@ class ReplicaManager:
         #: called with the ids of topics whose logs were marked for deletion
         self.on_deleted: Callable[[list[bytes]], None] = lambda topic_ids: None
         #: called after a transaction marker was appended to a partition, including those of `__consumer_offsets`
-        self.on_end_marker: Callable[[TopicPartition, EndTransactionMarker], None] = (
+        self.on_transaction_marker: Callable[[TopicPartition, EndTransactionMarker], None] = (
             lambda partition, marker: None
         )
 

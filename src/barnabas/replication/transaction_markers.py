@@ -11,7 +11,7 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.control import EndTransactionMarker
 
 
-async def write_end_markers(
+async def write_transaction_markers(
     replicas: ReplicaManager,
     flusher: Flusher,
     marker: EndTransactionMarker,
@@ -22,7 +22,7 @@ async def write_end_markers(
 ) -> dict[TopicPartition, ErrorCode]:
     """Append the marker to each partition and wait until every in-sync replica has it.
 
-    Calls `replicas.on_end_marker` for each append.
+    Calls `replicas.on_transaction_marker` for each append.
 
     :return: The result by partition: NONE, UNKNOWN_TOPIC_OR_PARTITION for a partition that is not on this broker,
         NOT_LEADER_OR_FOLLOWER, INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED, NOT_ENOUGH_REPLICAS,
@@ -36,12 +36,12 @@ async def write_end_markers(
             codes[name] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             continue
         try:
-            end_offset = partition.append_end_marker(marker, transaction_version).last_offset + 1
+            end_offset = partition.append_transaction_marker(marker, transaction_version).last_offset + 1
         except KafkaError as error:
             codes[name] = error.code
             continue
         codes[name] = ErrorCode.NONE
-        replicas.on_end_marker(name, marker)
+        replicas.on_transaction_marker(name, marker)
         if partition.log.needs_flush or partition.log.high_watermark < end_offset:
             waits.append(_await_replication(flusher, partition, end_offset, timeout_ms, codes, name))
     if waits:

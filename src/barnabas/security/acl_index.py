@@ -89,7 +89,7 @@ class AclIndex:
         return self._literal if binding.pattern_type is PatternType.LITERAL else self._prefixed
 
     def applying(self, name: str) -> list[Entries]:
-        """The ACLs that apply to a resource: those on its name, on all names, and on prefixes of its name."""
+        """Return the ACLs that apply to a resource: those on its name, on all names, and on prefixes of its name."""
         literal, prefixed = self._literal, self._prefixed
         found = []
         if name in literal:
@@ -103,7 +103,7 @@ class AclIndex:
         return found
 
     def of_principal(self, principal: str) -> Iterator[AclBinding]:
-        """Every ACL for a principal or for all principals."""
+        """Yield every ACL for a principal or for all principals."""
         for entries in chain(self._literal.values(), self._prefixed.values()):
             yield from entries.get(principal, ())
             if principal != WILDCARD_PRINCIPAL:
@@ -111,7 +111,7 @@ class AclIndex:
 
 
 def canonical_address(host: str) -> str:
-    """An address as sockets report it: Kafka's users also write 0:0:0:0:0:0:0:1 for ::1."""
+    """Return an address as sockets report it: Kafka's users also write 0:0:0:0:0:0:0:1 for ::1."""
     try:
         return str(ipaddress.ip_address(host))
     except ValueError:
@@ -119,12 +119,12 @@ def canonical_address(host: str) -> str:
 
 
 def entry_of(binding: AclBinding) -> AclBinding:
-    """An ACL in the form of the index."""
+    """Return an ACL in the form of the index."""
     return binding._replace(host=canonical_address(binding.host))
 
 
 def decide(index: AclIndex, principal: str, host: str, operation: AclOperation, name: str) -> Decided:
-    """DENY goes before ALLOW, whatever their pattern types."""
+    """Decide a request: DENY takes precedence over ALLOW, independent of pattern types."""
     applying = index.applying(name)
     if not applying:
         return _UNDECIDED
@@ -180,5 +180,5 @@ def _is_covered(acl: AclBinding, denied: set[tuple[PatternType, str]]) -> bool:
 
 
 def indexes() -> dict[ResourceType, AclIndex]:
-    """An empty index for each resource type."""
+    """Return an empty index for each resource type."""
     return {resource_type: AclIndex() for resource_type in ResourceType}

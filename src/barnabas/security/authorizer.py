@@ -57,7 +57,7 @@ class Authorizer(Protocol):
         ...
 
     def used(self) -> list[AclBinding]:
-        """The ACLs that were used for a decision since `since_ms`."""
+        """Return the ACLs that were used for a decision since `since_ms`."""
         ...
 
 
@@ -152,7 +152,7 @@ class StandardAuthorizer:
         )
 
     def used(self) -> list[AclBinding]:
-        """The ACLs that were used for a decision since they were created, or since this authorizer was.
+        """Return the ACLs that were used for a decision since they were created, or since this authorizer was.
 
         A cached decision counts once, when it is made, so that later ones cost nothing.
         """
@@ -169,7 +169,7 @@ class StandardAuthorizer:
 def configured_authorizer(
     config: BrokerConfig, metadata: MetadataWriter, clock: Clock
 ) -> StandardAuthorizer | None:
-    """The authorizer of `authorizer.class.name`, following the cluster's ACLs; None if it is empty."""
+    """Return the authorizer of `authorizer.class.name`, following the cluster's ACLs; None if it is empty."""
     if not config.part("authorizer.class.name"):
         return None
     users, allow_if_no_acl = super_users(config), allows_if_no_acl(config)

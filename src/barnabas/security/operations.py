@@ -36,7 +36,7 @@ OPERATIONS: Mapping[ResourceType, frozenset[Op]] = MappingProxyType(
 
 
 def bit_field(operations: Iterable[Op]) -> int:
-    """A bit for each operation, as in the `*_authorized_operations` fields."""
+    """Return a bit for each operation, as in the `*_authorized_operations` fields."""
     return sum(1 << operation for operation in operations)
 
 

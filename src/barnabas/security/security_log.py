@@ -100,7 +100,7 @@ class SecurityLog:
         return True
 
     def _counted(self, source: _Source) -> _Source:
-        """The source that a line counts for; once there are too many, new ones share one."""
+        """Return the source that a line counts for; once there are too many, new ones share one."""
         if source in self._counts or len(self._counts) < SOURCES_MAX:
             return source
         return _OTHERS

@@ -51,7 +51,7 @@ from barnabas.telemetry.tracing import Tracer
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """What a broker gets from outside."""
+    """The dependencies that a broker gets from its caller."""
 
     store: Store
     clock: Clock
@@ -83,7 +83,7 @@ class BrokerParts:
 async def assemble(
     config: BrokerConfig, environment: Environment, policies: Policies, shutdown: Shutdown
 ) -> BrokerParts:
-    """Load metadata and logs, and create all parts on top of them; add to `shutdown` what closes them.
+    """Load metadata and logs, and create all parts on top of them; add their closing to `shutdown`.
 
     :raises LogDirectoryError: If a log directory cannot be used.
     :raises StoreError: If the metadata store cannot be read.
@@ -165,7 +165,7 @@ async def _open_metadata(
     metadata = MetadataWriter(environment.store, Auditor(clock, rng) if audits else None, _worker(shutdown))
     shutdown.add_async(metadata.stop)
     await metadata.start()
-    await metadata.write(lambda image: decide_keep_history(image, wanted=audits))
+    await metadata.write(lambda image: decide_keep_history(image, enabled=audits))
     dynamic_config.load(metadata.image)
     metadata.listen(dynamic_config.apply)
     return metadata
@@ -196,7 +196,7 @@ def _coordinators(
         environment.rng,
         producer_ids,
     )
-    coordinators.follow(storage.metadata)
+    coordinators.start(storage.metadata)
     shutdown.add_async(coordinators.stop)
     return coordinators
 

@@ -55,7 +55,7 @@ class AuditPublisher:
         self._woken = asyncio.Event()
         self._running: asyncio.Task[None] | None = None
         self._stopping = False
-        self._trouble = ""  #: why the last attempt failed
+        self._last_failure = ""  #: reason why the last attempt failed
         self.events_count = 0
 
     def start(self) -> None:
@@ -93,29 +93,29 @@ class AuditPublisher:
                 await self.publish()
                 if len(self._published) >= REMOVED_COUNT or is_quiet or self._stopping:
                     await self._remove()
-                self._trouble = ""
-            except KafkaError as error:  # unpublished records stay in the store, and are tried again
+                self._last_failure = ""
+            except KafkaError as error:  # unpublished records stay in the store, and are published later
                 self._log_failure(error.message)
             except OSError as error:  # the log directory failed and was reported as offline
                 self._log_failure(str(error))
             except Exception:
-                _log.exception("the audit cannot be published now")
+                _log.exception("cannot publish audit records; they stay in the store")
             if self._stopping:
                 return
 
     def _log_failure(self, reason: str) -> None:
         """Log the reason once."""
-        if reason != self._trouble:
-            _log.error("the audit cannot be published now", why=reason)
-        self._trouble = reason
+        if reason != self._last_failure:
+            _log.error("cannot publish audit records; they stay in the store", why=reason)
+        self._last_failure = reason
 
     async def _wait(self) -> bool:
-        """Wait for a record, or for a while if some are to be removed; return whether there are records or the end is
-        near.
+        """Wait for a record, or for a while if some are to be removed; return whether there are records, or the
+        publisher stops.
         """
-        rest_s = REST_MS / 1000 if self._published or self._waiting else None
+        timeout_s = REST_MS / 1000 if self._published or self._waiting else None
         try:
-            await asyncio.wait_for(self._woken.wait(), rest_s)
+            await asyncio.wait_for(self._woken.wait(), timeout_s)
         except TimeoutError:
             return False
         self._woken.clear()
@@ -129,20 +129,20 @@ class AuditPublisher:
         if not self._waiting:
             return
         partition = await self._partition()
-        last = self._last if self._last is not None else self._begun(partition)
-        taken = list(self._waiting)
+        last = self._last if self._last is not None else self._last_published(partition)
+        records = list(self._waiting)
         config = partition.log.config
         bytes_max = min(BATCH_BYTES_MAX, config.max_message_bytes, config.segment_bytes)
-        for batch in await self._node.worker.call(_encoded_batches, taken, last, bytes_max):
+        for batch in await self._node.worker.call(_encoded_batches, records, last, bytes_max):
             partition = await self._partition()
             partition.append_as_coordinator(memoryview(batch.records))
             self._last = batch.last
             self.events_count += batch.events_count
             await asyncio.sleep(0)
-        del self._waiting[: len(taken)]
-        self._published += [row for _, row, _ in taken]
+        del self._waiting[: len(records)]
+        self._published += [row for _, row, _ in records]
 
-    def _begun(self, partition: Partition) -> EventSequence:
+    def _last_published(self, partition: Partition) -> EventSequence:
         """Return the last published event that belongs to a waiting record."""
         last = last_event(partition)
         waiting = {(revision, record.time_ms) for revision, _, record in self._waiting}
@@ -226,18 +226,18 @@ class _Batch(NamedTuple):
 
 
 def _encoded_batches(
-    taken: Sequence[tuple[int, str, AuditRecord]], after: EventSequence, bytes_max: int
+    records: Sequence[tuple[int, str, AuditRecord]], after: EventSequence, bytes_max: int
 ) -> list[_Batch]:
     """Encode the events after `after` in a worker thread: JSON of thousands takes long."""
     events = [
         event
-        for revision, _, record in taken
+        for revision, _, record in records
         for event in events_of(revision, record)
         if event.sequence > after
     ]
     return [
         _Batch(
-            encode_pairs([(each.key, each.value) for each in batch], batch[-1].event.time),
+            encode_pairs([(encoded.key, encoded.value) for encoded in batch], batch[-1].event.time),
             batch[-1].event.sequence,
             len(batch),
         )

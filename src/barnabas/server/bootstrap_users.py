@@ -9,7 +9,7 @@ OPTION = "--add-scram"
 VARIABLE = "BARNABAS_ADD_SCRAM"  #: NAME=PASSWORD, separated by blanks
 
 
-def first_users(options: Iterable[str], environment: Mapping[str, str]) -> dict[str, str]:
+def bootstrap_users(options: Iterable[str], environment: Mapping[str, str]) -> dict[str, str]:
     """Return passwords by user name; options override the environment.
 
     :raises ConfigError: If an entry is not NAME=PASSWORD or NAME=@FILE, or if its file cannot be read.

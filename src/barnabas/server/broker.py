@@ -44,12 +44,12 @@ async def start_broker(
     *,
     clock: Clock | None = None,
     rng: random.Random | None = None,
-    first_users: Mapping[str, str] | None = None,
+    bootstrap_users: Mapping[str, str] | None = None,
     web: WebFactory | None = None,
 ) -> "BrokerServer":
     """Start a broker of an embedded cluster on the running event loop. A failed start leaves nothing open.
 
-    :param first_users: Passwords of users to add, by name; existing users are not changed.
+    :param bootstrap_users: Passwords of users to add, by name; existing users are not changed.
     :param web: Creates the server of console and metrics; without it there are only metrics.
     :raises ConfigError: If the listeners are not valid.
     :raises StartError: If an address is in use or a directory cannot be written to.
@@ -68,7 +68,7 @@ async def start_broker(
         environment = Environment(store, clock or SystemClock(), rng or random.SystemRandom())
         parts = await assemble(config, environment, policies, shutdown)
         server = BrokerServer(parts, shutdown)
-        await server._start(first_users or {}, web)  # noqa: SLF001
+        await server._start(bootstrap_users or {}, web)  # noqa: SLF001
     except BaseException:
         shutdown.is_abrupt = True  # logs that may not have been recovered must not be marked as clean
         await shutdown.run()
@@ -88,12 +88,12 @@ class BrokerServer:
         #: Set when all log directories have failed; Apache Kafka halts then.
         self.failed = asyncio.Event()
 
-    async def _start(self, first_users: Mapping[str, str], web: WebFactory | None) -> None:
+    async def _start(self, bootstrap_users: Mapping[str, str], web: WebFactory | None) -> None:
         parts = self.parts
         parts.directories.on_directory_failure = self._on_directory_failure
         self._fail_without_directories()
         parts.replicas.on_deleted = self._remove_deleted_topics
-        for user, password in first_users.items():
+        for user, password in bootstrap_users.items():
             await self._add_user(user, password)
         self._shutdown.add(parts.connections.abort_all)
         self._shutdown.add_async(parts.listeners.stop)
@@ -106,8 +106,8 @@ class BrokerServer:
         self.node.log_dir_moves.resume()
         await parts.listeners.accept()
         parts.listeners.on_changed = lambda: parts.background_tasks.spawn(self._register_and_accept())
-        parts.dynamic_config.follow(parts.listeners.follow)
-        parts.dynamic_config.follow(self._reconfigure)
+        parts.dynamic_config.on_change(parts.listeners.reconfigure)
+        parts.dynamic_config.on_change(self._reconfigure)
         self._start_background_tasks()
         self._shutdown.add_async(lambda: parts.audit.stop(abruptly=self._shutdown.is_abrupt))
         parts.audit.start()
@@ -133,7 +133,7 @@ class BrokerServer:
         _log.info("added a user" if is_added else "user exists already and is not changed", user=user)
 
     def _on_directory_failure(self, _: LogDirectory) -> None:
-        """May be called from any thread."""
+        """Stop the broker if no directory is left. May be called from any thread."""
         self._fail_without_directories()
 
     def _fail_without_directories(self) -> None:

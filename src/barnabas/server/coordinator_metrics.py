@@ -78,13 +78,13 @@ _OF_COORDINATORS = (
 
 def _by_coordinator(**coordinators: CoordinatorRuntime[Any]) -> Collected:
     values: dict[MetricName, list[tuple[Labels, float]]] = {metric: [] for metric in _OF_COORDINATORS}
-    for who, coordinator in coordinators.items():
+    for name, coordinator in coordinators.items():
         totals = coordinator.totals()
         for state in _SHARD_STATES:
-            labels = {"coordinator": who, "state": state.value.lower()}
+            labels = {"coordinator": name, "state": state.value.lower()}
             values[names.COORDINATOR_PARTITIONS].append((labels, totals.shards[state]))
         for metric, number in _numbers(totals, coordinator.counts).items():
-            values[metric].append(({"coordinator": who}, number))
+            values[metric].append(({"coordinator": name}, number))
     return values
 
 

@@ -63,11 +63,11 @@ class Coordinators:
         )
         self.marker_sender.serve(self.transactions)
         self.verifier = CoordinatorVerifier(self.transactions, config)
-        replicas.on_end_marker = lambda partition, marker: self.groups.end_transaction(
+        replicas.on_transaction_marker = lambda partition, marker: self.groups.end_transaction(
             partition.topic, partition.partition, marker
         )
 
-    def follow(self, metadata: MetadataWriter) -> None:
+    def start(self, metadata: MetadataWriter) -> None:
         """Load the shards that this broker leads, and follow the image from then on."""
         for coordinator in (self.groups, self.transactions):
             coordinator.load(metadata.image)

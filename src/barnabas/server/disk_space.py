@@ -82,14 +82,14 @@ class DiskWatch:
             return
         if not is_low(usage):
             if self._warned_ms.pop(volume, None) is not None:
-                _log.info("a volume has space again", path=str(path), free_bytes=usage.free_bytes)
+                _log.info("a volume has enough free space again", path=str(path), free_bytes=usage.free_bytes)
             return
         now_ms = self._clock.monotonic_ms()
         warned_ms = self._warned_ms.get(volume)
         if warned_ms is None or now_ms - warned_ms >= WARN_AGAIN_MS:
             self._warned_ms[volume] = now_ms
             _log.warning(
-                "a volume is nearly full; a full one takes its log directories offline",
+                "a volume is nearly full; if it is full, its log directories go offline",
                 path=str(path),
                 free_bytes=usage.free_bytes,
                 total_bytes=usage.total_bytes,

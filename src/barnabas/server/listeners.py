@@ -83,7 +83,9 @@ class Listeners:
         except StartError as error:
             if config.listeners == static.listeners:
                 raise
-            _log.error("the listeners that were set dynamically cannot be opened", why=str(error))
+            _log.error(
+                "cannot open the dynamically configured listeners; using the static ones", why=str(error)
+            )
             await self.stop()
             self._opened.clear()
             await self._open_all(static)
@@ -107,19 +109,19 @@ class Listeners:
 
     def _login_counts(self) -> Values:
         return [
-            ({"listener": listener, "mechanism": mechanism, "outcome": outcome.value}, count)
-            for (listener, mechanism, outcome), count in self.logins.items()
+            ({"listener": listener, "mechanism": mechanism, "outcome": login_outcome.value}, count)
+            for (listener, mechanism, login_outcome), count in self.logins.items()
         ]
 
-    async def follow(self, before: BrokerConfig, after: BrokerConfig) -> None:
+    async def reconfigure(self, before: BrokerConfig, after: BrokerConfig) -> None:
         """Close removed listeners with their connections, open new ones, and apply changes of SASL settings."""
         endpoints = self.endpoints
-        wanted = {listener.name: listener for listener in after.listeners}
+        listeners = {listener.name: listener for listener in after.listeners}
         for name, opened in list(self._opened.items()):
-            if wanted.get(name) != opened.listener:
+            if listeners.get(name) != opened.listener:
                 await self._close(name)
         for listener in after.listeners:
-            await _logged(listener.name, self._renew(listener, after))
+            await _log_failure_of(listener.name, self._renew(listener, after))
         if self.endpoints == endpoints:
             await self.accept()
         else:
@@ -147,7 +149,7 @@ class Listeners:
     def _sasl_server(
         self, listener: Listener, settings: SaslSettings | None, config: BrokerConfig
     ) -> SaslServer | None:
-        """Return what authenticates clients of a listener; None if it requires no authentication."""
+        """Return the SASL server of a listener; None if it requires no authentication."""
         if settings is None:
             return None
 
@@ -178,7 +180,9 @@ class Listeners:
     def endpoints(self) -> tuple[Endpoint, ...]:
         """The endpoints in the metadata for clients."""
         networks = [opened.network for opened in self._opened.values()]
-        return tuple(Endpoint(each.name, *each.advertised) for each in networks if each.advertised)
+        return tuple(
+            Endpoint(network.name, *network.advertised) for network in networks if network.advertised
+        )
 
     @property
     def addresses(self) -> list[tuple[str, str, int]]:
@@ -216,8 +220,8 @@ def _sasl_settings(listener: Listener, config: BrokerConfig) -> SaslSettings | N
     return sasl_settings(config, listener.name)
 
 
-async def _logged(name: str, work: Awaitable[None]) -> None:
+async def _log_failure_of(name: str, work: Awaitable[None]) -> None:
     try:
         await work
     except (StartError, ConfigError) as error:
-        _log.error("a listener cannot be as it is configured", listener=name, why=str(error))
+        _log.error("cannot apply the configuration of a listener", listener=name, why=str(error))

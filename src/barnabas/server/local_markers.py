@@ -7,7 +7,7 @@ from barnabas.config.broker_config import BrokerConfig
 from barnabas.metadata.image import MetadataImage
 from barnabas.replication.flusher import Flusher
 from barnabas.replication.replica_manager import ReplicaManager
-from barnabas.replication.transaction_markers import write_end_markers
+from barnabas.replication.transaction_markers import write_transaction_markers
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.records.control import EndTransactionMarker
 
@@ -31,7 +31,7 @@ class LocalMarkers:
         self, marker: EndTransactionMarker, partitions: Collection[TopicPartition], transaction_version: int
     ) -> Mapping[TopicPartition, ErrorCode]:
         """Return the error code of each partition."""
-        outcomes = await write_end_markers(
+        outcomes = await write_transaction_markers(
             self._replicas,
             self._flusher,
             marker,

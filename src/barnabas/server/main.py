@@ -24,7 +24,7 @@ from barnabas.log.startup.checkpoints import MalformedFile
 from barnabas.metadata.store import StoreError
 from barnabas.net.listener import StartError
 from barnabas.policy.loading import PolicyLoadError
-from barnabas.server.bootstrap_users import first_users
+from barnabas.server.bootstrap_users import bootstrap_users
 from barnabas.server.broker import BrokerServer, start_broker
 from barnabas.server.garbage import calm_collector, collect_all_when_quiet
 from barnabas.server.process_log import FORMAT_KEY, ProcessLog, everything_logged
@@ -62,7 +62,7 @@ def serve(
     process_log = ProcessLog.early(overrides, os.environ, config_file)
     try:
         loaded = load(config_file, data, listen, overrides)
-        passwords = first_users(users, os.environ)
+        passwords = bootstrap_users(users, os.environ)
         conceal([*passwords.values(), *_sensitive(overrides)])
         return run(loaded, passwords, web, process_log)
     except (ConfigError, StartError, LogDirectoryError, StoreError, MalformedFile, PolicyLoadError) as error:
@@ -130,7 +130,7 @@ def _replaced(
     settings = []
     for key in keys:
         if key in overrides:
-            message = f"must not be given beside --set {key}={overrides[key]}: leave one of them out"
+            message = f"conflicts with --set {key}={overrides[key]}: use only one of them"
             raise ConfigError(option, value, message)
         if (variable := environment_name(key)) in os.environ:
             settings.append(f"{variable}={os.environ[variable]} (environment)")
@@ -153,7 +153,7 @@ def run(
     _warn(loaded, process_log)
     _allow_many_files()
     with everything_logged(), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(_serve(config, passwords, web, greets=not process_log.is_json))
+        return runner.run(_serve(config, passwords, web, prints_banner=not process_log.is_json))
 
 
 def _allow_many_files() -> None:
@@ -173,7 +173,7 @@ def _warn(loaded: LoadedConfig, process_log: ProcessLog) -> None:
 
 
 async def _serve(
-    config: BrokerConfig, passwords: Mapping[str, str], web: WebFactory | None, *, greets: bool
+    config: BrokerConfig, passwords: Mapping[str, str], web: WebFactory | None, *, prints_banner: bool
 ) -> int:
     stop, clock = asyncio.Event(), SystemClock()
 
@@ -187,11 +187,11 @@ async def _serve(
     _log.info(
         "the broker starts", version=__version__, node_id=config.node_id, log_dirs=list(config.log_dirs)
     )
-    server = await start_broker(config, clock=clock, first_users=passwords, web=web)
+    server = await start_broker(config, clock=clock, bootstrap_users=passwords, web=web)
     _log.info("the broker serves", **_facts(server), took_ms=clock.monotonic_ms() - started_ms)
     reloads: set[asyncio.Task[None]] = set()
 
-    def hang_up() -> None:
+    def on_hang_up() -> None:
         if on_terminal and not os.isatty(0):  # the terminal that started this process was closed
             stop_by(signal.SIGHUP)
             return
@@ -200,9 +200,9 @@ async def _serve(
         task.add_done_callback(reloads.discard)
 
     on_terminal = os.isatty(0)
-    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, hang_up)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, on_hang_up)
     sys.setswitchinterval(SWITCH_INTERVAL_S)
-    if greets:
+    if prints_banner:
         _print_banner(server, config)
     with calm_collector(asyncio.get_running_loop()):
         collecting = asyncio.create_task(collect_all_when_quiet(lambda: server.statistics.in_bytes))
@@ -254,11 +254,11 @@ def _print_banner(server: BrokerServer, config: BrokerConfig) -> None:
             print(f"Console: {url}/")
     command = _command()
     asks_for_login = config.listeners[0].security_protocol is SecurityProtocol.SASL_PLAINTEXT
-    whither = f"--bootstrap {bootstrap}" + (" --command-config FILE" if asks_for_login else "")
+    options = f"--bootstrap {bootstrap}" + (" --command-config FILE" if asks_for_login else "")
     print("Try, in another terminal:")
-    print(f"  {command} topics create greetings {whither}")
-    print(f"  echo hello | {command} produce greetings {whither}")
-    print(f"  {command} consume greetings --from-beginning {whither}", flush=True)
+    print(f"  {command} topics create greetings {options}")
+    print(f"  echo hello | {command} produce greetings {options}")
+    print(f"  {command} consume greetings --from-beginning {options}", flush=True)
 
 
 def _command() -> str:

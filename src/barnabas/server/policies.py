@@ -18,7 +18,7 @@ KNOWN_KEYS = {
 
 
 def policy_settings(config: BrokerConfig) -> PolicySettings:
-    """Return the configured policies, their rules, and the broker settings that they get."""
+    """Return the configured policies, their rules, and the broker settings that policies receive."""
     file = config.text(FILE_KEY)
     return PolicySettings(
         create_topic_class=config.part(CREATE_TOPIC_KEY),

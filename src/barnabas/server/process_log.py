@@ -20,7 +20,7 @@ _log = get_logger("barnabas.server")
 
 
 class ProcessLog:
-    """Writes messages about the process: plain text for people, log lines in the JSON format."""
+    """Writes messages about the process: plain text, or log lines in the JSON format."""
 
     def __init__(self, log_format: str) -> None:
         self.is_json = log_format == _JSON
@@ -38,10 +38,10 @@ class ProcessLog:
             environment.get(environment_name(FORMAT_KEY)),
             file.get(FORMAT_KEY),
         )
-        wanted = next((text for text in texts if text is not None), "").strip().lower()
-        if wanted in FORMATS:
-            configure(wanted, "info")
-        return cls(wanted)
+        log_format = next((text for text in texts if text is not None), "").strip().lower()
+        if log_format in FORMATS:
+            configure(log_format, "info")
+        return cls(log_format)
 
     def warn(self, text: str) -> None:
         """Print a warning about the configuration."""

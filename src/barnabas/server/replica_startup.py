@@ -72,7 +72,7 @@ async def load_replicas(
     async def reconfigure(before: BrokerConfig, after: BrokerConfig) -> None:
         await replicas.reconfigure_all()
 
-    dynamic_config.follow(reconfigure)
+    dynamic_config.on_change(reconfigure)
     if removed:
         await metadata.write(lambda image: decide_remove_deleted(image, removed))
     return replicas
@@ -80,7 +80,7 @@ async def load_replicas(
 
 async def _recover_topics(config: BrokerConfig, metadata: MetadataWriter, directories: LogManager) -> None:
     """Create topics for the logs that a new metadata store finds on the disks."""
-    found = [
+    logs = [
         FoundLog(
             name.topic,
             log.topic_id,
@@ -94,6 +94,8 @@ async def _recover_topics(config: BrokerConfig, metadata: MetadataWriter, direct
         for name, log in directories.logs.items()
         if log.topic_id is not None
     ]
-    topics = await metadata.write(lambda image: decide_recover_topics(image, config.node_id, found, config))
+    topics = await metadata.write(lambda image: decide_recover_topics(image, config.node_id, logs, config))
     if topics:
-        _log.warning("recovered topics from their logs: the metadata store had none", topics=topics)
+        _log.warning(
+            "recovered topics from logs on disk, because the metadata store had no topics", topics=topics
+        )

@@ -1,4 +1,4 @@
-"""What must be closed when a broker stops."""
+"""The parts that are closed when a broker stops."""
 
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack

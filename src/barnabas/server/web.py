@@ -1,4 +1,4 @@
-"""What a broker serves to browsers beside Kafka's protocol: made elsewhere, told here what it needs to know."""
+"""The address and the settings of the HTTP server for console and metrics, which the caller of the broker creates."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -16,35 +16,33 @@ _EVERYWHERE = ("", "0.0.0.0", "::")
 
 
 class Site(NamedTuple):
-    """Where pages are served, for which broker, and its metrics beside them."""
+    """The address of the pages, their broker, and its metrics."""
 
     host: str
     port: int
-    bootstrap: str  #: the broker's own listener
+    bootstrap: str  #: the broker's listener that the pages use
     read_only: bool
-    hosts: tuple[str, ...]  #: further names by which browsers and scrapers may call it
+    hosts: tuple[str, ...]  #: further host names that browsers and scrapers may use
     trusted_proxies: tuple[str, ...]
     scrape: Callable[[], "Future[bytes]"]  #: may be called from any thread
 
 
 class WebServer(Protocol):
-    """Serves a site, from a thread of its own."""
+    """Serves a site in its own thread."""
 
     @property
     def port(self) -> int:
-        """The port that is listened on."""
+        """The bound port."""
         ...
 
     async def start(self) -> None:
-        """Listen.
+        """Bind the address and serve.
 
-        :raises OSError: When the address is in use or not of this machine.
+        :raises OSError: If the address is in use, or does not belong to this machine.
         """
         ...
 
-    async def close(self) -> None:
-        """Stop."""
-        ...
+    async def close(self) -> None: ...
 
 
 WebFactory = Callable[[Site], WebServer]
@@ -53,41 +51,40 @@ WebFactory = Callable[[Site], WebServer]
 def site_of(
     config: BrokerConfig, addresses: Sequence[tuple[str, str, int]], registry: MetricsRegistry
 ) -> Site | None:
-    """The site of a broker with these open listeners (name, host, port); None where there is to be none.
+    """Return the site of a broker with the open listeners `addresses` (name, host, port); None if it has no pages.
 
-    Its pages speak to a listener where people log in, if there is one. To a listener that asks for no login and is
-    for this machine alone they would let the whole network in: then there are none, unless they, too, are for this
-    machine alone.
+    The pages use a listener with SASL if there is one. Without SASL, the pages of a loopback listener must be on a
+    loopback address too: else they would give the whole network access to it.
     """
     if not config.boolean("barnabas.console.enable"):
         return None
     protocols = {listener.name: listener.security_protocol for listener in config.listeners}
     by_protocol = {protocols.get(name): (host, port) for name, host, port in reversed(addresses)}
     host, port = parse_listener(config.text("barnabas.metrics.listener"))
-    asks_login = SecurityProtocol.SASL_PLAINTEXT in by_protocol
-    found = by_protocol.get(SecurityProtocol.SASL_PLAINTEXT) or by_protocol.get(SecurityProtocol.PLAINTEXT)
-    if found is None or (not asks_login and _is_loopback(found[0]) and not _is_loopback(host)):
+    requires_login = SecurityProtocol.SASL_PLAINTEXT in by_protocol
+    address = by_protocol.get(SecurityProtocol.SASL_PLAINTEXT) or by_protocol.get(SecurityProtocol.PLAINTEXT)
+    if address is None or (not requires_login and _is_loopback(address[0]) and not _is_loopback(host)):
         return None
-    own = LOOPBACK if found[0] in _EVERYWHERE else found[0]
+    own = LOOPBACK if address[0] in _EVERYWHERE else address[0]
     return Site(
         host,
         port,
-        str(BrokerAddress(own, found[1])),
+        str(BrokerAddress(own, address[1])),
         config.boolean("barnabas.console.read.only"),
         http_hosts(config),
         config.items("barnabas.console.trusted.proxies"),
-        _scraping(registry),
+        _scraper(registry),
     )
 
 
 def http_hosts(config: BrokerConfig) -> tuple[str, ...]:
-    """Names for pages and metrics: those that were set, and those that clients are told."""
-    advertised = [each.advertised.host for each in config.listeners if each.advertised]
+    """Return the host names of pages and metrics: the configured ones, and those of advertised listeners."""
+    advertised = [listener.advertised.host for listener in config.listeners if listener.advertised]
     return (*config.items("barnabas.console.hosts"), *advertised)
 
 
-def _scraping(registry: MetricsRegistry) -> Callable[[], "Future[bytes]"]:
-    """Metrics are collected on the loop that runs now, whose numbers they are, and written out in a thread."""
+def _scraper(registry: MetricsRegistry) -> Callable[[], "Future[bytes]"]:
+    """Return a function that collects metrics on the running loop, which owns them, and encodes them in a thread."""
     loop = asyncio.get_running_loop()
 
     async def scrape() -> bytes:

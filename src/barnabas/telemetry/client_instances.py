@@ -150,7 +150,7 @@ class ClientInstances:
         return instance
 
     def _instance(self, instance_id: bytes, attributes: Mapping[str, str]) -> Instance:
-        """The known or a new instance, with the current subscriptions."""
+        """Return the known or a new instance, with the current subscriptions."""
         found = self._instances.get(instance_id)
         if found is None or found.version != self.version:
             known = attributes if found is None else found.attributes
@@ -184,7 +184,7 @@ class ClientInstances:
 
 
 def subscription_id(metrics: Sequence[str], interval_ms: int, instance_id: bytes) -> int:
-    """The int32 that identifies a subscription to client and broker, computed as Kafka's brokers do."""
+    """Return the int32 that identifies a subscription to client and broker, computed as Kafka's brokers do."""
     crc = crc32c.crc32c(f"[{', '.join(metrics)}]{interval_ms}".encode())
     words = [int.from_bytes(instance_id[at : at + 4], "big") for at in range(0, 16, 4)]
     mixed = crc ^ words[0] ^ words[1] ^ words[2] ^ words[3]

@@ -61,12 +61,12 @@ class ClientMetrics:
             self._series_count -= client.series_count
 
     def gauges(self) -> Iterator[tuple[dict[str, str], float]]:
-        """The clients' gauges."""
+        """Yield the clients' gauges."""
         for client in self._clients.values():
             yield from _values(client, client.gauges)
 
     def sums(self) -> Iterator[tuple[dict[str, str], float]]:
-        """The clients' counters."""
+        """Yield the clients' counters."""
         for client in self._clients.values():
             yield from _values(client, client.sums)
 
@@ -85,6 +85,6 @@ def _values(client: _Client, table: Mapping[Series, float]) -> Iterator[tuple[di
 
 
 def _label(name: str) -> str:
-    """A valid Prometheus label name; two leading underscores are reserved."""
+    """Return a valid Prometheus label name; two leading underscores are reserved."""
     label = _NO_LABEL.sub("_", name).lstrip("_") or "attribute"
     return f"_{label}" if label[0].isdigit() else label

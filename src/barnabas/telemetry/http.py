@@ -99,9 +99,9 @@ class MetricsServer:
 
 
 def parse_listener(listener: str) -> tuple[str, int]:
-    """Host and port of "HOST:PORT"; an IPv6 host stands in brackets.
+    """Return host and port of "HOST:PORT"; an IPv6 host is in brackets.
 
-    :raises ValueError: When it is not of that form.
+    :raises ValueError: If it does not have that form.
     """
     host, colon, port = listener.rpartition(":")
     if not colon or not port.isascii() or not port.isdigit() or int(port) > 65_535:
@@ -111,8 +111,8 @@ def parse_listener(listener: str) -> tuple[str, int]:
 
 
 def refuse_host(head: bytes, hosts: Collection[str]) -> bytes | None:
-    """The response to a request for a foreign host, or None. A request without a Host header (HTTP/1.0) is not from
-    a browser.
+    """Return the response to a request for a foreign host, or None. A request without a Host header (HTTP/1.0) is not
+    from a browser.
     """
     for line in head.split(b"\r\n")[1:]:
         name, _, value = line.partition(b":")
@@ -123,12 +123,12 @@ def refuse_host(head: bytes, hosts: Collection[str]) -> bytes | None:
 
 
 def foreign_host(host: str) -> str:
-    """The error message for an unknown name of this machine."""
+    """Return the error message for an unknown name of this machine."""
     return f"This broker does not answer to the name {host!r}. Add it to barnabas.console.hosts.\n"
 
 
 def refuse(head: bytes) -> bytes | None:
-    """The response to any request other than GET /metrics; None for that one."""
+    """Return the response to any request other than GET /metrics; None for that one."""
     words = head.split(b"\r\n", 1)[0].split(b" ")
     if len(words) != 3 or not words[2].startswith(b"HTTP/1."):
         return response(HTTPStatus.BAD_REQUEST, "This is not an HTTP/1.1 request.\n")
@@ -143,7 +143,7 @@ def refuse(head: bytes) -> bytes | None:
 
 
 def response(status: HTTPStatus, body: bytes | str, content_type: str = _TEXT, extra: str = "") -> bytes:
-    """A whole response, after which the connection closes; each line of `extra` ends in CRLF."""
+    """Return a whole response, after which the connection closes; each line of `extra` ends in CRLF."""
     content = body.encode() if isinstance(body, str) else body
     head = (
         f"HTTP/1.1 {status.value} {status.phrase}\r\nContent-Type: {content_type}\r\n"

@@ -36,22 +36,22 @@ class Logger:
         return self.level <= LEVELS["DEBUG"]
 
     def debug(self, event: str, **fields: object) -> None:
-        """For developers."""
+        """Log an event for developers."""
         if self.level <= LEVELS["DEBUG"]:
             _write(self.name, "debug", event, fields)
 
     def info(self, event: str, **fields: object) -> None:
-        """For operators who look."""
+        """Log an event of normal operation."""
         if self.level <= LEVELS["INFO"]:
             _write(self.name, "info", event, fields)
 
     def warning(self, event: str, **fields: object) -> None:
-        """For operators, to look at some day."""
+        """Log an event that operators should check at some time."""
         if self.level <= LEVELS["WARN"]:
             _write(self.name, "warning", event, fields)
 
     def error(self, event: str, **fields: object) -> None:
-        """For operators, to look at now."""
+        """Log an event that operators should check immediately."""
         if self.level <= LEVELS["ERROR"]:
             _write(self.name, "error", event, fields)
 
@@ -77,7 +77,7 @@ _settings = _Settings()
 def configure(format: str, level: str, clock: Clock | None = None) -> None:  # noqa: A002 - the config's name
     """Choose the format ("console" or "json") and the root level.
 
-    Until then lines of WARN and above are written for people: a broker inside a test is quiet.
+    Until then lines of WARN and above are written as plain text: a broker inside a test is quiet.
 
     :raises ValueError: For an unknown format or level.
     """
@@ -90,7 +90,7 @@ def configure(format: str, level: str, clock: Clock | None = None) -> None:  # n
 
 
 def get_logger(name: str) -> Logger:
-    """The logger of a dotted name, such as "barnabas.log.compaction.cleaner"."""
+    """Return the logger of a dotted name, such as "barnabas.log.compaction.cleaner"."""
     logger = _settings.loggers.get(name)
     if logger is None:
         logger = _settings.loggers[name] = Logger(name, _effective_level(name))
@@ -119,13 +119,13 @@ def _update_loggers() -> None:
 
 
 def levels() -> dict[str, str]:
-    """The effective level of each logger by name; "root" included."""
+    """Return the effective level of each logger by name; "root" included."""
     names = sorted({*_settings.loggers, *_settings.levels})
     return {name: _LEVEL_NAMES[_effective_level(name)] for name in names}
 
 
 def parse_level(level: str) -> int:
-    """The numeric level of a name of Kafka or Python, in any case.
+    """Return the numeric level of a name of Kafka or Python, in any case.
 
     :raises ValueError: For an unknown level.
     """
@@ -138,7 +138,7 @@ def parse_level(level: str) -> int:
 
 
 def masked(key: str, value: object) -> object:
-    """`value`, or a mask if the key is secret; recurses into mappings and lists."""
+    """Return `value`, or a mask if the key is secret; recurses into mappings and lists."""
     if any(word in key.lower() for word in _SECRET_WORDS):
         return MASK
     if isinstance(value, Mapping):

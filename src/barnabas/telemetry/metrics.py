@@ -75,7 +75,7 @@ class MetricsRegistry:
         return [family for metrics, collect in self._collectors for family in _collected(metrics, collect)]
 
     def render(self) -> bytes:
-        """All metrics in Prometheus' text format."""
+        """Return all metrics in Prometheus' text format."""
         return exposition(self.snapshot())
 
 
@@ -93,7 +93,7 @@ def _collected(metrics: Sequence[MetricName], collect: Collect) -> list[Family]:
 
 
 def exposition(families: Iterable[Family]) -> bytes:
-    """The families in Prometheus' text format. Reads only `families`, so any thread may call it."""
+    """Return the families in Prometheus' text format. Reads only `families`, so any thread may call it."""
     from prometheus_client.exposition import generate_latest
     from prometheus_client.metrics_core import Metric
     from prometheus_client.registry import Collector

@@ -73,7 +73,7 @@ class _ProtobufReader:
         self._piece_end_count = 0
 
     def of(self, data: memoryview) -> Iterator[tuple[int, int, int | memoryview]]:
-        """(number, wire type, value) of each field of a message."""
+        """Yield (number, wire type, value) of each field of a message."""
         position, end = 0, len(data)
         while position < end:
             self._left_count -= 1
@@ -100,12 +100,12 @@ class _ProtobufReader:
         raise MalformedMetrics(message)
 
     def elements(self, data: memoryview, wanted: int) -> Iterator[memoryview]:
-        """The messages in field `wanted`, and an empty one for each other field, so that the caller can pause."""
+        """Yield the messages in field `wanted`, and an empty one for each other field, so that the caller can pause."""
         for number, _, value in self.of(data):
             yield value if number == wanted and isinstance(value, memoryview) else _EMPTY
 
     def messages(self, data: memoryview, wanted: int) -> Iterator[memoryview]:
-        """The messages in field `wanted`."""
+        """Yield the messages in field `wanted`."""
         for number, _, value in self.of(data):
             if number == wanted and isinstance(value, memoryview):
                 yield value
@@ -133,7 +133,7 @@ def _size(data: memoryview, wire_type: int, position: int) -> tuple[int, int]:
 
 
 def read_points(data: bytes) -> Iterator[Sequence[DataPoint]]:
-    """The data points of gauges, sums and histograms, in pieces of less than 5 ms, many of them empty.
+    """Yield the data points of gauges, sums and histograms, in lists that take less than 5 ms, many of them empty.
 
     A histogram has several: `NAME.count`, `NAME.sum`, and for each bound `NAME.bucket`, the number of values
     up to the bound, which is its attribute `le`.
@@ -228,7 +228,7 @@ def _histogram_point(fields: _ProtobufReader, point: memoryview) -> Iterator[_Nu
 
 
 def _packed(data: memoryview, kind: str) -> tuple[float, ...]:
-    """Packed eight-byte numbers."""
+    """Yield packed eight-byte numbers."""
     count = min(len(data) // _NUMBER_BYTES, BUCKETS_COUNT_MAX)
     return struct.unpack(f"<{count}{kind}", data[: count * _NUMBER_BYTES])
 
@@ -258,7 +258,7 @@ def _attributes(fields: _ProtobufReader, data: memoryview, wanted: int) -> Attri
 
 
 def _any_value(fields: _ProtobufReader, data: memoryview) -> str:
-    """Text, booleans and numbers as text; arrays and maps are skipped."""
+    """Return text, booleans and numbers as text; arrays and maps are skipped."""
     for number, _, value in fields.of(data):
         if isinstance(value, memoryview):
             if number == 1:

@@ -81,7 +81,7 @@ class RequestStatistics:
         self.out_bytes += size_bytes
 
     def statistics(self) -> dict[str, object]:
-        """All counts, in JSON types; `apis` by API key, `crashes` by API name."""
+        """Return all counts, in JSON types; `apis` by API key, `crashes` by API name."""
         return {
             "bytes_in": self.in_bytes,
             "bytes_out": self.out_bytes,

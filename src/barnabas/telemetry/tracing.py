@@ -54,12 +54,12 @@ class Tracer:
 
     @classmethod
     def disabled(cls) -> "Tracer":
-        """A tracer that does nothing."""
+        """Return a tracer that does nothing."""
         return cls(None)
 
     @classmethod
     def opentelemetry(cls, exporter: "SpanExporter | None" = None, clock: Clock | None = None) -> "Tracer":
-        """A tracer that exports by OpenTelemetry's SDK, from a thread of its own.
+        """Return a tracer that exports by OpenTelemetry's SDK, from a thread of its own.
 
         The default exporter is OTLP over HTTP, configured by OpenTelemetry's own environment
         variables (OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_SERVICE_NAME ...).

@@ -122,7 +122,7 @@ class EmbeddedBroker:
             **self._settings,
         }
         loaded = load_broker_config(settings=[f"{key}={value}" for key, value in settings.items()])
-        self._server = server = self._thread.run(start_broker(loaded.config, first_users=self._users))
+        self._server = server = self._thread.run(start_broker(loaded.config, bootstrap_users=self._users))
         _, _, self._port = server.addresses[0]
         if not self._faults.is_empty:
             server.dispatcher.interceptor = self._faults.intercept
@@ -203,7 +203,7 @@ class EmbeddedBroker:
         raise_errors(self.client.admin.delete_topics([name]).values())
 
     def topics(self) -> dict[str, int]:
-        """The partition count of every topic by name, without internal topics."""
+        """Return the partition count of every topic by name, without internal topics."""
         described = self.client.admin.describe_topics()
         return {
             name: len(topic.partitions)
@@ -239,7 +239,7 @@ class EmbeddedBroker:
     def records(
         self, topic: str, *, count: int | None = None, timeout_ms: int = WAIT_MS
     ) -> list[ConsumedRecord]:
-        """All records of a topic by partition and offset; with `count`, wait until there are that many.
+        """Return all records of a topic by partition and offset; with `count`, wait until there are that many.
 
         :raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION.
         :raises TimeoutError: When fewer than `count` have arrived within `timeout_ms`.

@@ -128,7 +128,7 @@ class Faults:
 
 
 def topics_of(context: RequestContext, request: Message) -> set[str]:
-    """The topics of a request, found by name, id or fetch session."""
+    """Return the topics of a request, found by name, id or fetch session."""
     names = context.node.image.topic_names
     session = context.node.fetch_sessions.get(getattr(request, "session_id", 0))
     targets = session.targets.values() if session else ()
@@ -138,7 +138,7 @@ def topics_of(context: RequestContext, request: Message) -> set[str]:
 
 
 def _topic_values(struct: Struct) -> Iterator[str | bytes | None]:
-    """Every topic name and topic id at any depth of a message."""
+    """Yield every topic name and topic id at any depth of a message."""
     for field in struct.FIELDS:
         value = getattr(struct, field.name)
         if field.name == "topic_id" or (field.name in _TOPIC_FIELDS and isinstance(value, str)):
@@ -154,7 +154,7 @@ def _topic_values(struct: Struct) -> Iterator[str | bytes | None]:
 
 
 def api_key_of(api: str | int, served: Mapping[int, ApiSpec]) -> int:
-    """The key of an API given by name ("Produce", in any case) or key.
+    """Return the key of an API given by name ("Produce", in any case) or key.
 
     :raises ValueError: For an API that is not served; suggests the nearest name.
     """
@@ -170,7 +170,7 @@ def api_key_of(api: str | int, served: Mapping[int, ApiSpec]) -> int:
 
 
 def error_code_of(error: ErrorCode | str | int) -> ErrorCode:
-    """The code of an error given by name, number or as a code.
+    """Return the code of an error given by name, number or as a code.
 
     :raises ValueError: For an unknown error, and for NONE.
     """

@@ -7,7 +7,7 @@ from barnabas.config.sasl import MECHANISMS
 
 
 def login_settings(host: str, port: int, users: Mapping[str, str]) -> dict[str, str]:
-    """A SASL listener at `port` for those users, and an open one for the broker's own calls.
+    """Return a SASL listener at `port` for those users, and an open one for the broker's own calls.
 
     :param users: Passwords by name. PLAIN reads them from the settings; SCRAM credentials must be created separately.
     """

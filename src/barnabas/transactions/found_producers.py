@@ -22,7 +22,7 @@ def largest_producer_id(log: PartitionLog) -> int:
         for position, header in iterate_headers(data):
             offset = header.next_offset
             for record in () if header.is_control else decode_batch(data, position, header):
-                found = TRANSACTION_RECORDS.decode(record.key or b"", record.value)
-                if not isinstance(found, UnknownRecord) and isinstance(found.value, TransactionLogValue):
-                    largest = max(largest, found.value.producer_id, found.value.next_producer_id)
+                decoded = TRANSACTION_RECORDS.decode(record.key or b"", record.value)
+                if not isinstance(decoded, UnknownRecord) and isinstance(decoded.value, TransactionLogValue):
+                    largest = max(largest, decoded.value.producer_id, decoded.value.next_producer_id)
     return largest

@@ -1,10 +1,10 @@
-"""InitProducerId for a transactional id: a producer takes it over, and earlier ones are fenced (KIP-98, KIP-360)."""
+"""InitProducerId for a transactional id: the producer gets it, and earlier ones are fenced (KIP-98, KIP-360)."""
 
 from collections.abc import Callable
 from typing import NamedTuple
 
 from barnabas.transactions.end_txn import fenced
-from barnabas.transactions.refusals import concurrent, producer_fenced
+from barnabas.transactions.errors import concurrent, producer_fenced
 from barnabas.transactions.states import TransactionState
 from barnabas.transactions.transaction import (
     LAST_EPOCH,
@@ -30,8 +30,8 @@ class Initialization(NamedTuple):
 
 
 def decide_initialize(
-    known: TransactionMetadata | None,
-    asked: Initialization,
+    transaction: TransactionMetadata | None,
+    request: Initialization,
     now_ms: int,
     level: int,
     next_id: Callable[[], int],
@@ -45,60 +45,65 @@ def decide_initialize(
     :param next_id: Returns a new producer id.
     :raises KafkaError: CONCURRENT_TRANSACTIONS, PRODUCER_FENCED, or those of `next_id`.
     """
-    if known is None:
-        known = TransactionMetadata(
-            asked.transactional_id, next_id(), NO_EPOCH, asked.timeout_ms, TransactionState.EMPTY, now_ms
+    if transaction is None:
+        transaction = TransactionMetadata(
+            request.transactional_id, next_id(), NO_EPOCH, request.timeout_ms, TransactionState.EMPTY, now_ms
         )
-    if known.is_prepared:
-        raise concurrent(known)
-    if asked.expected is not None and not _is_known_producer(known, asked.expected):
-        raise producer_fenced(known, asked.expected.producer_id, asked.expected.producer_epoch)
-    if known.state is TransactionState.ONGOING:
-        return fenced(known, now_ms, level, next_id)
-    if known.is_epoch_exhausted and (
-        asked.expected is None or asked.expected.producer_epoch == known.producer_epoch
+    if transaction.is_prepared:
+        raise concurrent(transaction)
+    if request.expected is not None and not _is_known_producer(transaction, request.expected):
+        raise producer_fenced(transaction, request.expected.producer_id, request.expected.producer_epoch)
+    if transaction.state is TransactionState.ONGOING:
+        return fenced(transaction, now_ms, level, next_id)
+    if transaction.is_epoch_exhausted and (
+        request.expected is None or request.expected.producer_epoch == transaction.producer_epoch
     ):
-        return _with_another_id(known, asked, now_ms, next_id())
-    epoch, last_epoch = _bumped(known, asked.expected)
-    return _taken_over(known, asked, now_ms, producer_epoch=epoch, last_epoch=last_epoch)
+        return _with_new_producer_id(transaction, request, now_ms, next_id())
+    epoch, last_epoch = _next_epoch(transaction, request.expected)
+    return _with_next_epoch(transaction, request, now_ms, producer_epoch=epoch, last_epoch=last_epoch)
 
 
-def _is_known_producer(known: TransactionMetadata, expected: ProducerIdAndEpoch) -> bool:
+def _is_known_producer(transaction: TransactionMetadata, expected: ProducerIdAndEpoch) -> bool:
     """Return whether the request may be from the producer with the id; its epoch is checked later."""
     return (
-        known.producer_epoch == NO_EPOCH
-        or expected.producer_id == known.producer_id
+        transaction.producer_epoch == NO_EPOCH
+        or expected.producer_id == transaction.producer_id
         or (
-            expected.producer_id == known.previous_producer_id
+            expected.producer_id == transaction.previous_producer_id
             and expected.producer_epoch >= LAST_EPOCH  # it has missed the id that replaced its own
         )
     )
 
 
-def _bumped(known: TransactionMetadata, expected: ProducerIdAndEpoch | None) -> tuple[int, int]:
+def _next_epoch(transaction: TransactionMetadata, expected: ProducerIdAndEpoch | None) -> tuple[int, int]:
     """Return the new epoch, and the previous one, with which the same producer may retry."""
     if expected is None:
-        return known.producer_epoch + 1, NO_EPOCH
-    if expected.producer_epoch == known.producer_epoch or known.producer_epoch == NO_EPOCH:
-        return known.producer_epoch + 1, known.producer_epoch
-    if expected.producer_epoch == known.last_epoch:
-        return known.producer_epoch, known.last_epoch  # the producer has missed the first response
-    raise producer_fenced(known, expected.producer_id, expected.producer_epoch)
+        return transaction.producer_epoch + 1, NO_EPOCH
+    if expected.producer_epoch == transaction.producer_epoch or transaction.producer_epoch == NO_EPOCH:
+        return transaction.producer_epoch + 1, transaction.producer_epoch
+    if expected.producer_epoch == transaction.last_epoch:
+        return (
+            transaction.producer_epoch,
+            transaction.last_epoch,
+        )  # the producer has missed the first response
+    raise producer_fenced(transaction, expected.producer_id, expected.producer_epoch)
 
 
-def _with_another_id(
-    known: TransactionMetadata, asked: Initialization, now_ms: int, producer_id: int
+def _with_new_producer_id(
+    transaction: TransactionMetadata, request: Initialization, now_ms: int, producer_id: int
 ) -> TransactionMetadata:
-    last_epoch = NO_EPOCH if asked.expected is None else known.producer_epoch
-    return _taken_over(known, asked, now_ms, producer_id=producer_id, producer_epoch=0, last_epoch=last_epoch)
+    last_epoch = NO_EPOCH if request.expected is None else transaction.producer_epoch
+    return _with_next_epoch(
+        transaction, request, now_ms, producer_id=producer_id, producer_epoch=0, last_epoch=last_epoch
+    )
 
 
-def _taken_over(
-    known: TransactionMetadata, asked: Initialization, now_ms: int, **identity: int
+def _with_next_epoch(
+    transaction: TransactionMetadata, request: Initialization, now_ms: int, **identity: int
 ) -> TransactionMetadata:
-    return known.moved(
+    return transaction.moved(
         TransactionState.EMPTY,
-        timeout_ms=asked.timeout_ms,
+        timeout_ms=request.timeout_ms,
         updated_ms=now_ms,
         started_ms=NO_TIMESTAMP,
         partitions=frozenset(),

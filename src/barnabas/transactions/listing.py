@@ -16,7 +16,7 @@ _QUIET.log_errors = False
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Which transactional ids to list; missing fields match all."""
+    """Filter of transactional ids; missing fields match all."""
 
     states: frozenset[str] = frozenset()  #: names; unknown ones match nothing
     producer_ids: frozenset[int] = frozenset()

@@ -38,7 +38,7 @@ class MarkerWriter(Protocol):
 
 
 class MarkerSender:
-    """Does what shards request outside: one task for each transaction that is ending."""
+    """Carries out the effects that shards request: one task for each transaction that is ending."""
 
     def __init__(
         self, writer: MarkerWriter, clock: Clock, get_producer_ids: Callable[[], Coroutine[Any, Any, None]]
@@ -85,7 +85,7 @@ class MarkerSender:
             await self._write(runner, transaction, marker)
         finally:
             self.ending_count -= 1
-        runner.run_event(lambda shard, step: shard.markers_written(step, transaction))
+        runner.run_event(lambda shard, result: shard.markers_written(result, transaction))
 
     async def _write(
         self,
@@ -98,7 +98,11 @@ class MarkerSender:
         try:
             while left and runner.state is ShardState.ACTIVE:
                 outcomes = await self._writer.write(marker, left, transaction.client_version)
-                refused = {each: outcomes[each] for each in left if outcomes[each] not in FINAL_ERRORS}
+                refused = {
+                    partition: outcomes[partition]
+                    for partition in left
+                    if outcomes[partition] not in FINAL_ERRORS
+                }
                 self.waiting_count -= len(left) - len(refused)
                 left = refused
                 if refused:
@@ -111,9 +115,11 @@ class MarkerSender:
     ) -> None:
         self.retries_count += len(refused)
         _log.warning(
-            "the end of a transaction cannot be written yet",
+            "cannot write transaction markers yet",
             transactional_id=transaction.transactional_id,
-            partitions=[f"{each.topic}-{each.partition}: {code.name}" for each, code in refused.items()],
+            partitions=[
+                f"{partition.topic}-{partition.partition}: {code.name}" for partition, code in refused.items()
+            ],
         )
         await asyncio.sleep(RETRY_MS / 1000)
 

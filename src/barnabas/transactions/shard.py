@@ -11,10 +11,10 @@ from barnabas.coordinator.shard import RecordPosition
 from barnabas.metadata.image import MetadataImage
 from barnabas.telemetry.logs import get_logger
 from barnabas.transactions.end_txn import EndTxn, complete, decide_end, fenced
+from barnabas.transactions.errors import concurrent
 from barnabas.transactions.initialization import Initialization, decide_initialize
 from barnabas.transactions.listing import Filter
 from barnabas.transactions.partitions import Addition, decide_add, verify
-from barnabas.transactions.refusals import concurrent
 from barnabas.transactions.states import TransactionState
 from barnabas.transactions.statistics import TransactionCounts, TransactionStatistics
 from barnabas.transactions.transaction import TAGGED_FIELDS_LEVEL, TransactionMetadata
@@ -71,7 +71,7 @@ class GetProducerIds:
 class TransactionShard:
     """The transactional ids of one partition."""
 
-    follows_cluster = False
+    needs_metadata_updates = False
 
     def __init__(self, context: TransactionCoordinatorContext) -> None:
         self.context = context
@@ -83,70 +83,74 @@ class TransactionShard:
     # Events
 
     def initialize(
-        self, step: CoordinatorResult, pending: Pending[TransactionMetadata], asked: Initialization
+        self, result: CoordinatorResult, pending: Pending[TransactionMetadata], request: Initialization
     ) -> None:
         """Handle an InitProducerId.
 
         :raises KafkaError: CONCURRENT_TRANSACTIONS, PRODUCER_FENCED, COORDINATOR_LOAD_IN_PROGRESS.
         """
-        around = self.context
-        known = self.transactions.get(asked.transactional_id)
-        decided = decide_initialize(known, asked, step.now_ms, around.level, around.next_producer_id)
-        self._write(step, decided)
+        context = self.context
+        transaction = self.transactions.get(request.transactional_id)
+        decided = decide_initialize(
+            transaction, request, result.now_ms, context.level, context.next_producer_id
+        )
+        self._write(result, decided)
         if not decided.is_prepared:
-            step.answer(pending, decided)
+            result.answer(pending, decided)
             return
-        step.do(WriteMarkers(decided))
-        step.refuse(pending, concurrent(decided))
+        result.do(WriteMarkers(decided))
+        result.fail(pending, concurrent(decided))
 
-    def add_partitions(self, step: CoordinatorResult, pending: Pending[None], asked: Addition) -> None:
+    def add_partitions(self, result: CoordinatorResult, pending: Pending[None], addition: Addition) -> None:
         """Add partitions to a transaction, which begins with the first.
 
         :raises KafkaError: INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS.
         """
-        decided = decide_add(self.transactions.get(asked.transactional_id), asked, step.now_ms)
+        decided = decide_add(self.transactions.get(addition.transactional_id), addition, result.now_ms)
         if decided is not None:
-            self._write(step, decided)
-        step.answer(pending, None)
+            self._write(result, decided)
+        result.answer(pending, None)
 
-    def verify_partitions(self, asked: Addition) -> Mapping[TopicPartition, ErrorCode]:
+    def verify_partitions(self, addition: Addition) -> Mapping[TopicPartition, ErrorCode]:
         """Return whether partitions are in a producer's open transaction.
 
         :raises KafkaError: INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS.
         """
-        return verify(self.transactions.get(asked.transactional_id), asked)
+        return verify(self.transactions.get(addition.transactional_id), addition)
 
-    def end(self, step: CoordinatorResult, pending: Pending[TransactionMetadata], asked: EndTxn) -> None:
+    def end(self, result: CoordinatorResult, pending: Pending[TransactionMetadata], request: EndTxn) -> None:
         """Handle an EndTxn; the response is the producer's new id and epoch.
 
         :raises KafkaError: INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS, INVALID_TXN_STATE,
             COORDINATOR_LOAD_IN_PROGRESS.
         """
-        known = self.transactions.get(asked.transactional_id)
-        decided = decide_end(known, asked, step.now_ms, self.context.next_producer_id)
+        transaction = self.transactions.get(request.transactional_id)
+        decided = decide_end(transaction, request, result.now_ms, self.context.next_producer_id)
         if decided is None:
-            assert known is not None
-            step.answer(pending, known)
+            assert transaction is not None
+            result.answer(pending, transaction)
             return
-        self._write(step, decided)
-        step.answer(pending, complete(decided, step.now_ms))
-        step.do(WriteMarkers(decided))
+        self._write(result, decided)
+        result.answer(pending, complete(decided, result.now_ms))
+        result.do(WriteMarkers(decided))
 
-    def markers_written(self, step: CoordinatorResult, prepared: TransactionMetadata) -> None:
+    def markers_written(self, result: CoordinatorResult, prepared: TransactionMetadata) -> None:
         """Complete a transaction whose markers are written."""
         transactional_id = prepared.transactional_id
-        known = self.transactions.get(transactional_id)
-        if known != prepared:
+        transaction = self.transactions.get(transactional_id)
+        if transaction != prepared:
             return  # a repeated notification
-        self._write(step, complete(known, step.now_ms))
-        step.otherwise = lambda instead, error: instead.set_timer((_COMPLETE, transactional_id), RETRY_MS)
+        self._write(result, complete(transaction, result.now_ms))
+        result.on_append_error = lambda instead, error: instead.set_timer(
+            (_COMPLETE, transactional_id), RETRY_MS
+        )
 
     # Stored state
 
-    def _write(self, step: CoordinatorResult, decided: TransactionMetadata) -> None:
+    def _write(self, result: CoordinatorResult, decided: TransactionMetadata) -> None:
         value_version = 1 if self.context.level >= TAGGED_FIELDS_LEVEL else 0
         value = decided.value()
-        step.append(decided.key, value, value_version)
+        result.append(decided.key, value, value_version)
         self._decided[decided.transactional_id] = value, decided
 
     def replay(self, record: AnyRecord, position: RecordPosition) -> None:
@@ -162,74 +166,76 @@ class TransactionShard:
             decided = TransactionMetadata.of(key, value)
         self.transactions[key.transactional_id] = decided
 
-    def replay_end_marker(self, marker: EndTransactionMarker) -> None:
+    def replay_transaction_marker(self, marker: EndTransactionMarker) -> None:
         """Do nothing: this topic has no transactions itself."""
 
     # Timers
 
-    def loaded(self, step: CoordinatorResult) -> None:
-        """Continue what the previous coordinator had decided."""
+    def on_loaded(self, result: CoordinatorResult) -> None:
+        """Continue the decisions of the previous coordinator."""
         for transaction in self.transactions.values():
             if transaction.is_prepared:
-                step.do(WriteMarkers(transaction))
-        self._retry(step, _SWEEP_TIMEOUTS)
-        self._retry(step, _SWEEP_EXPIRED)
+                result.do(WriteMarkers(transaction))
+        self._retry(result, _SWEEP_TIMEOUTS)
+        self._retry(result, _SWEEP_EXPIRED)
 
-    def expire(self, step: CoordinatorResult, key: TimerKey) -> None:
+    def expire(self, result: CoordinatorResult, key: TimerKey) -> None:
         """Check for timeouts and expired ids, or retry a completion."""
         if key == _SWEEP_TIMEOUTS:
-            self._abort_timed_out(step)
-            self._retry(step, key)
-            step.otherwise = lambda instead, error: self._retry(instead, key)
+            self._abort_timed_out(result)
+            self._retry(result, key)
+            result.on_append_error = lambda instead, error: self._retry(instead, key)
         elif key == _SWEEP_EXPIRED:
-            self._remove_expired(step)
-            self._retry(step, key)
-            step.otherwise = lambda instead, error: self._retry(instead, key)
+            self._remove_expired(result)
+            self._retry(result, key)
+            result.on_append_error = lambda instead, error: self._retry(instead, key)
         else:
-            known = self.transactions.get(str(key[1]))
-            if known is not None and known.is_prepared:
-                self.markers_written(step, known)
+            transaction = self.transactions.get(str(key[1]))
+            if transaction is not None and transaction.is_prepared:
+                self.markers_written(result, transaction)
 
-    def _retry(self, step: CoordinatorResult, key: TimerKey) -> None:
+    def _retry(self, result: CoordinatorResult, key: TimerKey) -> None:
         what = (
             "transaction.abort.timed.out.transaction.cleanup.interval.ms"
             if key == _SWEEP_TIMEOUTS
             else "transaction.remove.expired.transaction.cleanup.interval.ms"
         )
-        step.set_timer(key, self.context.config().integer(what))
+        result.set_timer(key, self.context.config().integer(what))
 
-    def _abort_timed_out(self, step: CoordinatorResult) -> None:
-        around = self.context
-        late = (each for each in self.transactions.values() if each.is_timed_out(step.now_ms))
+    def _abort_timed_out(self, result: CoordinatorResult) -> None:
+        context = self.context
+        late = (ongoing for ongoing in self.transactions.values() if ongoing.is_timed_out(result.now_ms))
         for transaction in _first(late):
             try:
-                decided = fenced(transaction, step.now_ms, around.level, around.next_producer_id)
+                decided = fenced(transaction, result.now_ms, context.level, context.next_producer_id)
             except KafkaError:
-                step.do(GetProducerIds())
-                continue  # it is aborted the next time
+                result.do(GetProducerIds())
+                continue  # aborted by a later check
             _log.info(
-                "a transaction is aborted: it was open for too long",
+                "aborting a transaction that exceeded its timeout",
                 transactional_id=transaction.transactional_id,
                 producer_id=transaction.producer_id,
                 timeout_ms=transaction.timeout_ms,
             )
-            around.counts.timed_out_count += 1
-            self._write(step, decided)
-            step.do(WriteMarkers(decided))
+            context.counts.timed_out_count += 1
+            self._write(result, decided)
+            result.do(WriteMarkers(decided))
 
-    def _remove_expired(self, step: CoordinatorResult) -> None:
+    def _remove_expired(self, result: CoordinatorResult) -> None:
         expiration_ms = self.context.config().integer("transactional.id.expiration.ms")
-        unused = (each for each in self.transactions.values() if each.is_expired(step.now_ms, expiration_ms))
+        unused = (
+            idle for idle in self.transactions.values() if idle.is_expired(result.now_ms, expiration_ms)
+        )
         for transaction in _first(unused):
-            step.append(transaction.moved(TransactionState.DEAD).key, None)
+            result.append(transaction.moved(TransactionState.DEAD).key, None)
             self.context.counts.expired_ids_count += 1
 
     def on_metadata_update(
-        self, step: CoordinatorResult, before: MetadataImage, after: MetadataImage
+        self, result: CoordinatorResult, before: MetadataImage, after: MetadataImage
     ) -> None:
-        """Do nothing: topics do not matter here."""
+        """Do nothing: transactions do not depend on topics."""
 
-    def unload(self) -> None:
+    def on_unloaded(self) -> None:
         """Do nothing: no requests wait."""
 
     # Queries
@@ -239,15 +245,19 @@ class TransactionShard:
 
         :raises KafkaError: TRANSACTIONAL_ID_NOT_FOUND.
         """
-        known = self.transactions.get(transactional_id)
-        if known is None:
-            message = f"There is no transactional id '{transactional_id}'."
+        transaction = self.transactions.get(transactional_id)
+        if transaction is None:
+            message = f"Transactional id '{transactional_id}' not found."
             raise KafkaError(ErrorCode.TRANSACTIONAL_ID_NOT_FOUND, message)
-        return known
+        return transaction
 
-    def matching(self, asked: Filter, now_ms: int) -> list[TransactionMetadata]:
+    def matching(self, transaction_filter: Filter, now_ms: int) -> list[TransactionMetadata]:
         """Return the transactional ids that match the filter."""
-        return [each for each in self.transactions.values() if asked.matches(each, now_ms)]
+        return [
+            transaction
+            for transaction in self.transactions.values()
+            if transaction_filter.matches(transaction, now_ms)
+        ]
 
     def statistics(self) -> TransactionStatistics:
         states = Counter(transaction.state.value for transaction in self.transactions.values())

@@ -36,27 +36,27 @@ class CoordinatorVerifier:
         """
         if not transactional_id:
             return dict.fromkeys(partitions, ErrorCode.INVALID_REQUEST)
-        asked = Addition(transactional_id, producer_id, producer_epoch, partitions, EPOCH_BUMPS_LEVEL)
+        addition = Addition(transactional_id, producer_id, producer_epoch, partitions, EPOCH_BUMPS_LEVEL)
         try:
             if not adds:
                 return await self._coordinator.query(
-                    transactional_id, lambda shard, now_ms: shard.verify_partitions(asked)
+                    transactional_id, lambda shard, now_ms: shard.verify_partitions(addition)
                 )
-            await self._add(asked)
+            await self._add(addition)
         except KafkaError as error:
             return dict.fromkeys(partitions, error.code)
         return dict.fromkeys(partitions, ErrorCode.NONE)
 
-    async def _add(self, asked: Addition) -> None:
+    async def _add(self, addition: Addition) -> None:
         """Retry for a short time while the previous transaction is being completed."""
         config = self._config()
         pause_ms = config.integer("add.partitions.to.txn.retry.backoff.ms")
         left_ms = config.integer("add.partitions.to.txn.retry.backoff.max.ms")
         while True:
             try:
-                await self._coordinator.ask(
-                    asked.transactional_id,
-                    lambda shard, step, pending: shard.add_partitions(step, pending, asked),
+                await self._coordinator.handle_request(
+                    addition.transactional_id,
+                    lambda shard, result, pending: shard.add_partitions(result, pending, addition),
                 )
             except KafkaError as error:
                 if error.code is not ErrorCode.CONCURRENT_TRANSACTIONS or left_ms <= 0:

@@ -47,7 +47,7 @@ class ReadLog(NamedTuple):
     read_up_to: int
 
 
-#: Kinds of faults, for people.
+#: Labels of the kinds of faults.
 KINDS: Mapping[str, str] = {
     "misnumbered": "inputs that do not follow on the one before",
     "lost": "inputs without an output",
@@ -76,7 +76,7 @@ class Findings:
 
 
 def read_number(value: bytes | None) -> Number | None:
-    """The number at the start of a value."""
+    """Return the number at the start of a value."""
     found = _OUTPUT.match(value or b"")
     return Number(int(found[1]), int(found[2])) if found else None
 
@@ -95,7 +95,7 @@ def check_exactly_once(
     outputs: Sequence[Output],
     logs: Mapping[TopicPartition, ReadLog],
 ) -> Findings:
-    """All faults of an output, read committed, compared with its input and its logs.
+    """Return all faults of an output, read committed, compared with its input and its logs.
 
     :param inputs: The numbers in each partition of the input, in log order.
     :param outputs: The output by partition, in log order.
@@ -139,8 +139,8 @@ def _duplicated(outputs: Sequence[Output]) -> Iterator[Output]:
 
 
 def _reordered(outputs: Sequence[Output]) -> Iterator[str]:
-    """Inputs of a partition keep their order within a partition of the output; repeated outputs count only as
-    duplicates.
+    """Yield inputs of a partition that are out of order within a partition of the output; repeated outputs count only
+    as duplicates.
     """
     seen: set[Number] = set()
     latest: dict[tuple[TopicPartition, int], Number] = {}

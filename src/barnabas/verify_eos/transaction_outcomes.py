@@ -1,4 +1,4 @@
-"""Determines the outcome of every record of a partition from the end markers in its log (KIP-98). No IO."""
+"""Determines the outcome of every record of a partition from the transaction markers in its log (KIP-98). No IO."""
 
 from collections import defaultdict
 from enum import Enum

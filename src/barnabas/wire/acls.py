@@ -18,7 +18,7 @@ CodeT = TypeVar("CodeT", bound=enum.IntEnum)
 
 
 def from_code(kind: type[CodeT], code: int) -> CodeT:
-    """The member with that number, UNKNOWN (0) if there is none."""
+    """Return the member with that number, UNKNOWN (0) if there is none."""
     return kind(code) if code in kind._value2member_map_ else kind(0)
 
 
@@ -97,7 +97,7 @@ class AclBinding(NamedTuple):
         operation: int,
         permission: int,
     ) -> "AclBinding":
-        """An ACL from the numbers in messages."""
+        """Return an ACL from the numbers in messages."""
         return cls(
             from_code(ResourceType, resource_type),
             resource_name,
@@ -148,7 +148,9 @@ class AclFilter(NamedTuple):
         )
 
     def _matches_name(self, binding: AclBinding) -> bool:
-        """MATCH matches every ACL that applies to a resource of that name, other types the pattern's own name."""
+        """Return whether the name matches: MATCH matches every ACL that applies to the name, other types the name
+        itself.
+        """
         if self.pattern_type not in (PatternType.ANY, PatternType.MATCH, binding.pattern_type):
             return False
         if self.resource_name is None or self.resource_name == binding.resource_name:

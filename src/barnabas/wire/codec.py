@@ -64,7 +64,7 @@ class Repeated(list[StructT]):
                 splices.append((len(out), encoded))
 
     def encoded(self, version: int, write: Callable[[StructT, bytearray, list[Splice]], None]) -> bytes:
-        """The elements, encoded by `write` at a version; they must not contain record data."""
+        """Return the elements, encoded by `write` at a version; they must not contain record data."""
         encoded = self._encoded.get(version)
         if encoded is None:
             out, splices = bytearray(), list[Splice]()
@@ -133,7 +133,7 @@ def encode(message: Message, version: int, out: bytearray | None = None) -> byte
 
 
 def encode_parts(message: Message, version: int, out: bytearray) -> list[Buffer]:
-    """Like `encode`, but as a list of buffers, so that record data is not copied."""
+    """Encode as `encode`, but to a list of buffers, so that record data is not copied."""
     splices: list[Splice] = []
     writer(type(message), version)(message, out, splices)
     return _spliced(out, splices)
@@ -156,7 +156,7 @@ def _spliced(out: bytearray, splices: list[Splice]) -> list[Buffer]:
 
 @cache
 def reader(message: type[Message], version: int) -> Callable[[Buffer, int, Count | None], tuple[Struct, int]]:
-    """The function that reads `message` at `version`: (buffer, position, count) -> (message, end position).
+    """Return the function that reads `message` at `version`: (buffer, position, count) -> (message, end position).
 
     `count` is called with the number of elements of an array before they are read.
     """
@@ -166,7 +166,7 @@ def reader(message: type[Message], version: int) -> Callable[[Buffer, int, Count
 
 @cache
 def writer(message: type[Message], version: int) -> Callable[[Struct, bytearray, list[Splice]], None]:
-    """The function that writes `message` at `version`: (message, out, splices) -> None."""
+    """Return the function that writes `message` at `version`: (message, out, splices) -> None."""
     assert version in message.VERSIONS, (message, version)
     return _WriterCompiler(version, version in message.FLEXIBLE).compile(message)
 
@@ -206,7 +206,7 @@ class _Compiler:
         return self.version in field.nullable
 
     def bind(self, value: Any) -> str:
-        """A name for `value` in the compiled function's scope."""
+        """Return a name for `value` in the compiled function's scope."""
         name = f"_{len(self.scope)}"
         self.scope[name] = value
         return name
@@ -265,7 +265,7 @@ class _ReaderCompiler(_Compiler):
         return [f"{field.name}, _at = {self.read_element(field, nullable)}"]
 
     def read_element(self, field: Field, nullable: bool) -> str:
-        """The call that reads one value of the field's kind."""
+        """Return the call that reads one value of the field's kind."""
         if field.kind == "struct":
             return f"{self.nested(field)}(buffer, _at, _counted)"
         if field.kind == "string":
@@ -382,7 +382,7 @@ class _WriterCompiler(_Compiler):
         return self.write_value(field, value, nullable, out)
 
     def write_value(self, field: Field, value: str, nullable: bool, out: str) -> list[str]:
-        """Lines that write one primitive value."""
+        """Return lines that write one primitive value."""
         if field.kind == "string":
             return [f"{self.bind(primitives.STRING_WRITERS[self.flexible, nullable])}({out}, {value})"]
         if field.kind in FIXED:

@@ -40,7 +40,7 @@ class FrameReader:
         self.end = 0
 
     def buffer(self) -> memoryview:
-        """The buffer for the next bytes; never empty."""
+        """Return the buffer for the next bytes; never empty."""
         if self._frame is None:
             return self._scratch_view[len(self._head) :]
         return memoryview(self._frame)[self._filled_bytes :]
@@ -58,7 +58,7 @@ class FrameReader:
         self.position, self.end = 0, head_bytes + size_bytes
 
     def next_frame(self) -> memoryview | None:
-        """The next complete frame without its size; None if there is none, and the rest is kept.
+        """Return the next complete frame without its size; None if there is none, and the rest is kept.
 
         :raises InvalidFrameError: When a size is negative or too large.
         """

@@ -40,7 +40,7 @@ def read_body(
 
 
 def elements(count: int) -> range:
-    """The element count of an array.
+    """Return the element count of an array.
 
     :raises ValueError: When it is null.
     """
@@ -50,7 +50,7 @@ def elements(count: int) -> range:
 
 
 def count_writer(is_flexible: bool) -> Callable[[bytearray, int], None]:
-    """The function that appends an array's element count."""
+    """Return the function that appends an array's element count."""
     return write_compact_size if is_flexible else write_size
 
 

@@ -213,7 +213,7 @@ def read_uuid(buffer: Buffer, position: int) -> tuple[bytes, int]:
 
 
 def skip_tagged_fields(buffer: Buffer, position: int) -> int:
-    """The position after a section of ignored tagged fields (KIP-482)."""
+    """Return the position after a section of ignored tagged fields (KIP-482)."""
     count, position = read_uvarint(buffer, position)
     if count > SKIPPED_TAGGED_FIELDS_MAX:
         message = f"{count} tagged fields are announced: at most {SKIPPED_TAGGED_FIELDS_MAX} are skipped"

@@ -104,7 +104,7 @@ def nested(
     tag: int | None = None,
     tagged: str | None = None,
 ) -> Any:
-    """A struct within a struct; its default is None or a new one."""
+    """Return a struct within a struct; its default is None or a new one."""
     field = cast(
         "Field", _specifier("struct")(since, default=default, nullable=nullable, tag=tag, tagged=tagged)
     )
@@ -120,7 +120,7 @@ def array(
     tag: int | None = None,
     tagged: str | None = None,
 ) -> Any:
-    """An array of a primitive kind or of structs; its default is None or a new empty list."""
+    """Return an array of a primitive kind or of structs; its default is None or a new empty list."""
     kind = element if isinstance(element, str) else "struct"
     field = cast("Field", _specifier(kind)(since, default=default, nullable=nullable, tag=tag, tagged=tagged))
     return field._replace(is_array=True, struct=None if isinstance(element, str) else element)
@@ -143,7 +143,7 @@ class _StructMeta(type):
 
 
 def _initialiser(fields: tuple[Field, ...]) -> Callable[..., None]:
-    """`__init__` with one argument per field, in order; mutable defaults are created per object."""
+    """Return an `__init__` with one argument per field, in order; mutable defaults are created per object."""
     parameters, body, scope = [], [], {"MISSING": _MISSING}
     for field in fields:
         fresh = _fresh_default(field)
@@ -224,6 +224,6 @@ def _left_elements(struct: Struct, left_count: int) -> int:
 
 @cache
 def _arrays(struct: type[Struct]) -> tuple[tuple[str, bool, bool], ...]:
-    """(name, whether it is an array, whether its elements have arrays) of each field with arrays."""
+    """Return (name, whether it is an array, whether its elements have arrays) of each field with arrays."""
     found = ((field, field.struct is not None and bool(_arrays(field.struct))) for field in struct.FIELDS)
     return tuple((field.name, field.is_array, nested) for field, nested in found if field.is_array or nested)

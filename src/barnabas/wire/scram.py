@@ -103,23 +103,23 @@ class ServerFinal(NamedTuple):
 
 
 def client_first(name: str, nonce: str) -> str:
-    """A client's first message without `GS2_HEADER`, which is sent before it."""
+    """Return a client's first message without `GS2_HEADER`, which is sent before it."""
     escaped = name.replace("=", "=3D").replace(",", "=2C")
     return f"n={escaped},r={nonce}"
 
 
 def client_final_bare(nonce: str) -> str:
-    """A client's final message without its proof."""
+    """Return a client's final message without its proof."""
     return f"c={_CHANNEL},r={nonce}"
 
 
 def client_final(bare: str, proof: bytes) -> bytes:
-    """A client's final message."""
+    """Return a client's final message."""
     return f"{bare},p={base64.b64encode(proof).decode()}".encode()
 
 
 def server_final(signature: bytes) -> bytes:
-    """A server's final message."""
+    """Return a server's final message."""
     return b"v=" + base64.b64encode(signature)
 
 
@@ -189,32 +189,32 @@ def _unescape(name: str) -> str:
 
 
 def salted_password(mechanism: ScramMechanism, password: str, salt: bytes, iterations: int) -> bytes:
-    """The salted password, from which all keys are derived; slow on purpose."""
+    """Return the salted password, from which all keys are derived; slow on purpose."""
     return hashlib.pbkdf2_hmac(mechanism.hash_name, password.encode(), salt, iterations)
 
 
 def client_key(mechanism: ScramMechanism, salted: bytes) -> bytes:
-    """The key that a client proves to have."""
+    """Return the key that a client proves to have."""
     return _hmac(mechanism, salted, b"Client Key")
 
 
 def stored_key(mechanism: ScramMechanism, key: bytes) -> bytes:
-    """The server's form of the client key: it verifies a proof, but cannot make one."""
+    """Return the server's form of the client key: it verifies a proof, but cannot make one."""
     return hashlib.new(mechanism.hash_name, key).digest()
 
 
 def server_key(mechanism: ScramMechanism, salted: bytes) -> bytes:
-    """The key that a server proves to have."""
+    """Return the key that a server proves to have."""
     return _hmac(mechanism, salted, b"Server Key")
 
 
 def signature(mechanism: ScramMechanism, key: bytes, *messages: str) -> bytes:
-    """`key` over the three messages that both sides have seen."""
+    """Return the HMAC with `key` over the three messages of the exchange."""
     return _hmac(mechanism, key, ",".join(messages).encode())
 
 
 def exclusive_or(left: bytes, right: bytes) -> bytes:
-    """Hides a client key by its signature, or recovers it."""
+    """Hide a client key by its signature, or recover it."""
     assert len(left) == len(right), (len(left), len(right))
     return bytes(a ^ b for a, b in zip(left, right, strict=True))
 

@@ -42,7 +42,7 @@ SAMPLE_ROWS = 1_000
 
 
 def built(spark: SparkSession, pipeline: Pipeline, flow: Flow) -> CheckedRows:
-    """A stream of a flow's rows, with expectations checked.
+    """Return a stream of a flow's rows, with expectations checked.
 
     :raises FlowError: The declaration is invalid.
     """
@@ -107,7 +107,7 @@ def _source(
 
 
 def takes(spark: SparkSession, pipeline: Pipeline, flow: Flow) -> Takes:
-    """The incremental reads of a flow's database."""
+    """Return the incremental reads of a flow's database."""
     assert isinstance(flow.input, JdbcInput), "only such flows take"
     return Takes(spark, flow.input, StateDirectory(pipeline.state).path / flow.name)
 
@@ -139,7 +139,7 @@ def _schema(spark: SparkSession, pipeline: Pipeline, flow: Flow) -> StructType |
 
 
 def _inferred(spark: SparkSession, pipeline: Pipeline, flow: Flow) -> StructType:
-    """The schema of a sample; the first one is stored, so that a restart has the same columns."""
+    """Return the schema of a sample; the first one is stored, so that a restart has the same columns."""
     pinned = StateDirectory(pipeline.state).schema(flow.name)
     if pinned.exists():
         return StructType.fromJson(json.loads(pinned.read_text()))

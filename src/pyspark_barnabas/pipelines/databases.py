@@ -40,7 +40,7 @@ class PasswordRef(NamedTuple):
     name: str
 
     def text(self) -> str:
-        """The password.
+        """Return the password.
 
         :raises FlowError: It does not exist.
         """
@@ -72,7 +72,7 @@ class Database(NamedTuple):
         return f"jdbc {self.table} at {re.split('[?;]', self.url, maxsplit=1)[0]}"
 
     def beside(self, name: str) -> str:
-        """A table of this name in the table's schema."""
+        """Return a table of this name in the table's schema."""
         schema = self.table[: self.table.rindex(".") + 1] if "." in self.table else ""
         return f"{schema}{name}"
 
@@ -100,7 +100,7 @@ class Database(NamedTuple):
         return given
 
     def without_secrets(self, text: str) -> str:
-        """A text with the password removed."""
+        """Return a text with the password removed."""
         try:
             secret = "" if self.password is None else self.password.text()
         except FlowError:
@@ -130,7 +130,7 @@ def read_database(node: YamlNode, keys: Mapping[str, YamlNode], folder: Path) ->
 
 
 def read_column(node: YamlNode) -> str:
-    """The name of a column that SQL accepts without quotes."""
+    """Return the name of a column that SQL accepts without quotes."""
     if not _COLUMN.fullmatch(node.text()):
         node.fail("must be the name of a column")
     return node.text()

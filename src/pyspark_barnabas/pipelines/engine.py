@@ -166,7 +166,7 @@ class _Runs:
         return status
 
     def _ending(self, run: _FlowRun) -> dict[str, Any]:
-        """The final state of a flow."""
+        """Return the final state of a flow."""
         assert run.query is not None, "it was started"
         # a failed database read has stopped the query, and with it a batch in progress
         failure = (run.taking and run.taking.error) or run.writer.error or run.query.exception()
@@ -209,7 +209,7 @@ def _trigger(trigger: Trigger) -> dict[str, Any]:
 
 
 def _after(status: FlowStatus, progress: Any, readings: int) -> FlowStatus:
-    """A flow's status after a batch."""
+    """Return a flow's status after a batch."""
     sources = progress.sources
     return replace(
         status,

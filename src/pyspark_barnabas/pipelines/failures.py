@@ -11,7 +11,7 @@ class FlowError(Exception):
 
 
 def one_line_error(error: Exception) -> str:
-    """An error in one line: of a traceback the last exception, else the first line."""
+    """Return an error in one line: of a traceback the last exception, else the first line."""
     if isinstance(error, FlowError):
         return str(error)
     lines = _PY4J.sub("", str(error), count=1).strip().splitlines() or [type(error).__name__]

@@ -27,7 +27,7 @@ class JdbcConnection:
         return str(self._connection.getMetaData().getDatabaseProductName())
 
     def quoted(self, name: str) -> str:
-        """A column's name quoted for SQL."""
+        """Return a column's name quoted for SQL."""
         return str(self._dialect.quoteIdentifier(name))
 
     def execute(self, statement: str, *values: str | int) -> int:
@@ -36,7 +36,7 @@ class JdbcConnection:
             return int(prepared.executeUpdate())
 
     def query(self, statement: str, *values: str | int) -> list[tuple[Any, ...]]:
-        """All rows; for small results."""
+        """Return all rows; for small results."""
         with self._prepared(statement, values) as prepared:
             found = prepared.executeQuery()
             width = range(1, found.getMetaData().getColumnCount() + 1)
@@ -46,7 +46,7 @@ class JdbcConnection:
             return rows
 
     def columns(self, table: str) -> list[str] | None:
-        """The names of a table's columns as the database has them; None if there is no readable table."""
+        """Return the names of a table's columns as the database has them; None if there is no readable table."""
         try:
             with self._prepared(f"SELECT * FROM {table} WHERE 1 = 0", ()) as prepared:
                 metadata = prepared.executeQuery().getMetaData()

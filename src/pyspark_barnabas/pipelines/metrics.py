@@ -50,7 +50,7 @@ class PipelineMetricsServer:
         self._statuses = statuses
 
     def collect(self) -> Iterable[Metric]:
-        """The samples for a scrape."""
+        """Return the samples for a scrape."""
         return families(self._statuses)
 
     def __enter__(self) -> Self:

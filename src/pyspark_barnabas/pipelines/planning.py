@@ -63,7 +63,7 @@ def _ddl(schema: StructType) -> str:
 
 
 def _offsets(pipeline: Pipeline, flow: Flow) -> tuple[tuple[str, int, int, int], ...]:
-    """The offsets that a flow would read of each partition; new partitions are read from the first record."""
+    """Return the offsets that a flow would read of each partition; new partitions are read from the first record."""
     if not isinstance(flow.input, TopicInput):
         return ()
     given = source_options(pipeline, flow.input)

@@ -15,7 +15,7 @@ _PROTOC_S = 60
 
 
 def codec_spec(coding: Coding, written: Format) -> CodecSpec:
-    """The codec of a declared schema.
+    """Return the codec of a declared schema.
 
     :raises FlowError: The schema does not exist, or is unsupported; with file and line.
     """
@@ -49,7 +49,7 @@ def _avro(coding: Coding) -> bytes:
 
 
 def _protobuf(coding: Coding) -> bytes:
-    """A descriptor set: the file's contents, or protoc's output for it."""
+    """Return a descriptor set: the file's contents, or protoc's output for it."""
     source = Path(coding.schema.text)
     content = _content(coding)
     if source.suffix != ".proto":

@@ -58,11 +58,11 @@ class StateDirectory:
         return self.path / flow / "checkpoint"
 
     def schema(self, flow: str) -> Path:
-        """The schema inferred from a sample."""
+        """Return the schema inferred from a sample."""
         return self.path / flow / "schema.json"
 
     def query_id(self, flow: str) -> str:
-        """The query of the checkpoint; Spark writes it when the query starts."""
+        """Return the query of the checkpoint; Spark writes it when the query starts."""
         found: str = json.loads((self.checkpoint(flow) / "metadata").read_text())["id"]
         return found
 
@@ -89,7 +89,7 @@ class StateDirectory:
         os.replace(fresh, path)
 
     def status(self, flow: str) -> FlowStatus:
-        """The last written status of a flow, or a new one."""
+        """Return the last written status of a flow, or a new one."""
         path = self.path / flow / "status.json"
         if not path.exists():
             return FlowStatus(flow)
@@ -98,12 +98,12 @@ class StateDirectory:
 
 
 def status_json(status: FlowStatus) -> dict[str, Any]:
-    """The status for programs."""
+    """Return the status for programs."""
     return {**asdict(status), "state": status.state.value}
 
 
 def pipeline_status(pipeline: Pipeline) -> list[FlowStatus]:
-    """The status of each flow, whether or not a run is in progress."""
+    """Return the status of each flow, whether or not a run is in progress."""
     state = StateDirectory(pipeline.state)
     runs = state.is_held()
     return [_seen(state.status(flow.name), runs) for flow in pipeline.flows]
@@ -116,7 +116,7 @@ def _seen(status: FlowStatus, runs: bool) -> FlowStatus:
 
 
 def starting_at(state: StateDirectory, flow: Flow) -> dict[str, dict[str, int]] | None:
-    """The offsets behind the last finished batch of a flow that reads a topic; None before the first."""
+    """Return the offsets behind the last finished batch of a flow that reads a topic; None before the first."""
     checkpoint = state.checkpoint(flow.name)
     done = [int(each.name) for each in (checkpoint / "commits").glob("[0-9]*") if each.name.isdigit()]
     if not done:

@@ -63,7 +63,7 @@ def checked(
 
 
 def _misfit_action(flow: Flow) -> ExpectationAction:
-    """The action for records and rows that do not fit a format."""
+    """Return the action for records and rows that do not fit a format."""
     return ExpectationAction.FAIL if flow.dead_letters is None else ExpectationAction.DEAD_LETTER
 
 
@@ -92,7 +92,7 @@ def _row_schema(rows: DataFrame) -> StructType:
 
 
 def transformed(flow: Flow, rows: DataFrame, folder: Path) -> DataFrame:
-    """The rows after the watermark and the flow's SQL or function, without internal columns.
+    """Return the rows after the watermark and the flow's SQL or function, without internal columns.
 
     :raises FlowError: The declaration is invalid; with file and line.
     """
@@ -131,7 +131,7 @@ def _called(stated: Stated, rows: DataFrame, folder: Path) -> DataFrame:
 
 
 def judgements(flow: Flow, rows: DataFrame) -> DataFrame:
-    """Each row with its action.
+    """Return each row with its action.
 
     Of the expectations whose condition is not true the most severe action counts; null is not true.
 
@@ -160,7 +160,7 @@ def judgements(flow: Flow, rows: DataFrame) -> DataFrame:
 
 
 def _broken(rows: DataFrame, expectation: Expectation) -> Column:
-    """The reason why a row violates expectations; null if it does not."""
+    """Return the reason why a row violates expectations; null if it does not."""
     name, condition, _ = expectation
     try:
         [found] = rows.select(f.expr(condition.text)).schema.fields

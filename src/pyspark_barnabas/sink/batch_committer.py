@@ -63,7 +63,7 @@ class Committing:
         await self._id(task).add_partitions(identity, partitions)
 
     async def mark_of(self, task: int, batch: BatchId) -> TaskCommit | None:
-        """The mark of a task, which is final after the task was fenced."""
+        """Return the mark of a task, which is final after the task was fenced."""
         return find_mark(await self._offsets(task_name(self.sink, task), batch), batch)
 
     async def put_mark(self, task: int, identity: Identity, mark: TaskCommit, topic: str) -> None:
@@ -72,7 +72,7 @@ class Committing:
         await self._id(task).commit_offsets(identity, task_name(self.sink, task), offsets)
 
     async def decision_of(self, batch: BatchId) -> CommitDecision | None:
-        """The decision on a batch."""
+        """Return the decision on a batch."""
         return CommitDecision.find(await self._offsets(self.sink, batch), batch)
 
     async def recover(self, batch: BatchId) -> bool:
@@ -251,7 +251,7 @@ class Committing:
 
 
 def moved_message(sink: str, batch: BatchId, what: str) -> str:
-    """The error message for rows that moved to other tasks."""
+    """Return the error message for rows that moved to other tasks."""
     return (
         f"batch {batch.number} of sink '{sink}' is committed in part, and its rows came again in other tasks than "
         f"before ({what}); a row might be written twice or not at all. Rows must come in the same tasks when a batch "

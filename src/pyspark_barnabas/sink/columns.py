@@ -30,7 +30,7 @@ class Rows(NamedTuple):
 
 
 def grouped(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same rows in fewer, non-empty batches."""
+    """Yield the same rows in fewer, non-empty batches."""
     waiting: list[pa.RecordBatch] = []
     size_bytes = 0
     for batch in batches:

@@ -23,7 +23,7 @@ class Encoder:
     batch_bytes: int
 
     def of(self, columns: Columns) -> "RowEncoder":
-        """The encoder of these rows.
+        """Return the encoder of these rows.
 
         :raises SinkError: For a header without a key, or a timestamp that no record can hold.
         """
@@ -48,6 +48,6 @@ class RowEncoder:
     batching: Batching
 
     def batches(self, rows: Longs, sequence: int) -> Iterator[EncodedBatch]:
-        """Those rows, in order, in batches of at most the given size, except for single larger rows."""
+        """Yield those rows, in order, in batches of at most the given size, except for single larger rows."""
         has_sequence = self.batching.producer_id != NO_PRODUCER_ID
         return self.columns.batches(self.batching, sequence if has_sequence else NO_SEQUENCE, rows)

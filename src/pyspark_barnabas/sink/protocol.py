@@ -74,13 +74,13 @@ class TaskCommit(NamedTuple):
     rows: Fingerprint
 
     def to_offset(self) -> OffsetAndMetadata:
-        """The mark as a committed offset."""
+        """Return the mark as a committed offset."""
         words = (_MARK, self.batch.query, str(self.rows.rows_count), f"{self.rows.digest:016x}")
         return OffsetAndMetadata(self.batch.number, _UNKNOWN_EPOCH, ";".join(words))
 
     @classmethod
     def from_offset(cls, committed: OffsetAndMetadata) -> "TaskCommit | None":
-        """The mark in a committed offset; None for an offset that is not a mark."""
+        """Return the mark in a committed offset; None for an offset that is not a mark."""
         words = committed.metadata.split(";")
         if len(words) != 4 or words[0] != _MARK:
             return None
@@ -102,7 +102,7 @@ class CommitDecision(NamedTuple):
     prepared: tuple[Prepared, ...]
 
     def to_offsets(self) -> list[OffsetAndMetadata]:
-        """The decision as offsets that are committed together, in as many parts as needed."""
+        """Return the decision as offsets that are committed together, in as many parts as needed."""
         flat = b"".join(_ENTRY.pack(each.task, *each.identity) for each in self.prepared)
         text = base64.b64encode(zlib.compress(flat, 9)).decode()
         parts = [text[start : start + _PART_CHARS] for start in range(0, len(text), _PART_CHARS)]
@@ -117,7 +117,7 @@ class CommitDecision(NamedTuple):
 
     @classmethod
     def find(cls, committed: Iterable[OffsetAndMetadata], batch: BatchId) -> "CommitDecision | None":
-        """The decision on a batch among these offsets; None if there is none, or it is incomplete."""
+        """Return the decision on a batch among these offsets; None if there is none, or it is incomplete."""
         parts: dict[int, dict[int, str]] = {}
         for each in committed:
             words = each.metadata.split(";")
@@ -147,7 +147,7 @@ def is_sink_offset(committed: OffsetAndMetadata) -> bool:
 
 
 def task_name(sink: str, task: int) -> str:
-    """The transactional id of a task, which is also the group of its mark."""
+    """Return the transactional id of a task, which is also the group of its mark."""
     return f"{sink}.{task}"
 
 
@@ -157,13 +157,13 @@ def is_task_name(sink: str, name: str) -> bool:
 
 
 def find_mark(committed: Iterable[OffsetAndMetadata], batch: BatchId) -> TaskCommit | None:
-    """A task's mark of a batch among all offsets of its group; None if there is none."""
+    """Return a task's mark of a batch among all offsets of its group; None if there is none."""
     marks = (TaskCommit.from_offset(each) for each in committed)
     return next((mark for mark in marks if mark is not None and mark.batch == batch), None)
 
 
 def newest_batch(committed: Iterable[OffsetAndMetadata], query: str) -> int:
-    """The highest batch number of a query in these marks or decisions; -1 for none."""
+    """Return the highest batch number of a query in these marks or decisions; -1 for none."""
     heads = {(_MARK, query), (_DECISION, query)}
     return max(
         (each.offset for each in committed if tuple(each.metadata.split(";")[:2]) in heads), default=-1

@@ -49,7 +49,7 @@ class SinkClient:
         return self._loop.run(work)
 
     def topic(self, name: str) -> TopicInfo:
-        """The topic of that name; the broker creates it if that is allowed (`auto.create.topics.enable`).
+        """Return the topic of that name; the broker creates it if that is allowed (`auto.create.topics.enable`).
 
         :raises SinkError: When it does not exist.
         """

@@ -28,7 +28,7 @@ Messages = Sequence[WriterCommitMessage | None]
 
 
 def batch_writer(options: Mapping[str, str], schema: StructType, overwrite: bool) -> "BatchQueryWriter":
-    """The writer of `df.write`.
+    """Return the writer of `df.write`.
 
     :raises OptionError: For invalid options.
     :raises AnalysisException: For invalid columns, and for mode overwrite.
@@ -42,7 +42,7 @@ def batch_writer(options: Mapping[str, str], schema: StructType, overwrite: bool
 
 
 def stream_writer(options: Mapping[str, str], schema: StructType, overwrite: bool) -> "StreamWriter":
-    """The writer of `df.writeStream`; Spark requests it once per micro-batch.
+    """Return the writer of `df.writeStream`; Spark requests it once per micro-batch.
 
     :raises OptionError: For invalid options.
     :raises AnalysisException: For invalid columns, and for output mode complete.

@@ -27,7 +27,7 @@ class BatchReader(DataSourceReader):
         self._read = read
 
     def partitions(self) -> list[InputPartition]:
-        """The tasks; planning fixes both ends of every partition."""
+        """Return the tasks; planning fixes both ends of every partition."""
         planned: list[InputPartition] = list(plan_batch(self._options))
         freeze_long_lived_objects()
         return planned

@@ -34,7 +34,7 @@ _PLANNING_TIMEOUT_MS = 30_000
 def new_cluster(
     options: ConnectionOptions, retry_timeout_ms: int, memory: FrameMemory | None = None
 ) -> ClusterClient:
-    """A cluster that is not connected yet; `memory` for large responses may outlive it."""
+    """Return a cluster that is not connected yet; `memory` for large responses may outlive it."""
     return ClusterClient(
         options.bootstrap,
         client_id=options.client_id,

@@ -56,7 +56,7 @@ class RangeReader(Protocol):
     def read(
         self, wanted: OffsetRange, topic_id: bytes, record_bytes: float = math.inf
     ) -> Iterator[RawBatches]:
-        """Every batch with offsets of the range, in order.
+        """Yield every batch with offsets of the range, in order.
 
         :param record_bytes: Approximate log bytes per offset, if known.
         :raises DataLossError: When records are gone, unless the policy tolerates it.
@@ -119,7 +119,7 @@ class FetchReader:
         self._loop.stop()
 
     async def _next(self, wanted: OffsetRange, topic_id: bytes, limits: FetchLimits) -> _Fetched:
-        """The first batches of a range, retried until they arrive or are known to be gone."""
+        """Return the first batches of a range, retried until they arrive or are known to be gone."""
         asked_in_vain_count = 0
 
         async def attempt() -> _Fetched:
@@ -190,5 +190,7 @@ class FetchReader:
 
 
 def bytes_to_ask_for(offsets_count: int, record_bytes: float, fetch_bytes: int) -> int:
-    """The size limit of a Fetch: at most `fetch_bytes`, and little more than the estimated size of the offsets."""
+    """Return the size limit of a Fetch: at most `fetch_bytes`, and little more than the estimated size of the
+    offsets.
+    """
     return int(min(fetch_bytes, offsets_count * record_bytes * (1 + _SURPLUS_SHARE) + _SURPLUS_BYTES))

@@ -42,7 +42,7 @@ _PAUSE_S = 0.5
 
 
 def find_directories(log_dirs: Collection[str]) -> dict[TopicPartition, Path]:
-    """The directory of each partition.
+    """Return the directory of each partition.
 
     :raises OptionError: When a log directory does not exist, or two contain the same partition.
     """
@@ -182,7 +182,7 @@ class _Log:
         self._pause = pause
 
     def read(self, low: int, high: int, isolation: Isolation) -> Iterator[RawBatches]:
-        """The batches of [low, high).
+        """Yield the batches of [low, high).
 
         :raises _Gone: The directory belongs to another topic now.
         """
@@ -235,7 +235,7 @@ class _Log:
             self._losses.report(f"partition {self._tp} begins at offset {start} now: {gone}")
 
     def _retained_start(self, low: int) -> int:
-        """The log start offset, read again if it is above `low`."""
+        """Return the log start offset, read again if it is above `low`."""
         start = self._start()
         for _ in range(_ATTEMPTS_COUNT - 1):
             if start <= low:
@@ -254,7 +254,7 @@ class _Log:
 
 
 def log_start_offset(directory: Path, tp: TopicPartition, segments: SegmentFiles) -> int:
-    """The first readable offset, from the checkpoint and the segments.
+    """Return the first readable offset, from the checkpoint and the segments.
 
     :raises FileNotFoundError: When the directory is gone.
     """
@@ -263,7 +263,8 @@ def log_start_offset(directory: Path, tp: TopicPartition, segments: SegmentFiles
 
 
 def checkpointed_offset(path: Path, tp: TopicPartition) -> int:
-    """The offset of a partition in a checkpoint; 0 without one, also while Kafka has created but not written the file.
+    """Return the offset of a partition in a checkpoint; 0 without one, also while Kafka has created but not written the
+    file.
 
     :raises MalformedFile: When the file is damaged.
     """
@@ -272,7 +273,7 @@ def checkpointed_offset(path: Path, tp: TopicPartition) -> int:
 
 
 def last_stable_offset(segments: SegmentFiles, high_watermark: int) -> int:
-    """The first offset of a transaction that is open at the high watermark, or the high watermark."""
+    """Return the first offset of a transaction that is open at the high watermark, or the high watermark."""
     snapshot, opened = _newest_snapshot(segments.directory, high_watermark)
     for chunk in segments.chunks(snapshot, high_watermark):
         for position, header in iterate_headers(chunk.buffer):
@@ -288,7 +289,7 @@ def last_stable_offset(segments: SegmentFiles, high_watermark: int) -> int:
 
 
 def _newest_snapshot(directory: Path, high_watermark: int) -> tuple[int, dict[int, int]]:
-    """The offset of the newest valid producer snapshot, and its open transactions."""
+    """Return the offset of the newest valid producer snapshot, and its open transactions."""
     offsets = snapshot_offsets(directory)
     for offset in reversed(offsets[: bisect_right(offsets, high_watermark)]):
         try:
@@ -301,7 +302,7 @@ def _newest_snapshot(directory: Path, high_watermark: int) -> tuple[int, dict[in
 
 
 def _offset_of_time(segments: SegmentFiles, start: int, end: int, timestamp_ms: int) -> int:
-    """The first record of [start, end) with at least that timestamp."""
+    """Return the first record of [start, end) with at least that timestamp."""
     for chunk in segments.chunks(start, end):
         for position, header in iterate_headers(chunk.buffer):
             if header.max_timestamp < timestamp_ms:

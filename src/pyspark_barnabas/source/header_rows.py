@@ -79,7 +79,7 @@ _FROM_HEADER: Mapping[str, Callable[[BatchHeader], object]] = {
 def read_headers(
     task: InputPartition, options: SourceOptions, columns: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a task; any other partition is the placeholder of an empty plan."""
+    """Yield the rows of a task; any other partition is the placeholder of an empty plan."""
     if not isinstance(task, ReadTask):
         return
     with closing(open_reader(options)) as reader:

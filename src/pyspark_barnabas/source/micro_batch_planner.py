@@ -39,7 +39,7 @@ class StreamPlanner:
         self.seen: StreamOffset | None = None
 
     def initial(self) -> StreamOffset:
-        """The start of a new query.
+        """Return the start of a new query.
 
         :raises OptionError: When the starting offsets do not match the partitions.
         """
@@ -51,7 +51,7 @@ class StreamPlanner:
         self._pinned = self.seen = self._ends(StreamOffset())
 
     def latest(self, start: StreamOffset, *, limited: bool) -> StreamOffset:
-        """The end of the next micro-batch; `start` if it is to wait.
+        """Return the end of the next micro-batch; `start` if it is to wait.
 
         :raises DataLossError: When a topic has another id than at `start`.
         """
@@ -119,7 +119,7 @@ class StreamPlanner:
         return self._found
 
     def _ends(self, start: StreamOffset) -> StreamOffset:
-        """The current ends; queried again if one is before `start`, because a new leader may not know the newest
+        """Return the current ends; queried again if one is before `start`, because a new leader may not know the newest
         yet.
         """
         for attempt in range(1, self._options.offset_attempts_count + 1):

@@ -33,7 +33,7 @@ class Logs(Protocol):
     """Logs of a cluster or of log directories, as planning queries them."""
 
     def partitions(self, selection: Selection) -> dict[TopicPartition, bytes]:
-        """The current partitions with topic ids (zero if unknown).
+        """Return the current partitions with topic ids (zero if unknown).
 
         :raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION for a named topic that does not exist.
         """

@@ -66,12 +66,12 @@ def plan_tasks(
 
 
 def _weight(record_bytes: float) -> float:
-    """The weight of an offset, in bytes."""
+    """Return the weight of an offset, in bytes."""
     return max(record_bytes, min(_ROW_BYTES, _ROW_TIMES_MAX * record_bytes), _RECORD_BYTES_MIN)
 
 
 def _count_of(shares: float) -> int:
-    """The number of tasks for a multiple of the task size; rounded to an even number, because cores are."""
+    """Return the number of tasks for a multiple of the task size; rounded to an even number, because cores are."""
     return 1 if shares < _SHARES_OF_TWO else max(2, 2 * math.floor(shares / 2))
 
 

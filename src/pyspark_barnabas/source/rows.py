@@ -79,7 +79,7 @@ NONE_ABORTED = AbortedRanges()
 
 
 def schema_of(columns: Sequence[str]) -> pa.Schema:
-    """The Arrow schema of these columns in order, exactly as Spark expects it."""
+    """Return the Arrow schema of these columns in order, exactly as Spark expects it."""
     return pa.schema([pa.field(name, TYPES[name]) for name in columns])
 
 
@@ -94,7 +94,7 @@ def read_arrow(
     *,
     check_crcs: bool = True,
 ) -> Iterator[pa.RecordBatch]:
-    """The records with low <= offset < high in the complete batches of `buffer`, some megabytes at a time.
+    """Yield the records with low <= offset < high in the complete batches of `buffer`, some megabytes at a time.
 
     Control batches and aborted batches are left out; only `columns`, names of `TYPES`, are decoded.
 
@@ -114,7 +114,7 @@ def read_arrow(
 
 
 def _topics(topic: str, count: int) -> pa.StringArray:
-    """A column of the repeated name; most parts of a partition have similar row counts and share it."""
+    """Return a column of the repeated name; most parts of a partition have similar row counts and share it."""
     if count > _REPEATED_ROWS_MAX:
         return pa.repeat(topic, count)
     return _repeated(topic, 1 << (count - 1).bit_length()).slice(0, count)

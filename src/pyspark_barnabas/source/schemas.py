@@ -32,14 +32,14 @@ RECORD_TYPES: Mapping[str, DataType] = {
 
 
 def record_schema(*, include_headers: bool) -> StructType:
-    """The connector's schema."""
+    """Return the connector's schema."""
     return schema_of(
         {name: RECORD_TYPES[name] for name in RECORD_TYPES if include_headers or name != "headers"}
     )
 
 
 def schema_of_options(options: Mapping[str, str]) -> StructType:
-    """The default schema of a source with these options.
+    """Return the default schema of a source with these options.
 
     :raises OptionError: When `includeHeaders` is neither true nor false.
     """
@@ -48,12 +48,12 @@ def schema_of_options(options: Mapping[str, str]) -> StructType:
 
 
 def schema_of(types: Mapping[str, DataType]) -> StructType:
-    """A schema of these columns; all are nullable, as in the connector."""
+    """Return a schema of these columns; all are nullable, as in the connector."""
     return StructType([StructField(name, each) for name, each in types.items()])
 
 
 def requested_columns(schema: StructType, types: Mapping[str, DataType]) -> tuple[str, ...]:
-    """The columns that a schema selects, in its order.
+    """Return the columns that a schema selects, in its order.
 
     :raises OptionError: For an unknown column, or one with another type.
     """

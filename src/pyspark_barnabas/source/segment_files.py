@@ -103,7 +103,7 @@ class SegmentFiles:
         return bool(bases) and (bases[-1] >= offset or any(self.chunks(offset, bases[-1] + _OFFSETS_MAX)))
 
     def _open(self, offset: int, high: int, read: set[_FileId]) -> tuple[int, BinaryIO] | None:
-        """The first unread segment that may contain `offset` or later ones below `high`."""
+        """Return the first unread segment that may contain `offset` or later ones below `high`."""
         while True:
             bases = self.base_offsets()
             index = max(bisect_right(bases, offset) - 1, 0)
@@ -118,7 +118,7 @@ class SegmentFiles:
             return None
 
     def aborted(self, low: int, high: int) -> AbortedRanges:
-        """The aborted transactions with records in [low, high)."""
+        """Return the aborted transactions with records in [low, high)."""
         bases = self.base_offsets()
         first = max(bisect_right(bases, low) - 1, 0)
         ranges = [
@@ -130,7 +130,7 @@ class SegmentFiles:
         return AbortedRanges(ranges) if ranges else NONE_ABORTED
 
     def _indexed_position(self, fd: int, base_offset: int, offset: int) -> int:
-        """A batch position at or before `offset`, from the index; an index that does not match the segment is
+        """Return a batch position at or before `offset`, from the index; an index that does not match the segment is
         ignored.
         """
         index = OffsetIndex(offset_file(self.directory, base_offset, INDEX_SUFFIX), base_offset)

@@ -49,7 +49,7 @@ class StreamReader(STREAM_READER_BASES):  # type: ignore[misc]
             raise OptionError(message)
 
     def __getstate__(self) -> dict[str, object]:
-        """The state without open connections: tasks get a copy of the reader."""
+        """Return the state without open connections: tasks get a copy of the reader."""
         return {**self.__dict__, "_logs": None, "_opened": None}
 
     def initialOffset(self) -> Offsets:  # noqa: N802
@@ -63,7 +63,7 @@ class StreamReader(STREAM_READER_BASES):  # type: ignore[misc]
         return limits.ReadAllAvailable()
 
     def latestOffset(self, start: Offsets | None = None, limit: object = None) -> Offsets:  # noqa: N802
-        """The end of the next micro-batch; Spark 4.1 passes neither start nor limit."""
+        """Return the end of the next micro-batch; Spark 4.1 passes neither start nor limit."""
         limited = HAS_LIMITS and limit is not None and not isinstance(limit, limits.ReadAllAvailable)
         return self._planner.latest(StreamOffset.from_json(start or {}), limited=limited).to_json()
 

@@ -12,7 +12,7 @@ from pyspark_barnabas.source.tasks import PlannedRange, ReadTask
 
 
 def open_logs(options: SourceOptions) -> Logs:
-    """The logs of the cluster, or of files if no cluster is given."""
+    """Return the logs of the cluster, or of files if no cluster is given."""
     if options.transport is Transport.FILES and not options.connection.bootstrap:
         return FileLogs(options)
     return ClusterLogs(options)

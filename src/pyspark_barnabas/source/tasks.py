@@ -38,14 +38,14 @@ class ReadTask(InputPartition):
 
 
 def open_reader(options: SourceOptions) -> RangeReader:
-    """The reader of the selected transport."""
+    """Return the reader of the selected transport."""
     return FileReader(options) if options.transport is Transport.FILES else FetchReader(options)
 
 
 def read_records(
     task: InputPartition, options: SourceOptions, columns: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a task; any other partition is the placeholder of an empty plan."""
+    """Yield the rows of a task; any other partition is the placeholder of an empty plan."""
     if not isinstance(task, ReadTask):
         return
     with closing(open_reader(options)) as reader:

@@ -316,7 +316,7 @@ def test_every_api_has_a_refusal_that_is_tested() -> None:
 
 @pytest.mark.parametrize(("request_", "expected"), ASKED, ids=lambda value: type(value).__name__)
 def test_a_refusal_names_every_part_with_the_error(request_: Message, expected: tuple[object, ...]) -> None:
-    refusal = APIS[request_.API_KEY].refuse(request_, ERROR)
+    refusal = APIS[request_.API_KEY].error_response(request_, ERROR)
     found = list(parts_in_error(refusal))
     assert [about for about, _ in found] == list(expected)
     assert {code for _, code in found} == {ErrorCode.INVALID_REQUEST}
@@ -330,7 +330,7 @@ def test_a_refusal_can_be_written_at_every_version_and_says_why_where_there_is_r
     spec = APIS[request_.API_KEY]
     for version in range(spec.versions.first, spec.versions.last + 1):
         asked = decode(spec.request, version, bytes(encode(request_, version)))
-        refusal = spec.refuse(asked, error)
+        refusal = spec.error_response(asked, error)
         read = decode(spec.response, version, bytes(encode(refusal, version)))
         for field in read.FIELDS:
             if field.name == "error_message" and version in field.versions:
@@ -339,10 +339,12 @@ def test_a_refusal_can_be_written_at_every_version_and_says_why_where_there_is_r
 
 def test_messages_of_errors_reach_the_parts_that_have_room_for_them() -> None:
     request = CreatePartitionsRequest(topics=[CreatePartitionsTopic(name="a")])
-    assert APIS[37].refuse(request, ERROR).results[0].error_message == "why not"  # type: ignore[attr-defined]
+    assert APIS[37].error_response(request, ERROR).results[0].error_message == "why not"  # type: ignore[attr-defined]
     without = KafkaError(ErrorCode.INVALID_REQUEST)
-    assert APIS[37].refuse(request, without).results[0].error_message is None  # type: ignore[attr-defined]
+    assert APIS[37].error_response(request, without).results[0].error_message is None  # type: ignore[attr-defined]
 
 
 def test_a_request_for_all_topics_is_refused_without_any() -> None:
-    assert list(parts_in_error(APIS[3].refuse(MetadataRequest(topics=None), ERROR))) == [("", ERROR.code)]
+    assert list(parts_in_error(APIS[3].error_response(MetadataRequest(topics=None), ERROR))) == [
+        ("", ERROR.code)
+    ]

@@ -96,7 +96,7 @@ def test_the_table_is_in_the_order_of_its_keys_and_cannot_be_changed() -> None:
         SERVED[0] = SERVED[1]  # type: ignore[index]
 
 
-def refuse(request: Message, error: KafkaError) -> Message:
+def error_response(request: Message, error: KafkaError) -> Message:
     raise error
 
 
@@ -107,12 +107,12 @@ async def handle(context: object, request: Message) -> Message:
 @pytest.mark.parametrize(("first", "last"), [(-1, 3), (0, 99)])
 def test_versions_that_the_message_does_not_have_cannot_be_served(first: int, last: int) -> None:
     with pytest.raises(AssertionError):
-        serves(MetadataRequest, MetadataResponse, first, last, refuse=refuse)
+        serves(MetadataRequest, MetadataResponse, first, last, error_response=error_response)
 
 
 def test_a_request_is_answered_by_its_own_response() -> None:
     with pytest.raises(AssertionError):
-        serves(MetadataRequest, ProduceResponse, 0, 1, refuse=refuse)
+        serves(MetadataRequest, ProduceResponse, 0, 1, error_response=error_response)
 
 
 @pytest.fixture
@@ -127,7 +127,7 @@ def package() -> Iterator[ModuleType]:
 
 
 def test_an_api_served_twice_is_refused(package: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    marked = serves(MetadataRequest, MetadataResponse, 0, 1, refuse=refuse)(handle)
+    marked = serves(MetadataRequest, MetadataResponse, 0, 1, error_response=error_response)(handle)
     names = ["made_up_apis.one", "made_up_apis.two"]
     for name in names:
         module = types.ModuleType(name)

@@ -47,7 +47,7 @@ def fetching(node: RunningNode, partitions_count: int = 1) -> FetchRequest:
 def test_a_fetch_does_not_sleep_over_records_that_come_while_others_go_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, piece: int
 ) -> None:
-    monkeypatch.setattr(fetch, "PIECE_PARTITIONS_MAX", piece)
+    monkeypatch.setattr(fetch, "SLICE_PARTITIONS_MAX", piece)
 
     @in_virtual_time
     async def scenario(number: int) -> None:
@@ -75,7 +75,7 @@ def test_a_fetch_does_not_sleep_over_records_that_come_while_others_go_first(
 def test_a_topic_deleted_during_a_fetch_is_an_error_of_its_partitions_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, piece: int
 ) -> None:
-    monkeypatch.setattr(fetch, "PIECE_PARTITIONS_MAX", piece)
+    monkeypatch.setattr(fetch, "SLICE_PARTITIONS_MAX", piece)
 
     @in_virtual_time
     async def scenario(number: int) -> None:

@@ -24,15 +24,21 @@ async def running(log: MemoryShardLog | None = None) -> tuple[Runner, MemoryShar
 
 
 async def add(runner: Runner, name: str, by: int = 1) -> int:
-    return await runner.ask(lambda shard, step, pending: shard.add(step, pending, name, by), "add")
+    return await runner.handle_request(
+        lambda shard, result, pending: shard.add(result, pending, name, by), "add"
+    )
 
 
 async def wait_for(runner: Runner, name: str, count: int) -> int:
-    return await runner.ask(lambda shard, step, pending: shard.wait(step, pending, name, count), "wait")
+    return await runner.handle_request(
+        lambda shard, result, pending: shard.wait(result, pending, name, count), "wait"
+    )
 
 
 async def look(runner: Runner, name: str) -> int:
-    return await runner.ask(lambda shard, step, pending: shard.look(step, pending, name), "look")
+    return await runner.handle_request(
+        lambda shard, result, pending: shard.look(result, pending, name), "look"
+    )
 
 
 @on_loop
@@ -156,10 +162,10 @@ async def test_many_records_that_need_no_single_batch_stand_in_several() -> None
     runner, log = await running()
     names = [f"n{number}" for number in range(BATCH_RECORDS_MAX + 1)]
 
-    def event(shard: CountingShard, step: CoordinatorResult) -> None:
+    def event(shard: CountingShard, result: CoordinatorResult) -> None:
         for name in names:
-            step.append(CountKey(name=name), CountValue(count=1))
-        step.is_atomic = False
+            result.append(CountKey(name=name), CountValue(count=1))
+        result.is_atomic = False
 
     runner.run_event(event)
     assert [len(batch.records) for batch in log.batches] == [BATCH_RECORDS_MAX, 1]
@@ -171,22 +177,22 @@ async def test_an_event_may_say_what_to_do_when_its_records_cannot_be_appended()
     runner, log = await running()
     log.refusal = KafkaError(ErrorCode.MESSAGE_TOO_LARGE, "too large")
 
-    def event(shard: CountingShard, step: CoordinatorResult, pending: Pending[object]) -> None:
-        shard.add(step, Pending(), "a", 1)
-        step.otherwise = lambda instead, error: instead.answer(pending, error.code)
+    def event(shard: CountingShard, result: CoordinatorResult, pending: Pending[object]) -> None:
+        shard.add(result, Pending(), "a", 1)
+        result.on_append_error = lambda instead, error: instead.answer(pending, error.code)
 
-    assert await runner.ask(event, "add") is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert await runner.handle_request(event, "add") is ErrorCode.UNKNOWN_SERVER_ERROR
 
 
 @on_loop
 async def test_a_refusal_reaches_who_asked() -> None:
     runner, _ = await running()
 
-    def event(shard: CountingShard, step: CoordinatorResult, pending: Pending[int]) -> None:
+    def event(shard: CountingShard, result: CoordinatorResult, pending: Pending[int]) -> None:
         raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
 
     with pytest.raises(KafkaError) as refused:
-        await runner.ask(event, "refused")
+        await runner.handle_request(event, "refused")
     assert refused.value.code is ErrorCode.UNKNOWN_MEMBER_ID
     assert runner.statistics()["pending_count"] == 0
 
@@ -195,8 +201,8 @@ async def test_a_refusal_reaches_who_asked() -> None:
 async def test_a_timer_comes_back_with_its_key() -> None:
     runner, _ = await running()
     came = asyncio.get_running_loop().create_future()
-    runner.shard.expire = lambda step, key: came.set_result(key)  # type: ignore[method-assign]
-    runner.run_event(lambda shard, step: step.set_timer(("session", "m1"), 1))
+    runner.shard.expire = lambda result, key: came.set_result(key)  # type: ignore[method-assign]
+    runner.run_event(lambda shard, result: result.set_timer(("session", "m1"), 1))
     assert await came == ("session", "m1")
     assert runner.statistics()["timers_count"] == 0
 
@@ -204,10 +210,10 @@ async def test_a_timer_comes_back_with_its_key() -> None:
 @on_loop
 async def test_a_timer_that_is_set_again_has_moved_and_one_that_is_cancelled_is_gone() -> None:
     runner, _ = await running()
-    runner.run_event(lambda shard, step: step.set_timer(("a",), 60_000))
-    runner.run_event(lambda shard, step: step.set_timer(("a",), 60_000))
+    runner.run_event(lambda shard, result: result.set_timer(("a",), 60_000))
+    runner.run_event(lambda shard, result: result.set_timer(("a",), 60_000))
     assert runner.statistics()["timers_count"] == 1
-    runner.run_event(lambda shard, step: step.cancel_timer(("a",)))
+    runner.run_event(lambda shard, result: result.cancel_timer(("a",)))
     assert runner.statistics()["timers_count"] == 0
 
 
@@ -260,7 +266,7 @@ async def test_what_a_shard_wants_done_outside_is_done_when_its_records_are_stor
     log.storing = asyncio.get_running_loop().create_future()
     runner = ShardRunner(CountingShard(), log, ManualClock(), done.append)
     await runner.load()
-    runner.run_event(lambda shard, step: step.do("write markers"))
+    runner.run_event(lambda shard, result: result.do("write markers"))
     await asyncio.sleep(0)
     assert done == []
     log.storing.set_result(None)

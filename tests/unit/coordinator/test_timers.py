@@ -24,7 +24,7 @@ class Seen:
         return round(asyncio.get_running_loop().time() * 1000)
 
     def set(self, key: TimerKey, delay_ms: int | None) -> None:
-        self.timers.take(Timer(key, delay_ms))
+        self.timers.apply(Timer(key, delay_ms))
 
     async def until(self, ms: int) -> None:
         await asyncio.sleep((ms - self.now_ms) / 1000)

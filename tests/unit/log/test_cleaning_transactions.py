@@ -35,7 +35,7 @@ def put(log: PartitionLog, key: bytes, producer_id: int, sequence: int = 0) -> N
 
 
 def end(log: PartitionLog, producer_id: int, *, commit: bool) -> None:
-    log.append_end_marker(EndTransactionMarker(producer_id, 0, 0, commit, log._clock.wall_ms()), 0)
+    log.append_transaction_marker(EndTransactionMarker(producer_id, 0, 0, commit, log._clock.wall_ms()), 0)
     log.update_high_watermark(log.log_end_offset)
 
 

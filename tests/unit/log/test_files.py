@@ -9,7 +9,7 @@ from barnabas.log.files import (
     sync_file_system,
     sync_path,
     unlink_files,
-    unlink_what_can_be,
+    unlink_possible,
     write_atomically,
 )
 
@@ -51,7 +51,7 @@ def test_syncing_and_removing_missing_files_is_not_an_error(tmp_path: Path) -> N
 def test_a_file_that_cannot_be_removed_does_not_stop_the_removal_of_others(tmp_path: Path) -> None:
     (tmp_path / "directory").mkdir()
     (tmp_path / "b").touch()
-    failed = unlink_what_can_be([tmp_path / "none", tmp_path / "directory", tmp_path / "b"])
+    failed = unlink_possible([tmp_path / "none", tmp_path / "directory", tmp_path / "b"])
     assert [(path.name, error.strerror) for path, error in failed.items()] == [
         ("directory", "Is a directory")
     ]

@@ -94,7 +94,9 @@ class TransactionMachine(RuleBasedStateMachine):
     @rule(producer_id=PRODUCERS, commit=st.booleans(), bumps_epoch=st.booleans())
     def end(self, producer_id: int, commit: bool, bumps_epoch: bool) -> None:
         epoch = self.epoch_of(producer_id) + bumps_epoch
-        self.log.append_end_marker(EndTransactionMarker(producer_id, epoch, 0, commit, self.clock.now_ms), 0)
+        self.log.append_transaction_marker(
+            EndTransactionMarker(producer_id, epoch, 0, commit, self.clock.now_ms), 0
+        )
         self.history.append(Batch(producer_id, True, commit, epoch))
         self.log.update_high_watermark(len(self.history))
 
@@ -106,7 +108,9 @@ class TransactionMachine(RuleBasedStateMachine):
             return
         late: list[Callable[[], object]] = [
             lambda: self.append(Batch(producer_id, True, epoch=epoch)),
-            lambda: self.log.append_end_marker(EndTransactionMarker(producer_id, epoch, 0, commit, 1), 0),
+            lambda: self.log.append_transaction_marker(
+                EndTransactionMarker(producer_id, epoch, 0, commit, 1), 0
+            ),
         ]
         for attempt in late:
             with pytest.raises(KafkaError) as raised:

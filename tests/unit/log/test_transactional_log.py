@@ -48,7 +48,7 @@ def end(
     log: PartitionLog, producer_id: int, *, commit: bool, epoch: int = 0, coordinator_epoch: int = 0
 ) -> AppendInfo:
     marker = EndTransactionMarker(producer_id, epoch, coordinator_epoch, commit, 1_000)
-    info = log.append_end_marker(marker, 0)
+    info = log.append_transaction_marker(marker, 0)
     log.update_high_watermark(log.log_end_offset)
     return info
 
@@ -110,7 +110,7 @@ def test_markers_get_the_brokers_time_in_topics_with_log_append_time(open_log: O
 def test_a_marker_moves_the_last_stable_offset_once_replicated(open_log: OpenLog, write: Write) -> None:
     log = open_log()
     write(log, 1, b"a")
-    log.append_end_marker(EndTransactionMarker(1, 0, 0, True, 5), 0)
+    log.append_transaction_marker(EndTransactionMarker(1, 0, 0, True, 5), 0)
     assert log.last_stable_offset == 0
     log.update_high_watermark(2)
     assert log.last_stable_offset == 2

@@ -51,7 +51,7 @@ def test_an_acl_that_is_there_or_asked_for_twice_is_made_once() -> None:
         (allow(READ, pattern_type=PatternType.ANY), "pattern type ANY"),
         (allow(ANY_OPERATION), "operation ANY"),
         (allow(READ, permission=AclPermission.ANY), "permission ANY"),
-        (allow(READ, principal="alice"), "'alice' has no colon"),
+        (allow(READ, principal="alice"), "'alice': expected Type:name"),
     ],
 )
 def test_what_is_no_acl_is_refused_for_itself(binding: AclBinding, message: str) -> None:

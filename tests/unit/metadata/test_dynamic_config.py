@@ -41,7 +41,7 @@ async def test_followers_are_told_when_broker_configs_change_and_only_then() -> 
     async def follow(before: BrokerConfig, after: BrokerConfig) -> None:
         told.append((before.integer(KEY), after.integer(KEY)))
 
-    config.follow(follow)
+    config.on_change(follow)
     changed = image_with(b1={KEY: "5"})
     await config.apply(MetadataImage(), changed, ())
     await config.apply(changed, changed, ())
@@ -63,8 +63,8 @@ async def test_a_follower_that_fails_keeps_no_other_from_following(
     async def follow(before: BrokerConfig, after: BrokerConfig) -> None:
         told.append(after.integer(KEY))
 
-    config.follow(fail)
-    config.follow(follow)
+    config.on_change(fail)
+    config.on_change(follow)
     await config.apply(MetadataImage(), image_with(b1={KEY: "5"}), ())
     assert told == [5]
     assert "no room" in capsys.readouterr().err

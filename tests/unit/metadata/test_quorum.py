@@ -86,6 +86,6 @@ def test_what_is_wrong_with_a_request_is_told_before_that_voters_do_not_change(
     assert error.message
 
 
-def test_who_could_do_nothing_better_is_told_where_the_setting_is() -> None:
+def test_valid_changes_of_voters_are_refused_because_the_store_is_embedded() -> None:
     for error in (add(OURS, STRANGER), remove(OURS, SELF), update(OURS, SELF)):
-        assert "change where the store is" in error.message
+        assert "voters cannot be changed" in error.message

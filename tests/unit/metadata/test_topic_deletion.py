@@ -43,8 +43,8 @@ def test_a_topic_made_anew_after_deletion_starts_afresh() -> None:
         (TopicToDelete("gone"), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "'gone'"),
         (TopicToDelete(""), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "''"),
         (TopicToDelete(None, b"\x01" * 16), ErrorCode.UNKNOWN_TOPIC_ID, uuid_to_text(b"\x01" * 16)),
-        (TopicToDelete(None, ZERO_UUID), ErrorCode.INVALID_REQUEST, "Neither a topic name nor a topic id"),
-        (TopicToDelete("a", A.topic_id), ErrorCode.INVALID_REQUEST, "Both a topic name and a topic id"),
+        (TopicToDelete(None, ZERO_UUID), ErrorCode.INVALID_REQUEST, "neither a topic name nor a topic id"),
+        (TopicToDelete("a", A.topic_id), ErrorCode.INVALID_REQUEST, "both a topic name and a topic id"),
     ],
 )
 def test_what_cannot_be_deleted_is_refused_for_itself(

@@ -12,10 +12,10 @@ class Source:
     def __init__(self) -> None:
         self.waiting: list[DelayedFetch] = []
 
-    def add_waiting_fetch(self, waiting: DelayedFetch) -> None:
+    def add_delayed_fetch(self, waiting: DelayedFetch) -> None:
         self.waiting.append(waiting)
 
-    def remove_waiting_fetch(self, waiting: DelayedFetch) -> None:
+    def remove_delayed_fetch(self, waiting: DelayedFetch) -> None:
         self.waiting.remove(waiting)
 
 

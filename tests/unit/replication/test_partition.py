@@ -218,7 +218,7 @@ async def test_waiting_fetches_are_told_how_much_became_readable(make_partition:
     partition = make_partition((1, 2), PartitionRegistration(1, 0, (1,)))
     waiting = Counting(1000)
     waiting.told = []
-    partition.add_waiting_fetch(waiting)
+    partition.add_delayed_fetch(waiting)
     records = batch(b"a")
     partition.append_as_leader(records, ALL)
     assert waiting.told == [len(records)]
@@ -227,7 +227,7 @@ async def test_waiting_fetches_are_told_how_much_became_readable(make_partition:
     assert waiting.told == [len(records)]
     followed(partition, 2, 2)
     assert waiting.told == [len(records), UNKNOWN_GROWTH_BYTES]
-    partition.remove_waiting_fetch(waiting)
+    partition.remove_delayed_fetch(waiting)
     followed(partition, 2, 3)
     assert len(waiting.told) == 2
 
@@ -240,7 +240,7 @@ async def test_a_closed_partition_lets_go_of_everyone(make_partition: Make) -> N
     assert given_up is not None
     given_up.cancel()
     fetch = DelayedFetch(1000)
-    partition.add_waiting_fetch(fetch)
+    partition.add_delayed_fetch(fetch)
     partition.close()
     with pytest.raises(KafkaError) as raised:
         await produce
@@ -256,7 +256,7 @@ async def test_a_leader_that_loses_its_partition_lets_go_of_everyone(make_partit
     produce = partition.replicated(append(partition, b"a"))
     assert produce is not None
     fetch = DelayedFetch(1000)
-    partition.add_waiting_fetch(fetch)
+    partition.add_delayed_fetch(fetch)
     partition.update_state(PartitionRegistration(2, 1, (2, 1)))
     with pytest.raises(KafkaError, match="Broker 1 does not lead t-0 any longer"):
         await produce
@@ -266,10 +266,10 @@ async def test_a_leader_that_loses_its_partition_lets_go_of_everyone(make_partit
 @in_virtual_time
 async def test_statistics_say_who_leads_and_who_waits(make_partition: Make) -> None:
     partition = make_partition((1, 2), PartitionRegistration(1, 3, (1, 2)))
-    partition.add_waiting_fetch(DelayedFetch(1))
+    partition.add_delayed_fetch(DelayedFetch(1))
     found = partition.statistics()
     assert (found["leader"], found["leader_epoch"], found["isr"]) == (1, 3, (1, 2))
-    assert (found["waiting_fetches_count"], found["log_end_offset"]) == (1, 0)
+    assert (found["delayed_fetches_count"], found["log_end_offset"]) == (1, 0)
 
 
 def begin_transaction(partition: Partition, producer_id: int, *values: bytes, sequence: int = 0) -> None:
@@ -284,12 +284,12 @@ async def test_readers_of_committed_records_are_woken_by_the_end_of_a_transactio
 ) -> None:
     partition = make_partition()
     committed, uncommitted = DelayedFetch(1, committed=True), DelayedFetch(1)
-    partition.add_waiting_fetch(committed)
-    partition.add_waiting_fetch(uncommitted)
+    partition.add_delayed_fetch(committed)
+    partition.add_delayed_fetch(uncommitted)
     begin_transaction(partition, 9, b"a")
     append(partition, b"b")
     assert (committed._future.done(), uncommitted._future.done()) == (False, True)
-    partition.append_end_marker(EndTransactionMarker(9, 0, 0, True, 1_000), 0)
+    partition.append_transaction_marker(EndTransactionMarker(9, 0, 0, True, 1_000), 0)
     assert committed._future.done()
 
 
@@ -300,16 +300,16 @@ async def test_readers_of_committed_records_count_only_what_has_become_stable(ma
     first_bytes = partition.log.size_bytes
     begin_transaction(partition, 10, b"x" * 1000)
     waiting = DelayedFetch(first_bytes + 1, committed=True)
-    partition.add_waiting_fetch(waiting)
-    partition.append_end_marker(EndTransactionMarker(9, 0, 0, True, 1_000), 0)
+    partition.add_delayed_fetch(waiting)
+    partition.append_transaction_marker(EndTransactionMarker(9, 0, 0, True, 1_000), 0)
     assert partition.log.last_stable_offset == 1
     assert not waiting._future.done()
-    partition.append_end_marker(EndTransactionMarker(10, 0, 0, False, 1_000), 0)
+    partition.append_transaction_marker(EndTransactionMarker(10, 0, 0, False, 1_000), 0)
     assert waiting._future.done()
 
 
 def test_a_marker_needs_the_leader_and_enough_replicas(make_partition: Make) -> None:
     ended = EndTransactionMarker(9, 0, 0, True, 1_000)
     other = make_partition(THREE, PartitionRegistration(2, 0, THREE))
-    error = refused(other, lambda: other.append_end_marker(ended, 0))
+    error = refused(other, lambda: other.append_transaction_marker(ended, 0))
     assert error.code is ErrorCode.NOT_LEADER_OR_FOLLOWER

@@ -25,7 +25,7 @@ def write(node: RunningNode, producer_id: int, sequence: int, *values: bytes) ->
 
 
 def end(node: RunningNode, producer_id: int, *, commit: bool) -> None:
-    node.partition("t").append_end_marker(EndTransactionMarker(producer_id, 0, 0, commit, 1_000), 0)
+    node.partition("t").append_transaction_marker(EndTransactionMarker(producer_id, 0, 0, commit, 1_000), 0)
 
 
 def known(log: PartitionLog) -> tuple[object, ...]:

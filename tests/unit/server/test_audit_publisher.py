@@ -129,7 +129,7 @@ async def test_a_disk_that_fails_is_reported_once_and_without_a_traceback(
         lines = capsys.readouterr().err.splitlines()
         assert [line for line in lines if "barnabas.audit" in line] == lines
         assert len(lines) == 1
-        assert "the audit cannot be published now" in lines[0]
+        assert "cannot publish audit records; they stay in the store" in lines[0]
         assert "the disk has failed" in lines[0]
 
 

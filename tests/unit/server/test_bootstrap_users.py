@@ -3,24 +3,24 @@ from pathlib import Path
 import pytest
 
 from barnabas.config.definition import ConfigError
-from barnabas.server.bootstrap_users import VARIABLE, first_users
+from barnabas.server.bootstrap_users import VARIABLE, bootstrap_users
 
 
 def test_users_come_from_options_and_from_the_environment(tmp_path: Path) -> None:
     (tmp_path / "password").write_text("in a file\n")
     options = ["alice=a=b", f"bob=@{tmp_path / 'password'}"]
-    assert first_users(options, {VARIABLE: "carol=c alice=weaker"}) == {
+    assert bootstrap_users(options, {VARIABLE: "carol=c alice=weaker"}) == {
         "alice": "a=b",
         "bob": "in a file",
         "carol": "c",
     }
-    assert first_users([], {}) == {}
+    assert bootstrap_users([], {}) == {}
 
 
 @pytest.mark.parametrize("text", ["alice", "=secret", "alice="])
 def test_what_is_no_user_is_told_without_its_password(text: str) -> None:
     with pytest.raises(ConfigError, match="must be NAME=PASSWORD or NAME=@FILE") as refused:
-        first_users([text], {})
+        bootstrap_users([text], {})
     assert "secret" not in str(refused.value)
 
 
@@ -32,4 +32,4 @@ def test_a_file_without_a_password_is_named(tmp_path: Path, content: bytes | Non
     if content is not None:
         path.write_bytes(content)
     with pytest.raises(ConfigError, match=f"{path}.*{why}"):
-        first_users([f"alice=@{path}"], {})
+        bootstrap_users([f"alice=@{path}"], {})

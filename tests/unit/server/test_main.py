@@ -78,12 +78,12 @@ def test_without_listen_its_key_counts() -> None:
 
 @pytest.mark.parametrize("key", ["log.dirs", "log.dir"])
 def test_data_and_log_dirs_on_one_command_line_are_refused(key: str) -> None:
-    with pytest.raises(ConfigError, match=rf"'/mine' for --data: must not be given beside --set {key}=/key"):
+    with pytest.raises(ConfigError, match=rf"'/mine' for --data: conflicts with --set {key}=/key"):
         loaded(data=Path("/mine"), overrides={key: "/key"})
 
 
 def test_listen_and_listeners_on_one_command_line_are_refused() -> None:
-    expected = "'127.0.0.1:1' for --listen: must not be given beside --set listeners=PLAINTEXT://:2"
+    expected = "'127.0.0.1:1' for --listen: conflicts with --set listeners=PLAINTEXT://:2"
     with pytest.raises(ConfigError, match=expected):
         loaded(listen="127.0.0.1:1", overrides={"listeners": "PLAINTEXT://:2"})
 

@@ -15,11 +15,11 @@ from barnabas.wire.errors import KafkaError
 from barnabas.wire.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
 
 
-def refuse(request: AddRaftVoterRequest, error: KafkaError) -> AddRaftVoterResponse:
+def error_response(request: AddRaftVoterRequest, error: KafkaError) -> AddRaftVoterResponse:
     return AddRaftVoterResponse(error_code=error.code, error_message=error.message or None)
 
 
-@serves(AddRaftVoterRequest, AddRaftVoterResponse, 0, 1, refuse=refuse, audit=cluster_result)
+@serves(AddRaftVoterRequest, AddRaftVoterResponse, 0, 1, error_response=error_response, audit=cluster_result)
 async def handle(context: RequestContext, request: AddRaftVoterRequest) -> AddRaftVoterResponse:
     """Check the request, and refuse it in any case."""
     require_cluster(context, AclOperation.ALTER)

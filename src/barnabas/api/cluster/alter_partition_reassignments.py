@@ -22,11 +22,13 @@ from barnabas.wire.messages.alter_partition_reassignments import (
 )
 
 
-def refuse(
+def error_response(
     request: AlterPartitionReassignmentsRequest, error: KafkaError
 ) -> AlterPartitionReassignmentsResponse:
     outcomes = [
-        TopicOutcome(topic.name, [PartitionOutcome(each.partition_index, error) for each in topic.partitions])
+        TopicOutcome(
+            topic.name, [PartitionOutcome(partition.partition_index, error) for partition in topic.partitions]
+        )
         for topic in request.topics
     ]
     return AlterPartitionReassignmentsResponse(
@@ -46,7 +48,12 @@ def audit(
 
 
 @serves(
-    AlterPartitionReassignmentsRequest, AlterPartitionReassignmentsResponse, 0, 1, refuse=refuse, audit=audit
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    0,
+    1,
+    error_response=error_response,
+    audit=audit,
 )
 async def handle(
     context: RequestContext, request: AlterPartitionReassignmentsRequest
@@ -69,7 +76,10 @@ async def handle(
 
 def _requested(request: AlterPartitionReassignmentsRequest) -> list[tuple[str, list[Target]]]:
     return [
-        (topic.name, [Target(each.partition_index, each.replicas) for each in topic.partitions])
+        (
+            topic.name,
+            [Target(partition.partition_index, partition.replicas) for partition in topic.partitions],
+        )
         for topic in request.topics
     ]
 

@@ -38,11 +38,13 @@ _TELEMETRY = frozenset({GetTelemetrySubscriptionsRequest.API_KEY, PushTelemetryR
 _KAFKAS_OWN_REPORTER = "org.apache.kafka.common.metrics.JmxReporter"
 
 
-def refuse(request: ApiVersionsRequest, error: KafkaError) -> ApiVersionsResponse:
+def error_response(request: ApiVersionsRequest, error: KafkaError) -> ApiVersionsResponse:
     return ApiVersionsResponse(error_code=error.code)
 
 
-@serves(ApiVersionsRequest, ApiVersionsResponse, 0, 4, refuse=refuse, negotiates_versions=True)
+@serves(
+    ApiVersionsRequest, ApiVersionsResponse, 0, 4, error_response=error_response, negotiates_versions=True
+)
 async def handle(context: RequestContext, request: ApiVersionsRequest) -> ApiVersionsResponse:
     """Respond from the registry, so that advertised and served versions are the same."""
     if context.api_version >= 3:
@@ -77,9 +79,9 @@ def _naming(context: RequestContext) -> Callable[[int], bool]:
 
 def _consumes_telemetry(node: BrokerContext) -> bool:
     """Return whether /metrics shows client metrics, or a reporter for them is configured."""
-    if any(each != _KAFKAS_OWN_REPORTER for each in node.config.items("metric.reporters")):
+    if any(reporter != _KAFKAS_OWN_REPORTER for reporter in node.config.items("metric.reporters")):
         return True
-    is_subscribed = any(each.metrics for each in node.client_telemetry.instances.subscriptions)
+    is_subscribed = any(reporter.metrics for reporter in node.client_telemetry.instances.subscriptions)
     return is_subscribed and bool(node.config.text("barnabas.metrics.listener"))
 
 

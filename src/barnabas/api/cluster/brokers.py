@@ -9,9 +9,9 @@ def reachable_brokers(
 ) -> list[tuple[BrokerRegistration, Endpoint]]:
     """Return the endpoint of every broker that has the client's listener, by broker id."""
     brokers = sorted(context.node.image.brokers.values(), key=lambda broker: broker.broker_id)
-    found = []
+    reachable = []
     for broker in brokers:
         endpoint = broker.endpoint(context.connection.listener)
         if endpoint is not None and (include_fenced or not broker.fenced):
-            found.append((broker, endpoint))
-    return found
+            reachable.append((broker, endpoint))
+    return reachable

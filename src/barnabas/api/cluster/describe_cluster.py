@@ -19,11 +19,11 @@ from barnabas.wire.messages.describe_cluster import (
 BROKERS, CONTROLLERS = 1, 2
 
 
-def refuse(request: DescribeClusterRequest, error: KafkaError) -> DescribeClusterResponse:
+def error_response(request: DescribeClusterRequest, error: KafkaError) -> DescribeClusterResponse:
     return DescribeClusterResponse(error_code=error.code, error_message=error.message)
 
 
-@serves(DescribeClusterRequest, DescribeClusterResponse, 0, 2, refuse=refuse)
+@serves(DescribeClusterRequest, DescribeClusterResponse, 0, 2, error_response=error_response)
 async def handle(context: RequestContext, request: DescribeClusterRequest) -> DescribeClusterResponse:
     if request.endpoint_type == CONTROLLERS:
         message = (

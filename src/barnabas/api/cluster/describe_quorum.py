@@ -23,19 +23,21 @@ from barnabas.wire.messages.describe_quorum import (
 )
 
 
-def refuse(request: DescribeQuorumRequest, error: KafkaError) -> DescribeQuorumResponse:
+def error_response(request: DescribeQuorumRequest, error: KafkaError) -> DescribeQuorumResponse:
     return DescribeQuorumResponse(error_code=error.code, error_message=error.message or None)
 
 
-@serves(DescribeQuorumRequest, DescribeQuorumResponse, 0, 2, refuse=refuse)
+@serves(DescribeQuorumRequest, DescribeQuorumResponse, 0, 2, error_response=error_response)
 async def handle(context: RequestContext, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
     """Describe this node as a quorum of one."""
     require_cluster(context, AclOperation.DESCRIBE)
-    asked = await context.compute(_asked, request)
-    if asked != [(METADATA_TOPIC, [0])]:
+    requested = await context.compute(_requested_partitions, request)
+    if requested != [(METADATA_TOPIC, [0])]:
         unknown = [
-            ResponseTopicData(name, [_unknown(name, index) async for index in context.each(indexes)])
-            async for name, indexes in context.each(asked)
+            ResponseTopicData(
+                name, [_unknown_partition(name, index) async for index in context.each(indexes)]
+            )
+            async for name, indexes in context.each(requested)
         ]
         return DescribeQuorumResponse(topics=unknown)
     quorum = quorum_of(context.node.image, context.node.broker_id)
@@ -47,13 +49,14 @@ async def handle(context: RequestContext, request: DescribeQuorumRequest) -> Des
     )
 
 
-def _asked(request: DescribeQuorumRequest) -> list[tuple[str, list[int]]]:
+def _requested_partitions(request: DescribeQuorumRequest) -> list[tuple[str, list[int]]]:
     return [
-        (topic.topic_name, [each.partition_index for each in topic.partitions]) for topic in request.topics
+        (topic.topic_name, [partition.partition_index for partition in topic.partitions])
+        for topic in request.topics
     ]
 
 
-def _unknown(name: str, index: int) -> ResponsePartitionData:
+def _unknown_partition(name: str, index: int) -> ResponsePartitionData:
     message = f"{name}-{index} is not the metadata log: request {METADATA_TOPIC}-0 alone."
     code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     return ResponsePartitionData(partition_index=index, error_code=code, error_message=message)

@@ -22,7 +22,9 @@ from barnabas.wire.messages.describe_topic_partitions import (
 )
 
 
-def refuse(request: DescribeTopicPartitionsRequest, error: KafkaError) -> DescribeTopicPartitionsResponse:
+def error_response(
+    request: DescribeTopicPartitionsRequest, error: KafkaError
+) -> DescribeTopicPartitionsResponse:
     return DescribeTopicPartitionsResponse(
         topics=[
             DescribeTopicPartitionsResponseTopic(error_code=error.code, name=topic.name)
@@ -31,7 +33,7 @@ def refuse(request: DescribeTopicPartitionsRequest, error: KafkaError) -> Descri
     )
 
 
-@serves(DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse, 0, 0, refuse=refuse)
+@serves(DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse, 0, 0, error_response=error_response)
 async def handle(
     context: RequestContext, request: DescribeTopicPartitionsRequest
 ) -> DescribeTopicPartitionsResponse:
@@ -64,14 +66,14 @@ async def handle(
 
 def _names(context: RequestContext, request: DescribeTopicPartitionsRequest) -> list[str]:
     cursor = request.cursor
-    asked = {topic.name for topic in request.topics}
-    if cursor is not None and asked and cursor.topic_name not in asked:
+    requested = {topic.name for topic in request.topics}
+    if cursor is not None and requested and cursor.topic_name not in requested:
         message = f"The cursor is at topic '{cursor.topic_name}', which is not requested."
         raise KafkaError(ErrorCode.INVALID_REQUEST, message)
     if cursor is not None and cursor.partition_index < 0:
         message = f"The cursor is at partition {cursor.partition_index}: it must be 0 or more."
         raise KafkaError(ErrorCode.INVALID_REQUEST, message)
-    names = asked or {name for name in context.node.image.topics if is_listed(context, name)}
+    names = requested or {name for name in context.node.image.topics if is_listed(context, name)}
     return sorted(name for name in names if cursor is None or name >= cursor.topic_name)
 
 

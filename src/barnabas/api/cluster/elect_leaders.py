@@ -24,7 +24,7 @@ from barnabas.wire.messages.elect_leaders import (
 _ELECTIONS = (Election.PREFERRED, Election.UNCLEAN)
 
 
-def refuse(request: ElectLeadersRequest, error: KafkaError) -> ElectLeadersResponse:
+def error_response(request: ElectLeadersRequest, error: KafkaError) -> ElectLeadersResponse:
     outcomes = [
         TopicOutcome(topic.topic, [PartitionOutcome(index, error) for index in topic.partitions])
         for topic in request.topic_partitions or []
@@ -41,7 +41,7 @@ def audit(_request: ElectLeadersRequest, response: ElectLeadersResponse) -> Resu
             yield f"topic/{topic.topic}", partition.error_code, partition.error_message
 
 
-@serves(ElectLeadersRequest, ElectLeadersResponse, 0, 2, refuse=refuse, audit=audit)
+@serves(ElectLeadersRequest, ElectLeadersResponse, 0, 2, error_response=error_response, audit=audit)
 async def handle(context: RequestContext, request: ElectLeadersRequest) -> ElectLeadersResponse:
     require_cluster(context, AclOperation.ALTER)
     if request.topic_partitions == []:

@@ -18,13 +18,15 @@ from barnabas.wire.messages.list_partition_reassignments import (
 )
 
 
-def refuse(
+def error_response(
     request: ListPartitionReassignmentsRequest, error: KafkaError
 ) -> ListPartitionReassignmentsResponse:
     return ListPartitionReassignmentsResponse(error_code=error.code, error_message=error.message or None)
 
 
-@serves(ListPartitionReassignmentsRequest, ListPartitionReassignmentsResponse, 0, 0, refuse=refuse)
+@serves(
+    ListPartitionReassignmentsRequest, ListPartitionReassignmentsResponse, 0, 0, error_response=error_response
+)
 async def handle(
     context: RequestContext, request: ListPartitionReassignmentsRequest
 ) -> ListPartitionReassignmentsResponse:
@@ -32,7 +34,7 @@ async def handle(
     requested = None
     if request.topics is not None:
         requested = [(topic.name, topic.partition_indexes) for topic in request.topics]
-    found = await context.node.worker.call(reassignments, context.node.image, requested)
+    in_progress = await context.node.worker.call(reassignments, context.node.image, requested)
     return ListPartitionReassignmentsResponse(
         error_message=None,
         topics=[
@@ -48,6 +50,6 @@ async def handle(
                     for index, state in partitions.items()
                 ],
             )
-            for name, partitions in found.items()
+            for name, partitions in in_progress.items()
         ],
     )

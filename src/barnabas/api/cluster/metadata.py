@@ -21,7 +21,7 @@ from barnabas.api.context import EncodedResponse, RequestContext
 from barnabas.api.listed_topics import is_listed
 from barnabas.api.registry import serves
 from barnabas.api.throttling import mutations
-from barnabas.api.topics.topic_creator import create_wanted_topics
+from barnabas.api.topics.topic_creator import create_missing_topics
 from barnabas.base.ids import ZERO_UUID
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.topics import INTERNAL_TOPICS, TopicImage, check_name
@@ -44,7 +44,7 @@ _log = get_logger("barnabas.api.metadata")
 _CACHED_COUNT_MAX = 16
 
 
-def refuse(request: MetadataRequest, error: KafkaError) -> MetadataResponse:
+def error_response(request: MetadataRequest, error: KafkaError) -> MetadataResponse:
     topics = [
         MetadataResponseTopic(error_code=error.code, name=topic.name or "", topic_id=topic.topic_id)
         for topic in request.topics or []
@@ -52,7 +52,7 @@ def refuse(request: MetadataRequest, error: KafkaError) -> MetadataResponse:
     return MetadataResponse(error_code=error.code, topics=topics)
 
 
-@serves(MetadataRequest, MetadataResponse, 0, 13, refuse=refuse)
+@serves(MetadataRequest, MetadataResponse, 0, 13, error_response=error_response)
 async def handle(context: RequestContext, request: MetadataRequest) -> MetadataResponse | EncodedResponse:
     """Describe the named topics, or all; topics are created before the response."""
     await context.compute(_check, context, request)
@@ -92,8 +92,8 @@ def _check(context: RequestContext, request: MetadataRequest) -> None:
         if topic.name is None and context.api_version < 12:
             message = f"Metadata version {context.api_version} needs a name for each topic."
             raise KafkaError(ErrorCode.INVALID_REQUEST, message)
-    asked = request.topics or []
-    if any(topic.name is None for topic in asked) and all(topic.topic_id == ZERO_UUID for topic in asked):
+    topics = request.topics or []
+    if any(topic.name is None for topic in topics) and all(topic.topic_id == ZERO_UUID for topic in topics):
         message = "A topic without a name needs an id."
         raise KafkaError(ErrorCode.INVALID_REQUEST, message)
 
@@ -102,19 +102,22 @@ async def _all_topics(
     context: RequestContext, request: MetadataRequest
 ) -> MetadataResponse | EncodedResponse:
     """Return the response with all topics, which is encoded once for a revision of the metadata."""
-    cache = context.node.metadata_answers
+    cache = context.node.metadata_responses
     image = context.node.image
-    asked = (request.include_cluster_authorized_operations, request.include_topic_authorized_operations)
+    operations_flags = (
+        request.include_cluster_authorized_operations,
+        request.include_topic_authorized_operations,
+    )
     connection = context.connection
     key = (
         context.api_version,
         connection.listener,
         connection.is_own_client,
-        *asked,
+        *operations_flags,
         *_visibility_key(context),
     )
-    found = cache.get(key)
-    if found is None or found[0] != image.revision:
+    cached = cache.get(key)
+    if cached is None or cached[0] != image.revision:
         topics = [
             _describe(context, request, topic, image)
             async for topic in context.each(image.topics.values())
@@ -125,8 +128,8 @@ async def _all_topics(
         body = bytes(await context.node.worker.call(encode, response, context.api_version))
         if len(cache) >= _CACHED_COUNT_MAX:
             cache.clear()
-        found = cache[key] = (image.revision, body)
-    return EncodedResponse(found[1], 0 if context.api_version >= 3 else None)
+        cached = cache[key] = (image.revision, body)
+    return EncodedResponse(cached[1], 0 if context.api_version >= 3 else None)
 
 
 def _visibility_key(context: RequestContext) -> tuple[object, ...]:
@@ -153,15 +156,15 @@ async def _by_names(
     if missing:
         hidden = hidden | await refused_topics(context, AclOperation.CREATE, missing)
     topics = [_by_name(context, request, name, hidden.keys()) async for name in context.each(names)]
-    wanted = [name for name in missing if name not in hidden]
-    if wanted:
-        await _auto_create(context, wanted)
+    to_create = [name for name in missing if name not in hidden]
+    if to_create:
+        await _auto_create(context, to_create)
     return topics
 
 
 async def _auto_create(context: RequestContext, names: Iterable[str]) -> None:
     with mutations(context, strict_from=None) as quota:
-        outcomes = await create_wanted_topics(context, names, quota)
+        outcomes = await create_missing_topics(context, names, quota)
     for outcome in outcomes:
         error = outcome.error
         if (
@@ -223,7 +226,7 @@ def _operations(context: RequestContext, request: MetadataRequest, name: str) ->
 def _response(
     context: RequestContext, request: MetadataRequest, topics: Sequence[MetadataResponseTopic]
 ) -> MetadataResponse:
-    asked = request.include_cluster_authorized_operations
+    include_operations = request.include_cluster_authorized_operations
     return MetadataResponse(
         brokers=[
             MetadataResponseBroker(
@@ -234,5 +237,7 @@ def _response(
         cluster_id=context.node.cluster_id,
         controller_id=context.node.broker_id,
         topics=list(topics),
-        cluster_authorized_operations=authorized_cluster_operations(context) if asked else NOT_ASKED,
+        cluster_authorized_operations=authorized_cluster_operations(context)
+        if include_operations
+        else NOT_ASKED,
     )

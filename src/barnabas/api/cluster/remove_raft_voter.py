@@ -13,11 +13,13 @@ from barnabas.wire.errors import KafkaError
 from barnabas.wire.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
 
 
-def refuse(request: RemoveRaftVoterRequest, error: KafkaError) -> RemoveRaftVoterResponse:
+def error_response(request: RemoveRaftVoterRequest, error: KafkaError) -> RemoveRaftVoterResponse:
     return RemoveRaftVoterResponse(error_code=error.code, error_message=error.message or None)
 
 
-@serves(RemoveRaftVoterRequest, RemoveRaftVoterResponse, 0, 0, refuse=refuse, audit=cluster_result)
+@serves(
+    RemoveRaftVoterRequest, RemoveRaftVoterResponse, 0, 0, error_response=error_response, audit=cluster_result
+)
 async def handle(context: RequestContext, request: RemoveRaftVoterRequest) -> RemoveRaftVoterResponse:
     """Check the request, and refuse it in any case."""
     require_cluster(context, AclOperation.ALTER)

@@ -19,7 +19,7 @@ class TopicDescriptions:
 
     def describe(self, image: MetadataImage, topic: TopicImage) -> MetadataResponseTopic:
         """Return a topic with all its partitions, by index; the result must not be changed."""
-        if image.revision < self._revision:  # a request that has let others go first
+        if image.revision < self._revision:  # a request that yielded to others has an older image
             return _described(topic, _partitions(image, topic))
         if image.revision != self._revision or len(self._partitions) >= DESCRIBED_COUNT_MAX:
             self._partitions.clear()

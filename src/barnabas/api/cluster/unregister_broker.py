@@ -13,11 +13,18 @@ from barnabas.wire.errors import KafkaError
 from barnabas.wire.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 
 
-def refuse(request: UnregisterBrokerRequest, error: KafkaError) -> UnregisterBrokerResponse:
+def error_response(request: UnregisterBrokerRequest, error: KafkaError) -> UnregisterBrokerResponse:
     return UnregisterBrokerResponse(error_code=error.code, error_message=error.message or None)
 
 
-@serves(UnregisterBrokerRequest, UnregisterBrokerResponse, 0, 0, refuse=refuse, audit=cluster_result)
+@serves(
+    UnregisterBrokerRequest,
+    UnregisterBrokerResponse,
+    0,
+    0,
+    error_response=error_response,
+    audit=cluster_result,
+)
 async def handle(context: RequestContext, request: UnregisterBrokerRequest) -> UnregisterBrokerResponse:
     require_cluster(context, AclOperation.ALTER)
     await context.write(lambda image: decide_unregister(image, request.broker_id))

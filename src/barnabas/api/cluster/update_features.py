@@ -20,11 +20,13 @@ from barnabas.wire.messages.update_features import (
 )
 
 
-def refuse(request: UpdateFeaturesRequest, error: KafkaError) -> UpdateFeaturesResponse:
+def error_response(request: UpdateFeaturesRequest, error: KafkaError) -> UpdateFeaturesResponse:
     return UpdateFeaturesResponse(error_code=error.code, error_message=error.message or None)
 
 
-@serves(UpdateFeaturesRequest, UpdateFeaturesResponse, 0, 2, refuse=refuse, audit=cluster_result)
+@serves(
+    UpdateFeaturesRequest, UpdateFeaturesResponse, 0, 2, error_response=error_response, audit=cluster_result
+)
 async def handle(context: RequestContext, request: UpdateFeaturesRequest) -> UpdateFeaturesResponse:
     require_cluster(context, AclOperation.ALTER)
     updates = [

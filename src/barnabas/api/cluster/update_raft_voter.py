@@ -18,11 +18,11 @@ from barnabas.wire.messages.update_raft_voter import (
 )
 
 
-def refuse(request: UpdateRaftVoterRequest, error: KafkaError) -> UpdateRaftVoterResponse:
+def error_response(request: UpdateRaftVoterRequest, error: KafkaError) -> UpdateRaftVoterResponse:
     return UpdateRaftVoterResponse(error_code=error.code)
 
 
-@serves(UpdateRaftVoterRequest, UpdateRaftVoterResponse, 0, 0, refuse=refuse)
+@serves(UpdateRaftVoterRequest, UpdateRaftVoterResponse, 0, 0, error_response=error_response)
 async def handle(context: RequestContext, request: UpdateRaftVoterRequest) -> UpdateRaftVoterResponse:
     """Check the request, refuse it in any case, and return the leader."""
     require_cluster(context, AclOperation.ALTER)

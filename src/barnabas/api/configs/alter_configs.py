@@ -17,16 +17,18 @@ from barnabas.wire.messages.alter_configs import (
 )
 
 
-def refuse(request: AlterConfigsRequest, error: KafkaError) -> AlterConfigsResponse:
-    return AlterConfigsResponse(responses=[_answer(resource, error) for resource in request.resources])
+def error_response(request: AlterConfigsRequest, error: KafkaError) -> AlterConfigsResponse:
+    return AlterConfigsResponse(
+        responses=[_resource_response(resource, error) for resource in request.resources]
+    )
 
 
-@serves(AlterConfigsRequest, AlterConfigsResponse, 0, 2, refuse=refuse, audit=config_results)
+@serves(AlterConfigsRequest, AlterConfigsResponse, 0, 2, error_response=error_response, audit=config_results)
 async def handle(context: RequestContext, request: AlterConfigsRequest) -> AlterConfigsResponse:
     requested = await context.compute(_requested, request)
     outcomes = await alter(context, requested, validate_only=request.validate_only)
     pairs = context.each(zip(request.resources, outcomes, strict=True))
-    answers = [_answer(*pair) async for pair in pairs]
+    answers = [_resource_response(*pair) async for pair in pairs]
     return AlterConfigsResponse(responses=answers)
 
 
@@ -42,7 +44,7 @@ def _requested(request: AlterConfigsRequest) -> list[RequestedAlteration]:
     ]
 
 
-def _answer(resource: AlterConfigsResource, outcome: Outcome) -> AlterConfigsResourceResponse:
+def _resource_response(resource: AlterConfigsResource, outcome: Outcome) -> AlterConfigsResourceResponse:
     return AlterConfigsResourceResponse(
         error_code=outcome.code if outcome else ErrorCode.NONE,
         error_message=outcome.message if outcome else None,

@@ -41,26 +41,29 @@ class RequestedAlteration(NamedTuple):
     replaces: bool
 
 
-Outcome = KafkaError | None  #: why an alteration was refused; None if it was made
+Outcome = KafkaError | None  #: the error of an alteration; None if it succeeded
 
 
 async def alter(
     context: RequestContext, requested: Sequence[RequestedAlteration], *, validate_only: bool
 ) -> list[Outcome]:
-    """Alter each resource on its own: levels of loggers at once, everything else in one transaction."""
+    """Alter each resource on its own: levels of loggers immediately, everything else in one transaction."""
     counts = await context.compute(
-        lambda: Counter((asked.resource_type, asked.resource_name) for asked in requested)
+        lambda: Counter(
+            (alteration_request.resource_type, alteration_request.resource_name)
+            for alteration_request in requested
+        )
     )
     outcomes: list[Outcome] = [None] * len(requested)
     alterations: dict[int, ConfigAlteration] = {}
     resources: set[Resource] = set()
-    async for index, asked in context.each(enumerate(requested)):
+    async for index, alteration_request in context.each(enumerate(requested)):
         try:
-            if counts[asked.resource_type, asked.resource_name] > 1:
-                raise _named_twice(asked)
-            alteration = await _alteration(context, asked)
+            if counts[alteration_request.resource_type, alteration_request.resource_name] > 1:
+                raise _duplicate_error(alteration_request)
+            alteration = await _alteration(context, alteration_request)
             if alteration.resource in resources:
-                raise _named_twice(asked)  # a broker whose id is written in two ways
+                raise _duplicate_error(alteration_request)  # a broker whose id is written in two ways
             resources.add(alteration.resource)
             if alteration.resource.kind is ResourceKind.BROKER_LOGGER:
                 _alter_levels(context, alteration, validate_only=validate_only)
@@ -79,30 +82,32 @@ def _alter_levels(context: RequestContext, alteration: ConfigAlteration, *, vali
         context.record_change(config_resource(*alteration.resource), logger, before, after)
 
 
-def _named_twice(asked: RequestedAlteration) -> KafkaError:
-    return KafkaError(ErrorCode.INVALID_REQUEST, f"Resource '{asked.resource_name}' is named more than once.")
+def _duplicate_error(requested: RequestedAlteration) -> KafkaError:
+    return KafkaError(
+        ErrorCode.INVALID_REQUEST, f"Resource '{requested.resource_name}' is named more than once."
+    )
 
 
-async def _alteration(context: RequestContext, asked: RequestedAlteration) -> ConfigAlteration:
-    kind = kind_of(asked.resource_type)
-    if kind is ResourceKind.BROKER_LOGGER and asked.replaces:
+async def _alteration(context: RequestContext, requested: RequestedAlteration) -> ConfigAlteration:
+    kind = kind_of(requested.resource_type)
+    if kind is ResourceKind.BROKER_LOGGER and requested.replaces:
         message = "Levels of loggers can only be altered with IncrementalAlterConfigs."
         raise KafkaError(ErrorCode.INVALID_REQUEST, message)
-    resource = resource_of(kind, asked.resource_name, context.node.broker_id)
+    resource = resource_of(kind, requested.resource_name, context.node.broker_id)
     require_for(context, AclOperation.ALTER_CONFIGS, resource)
-    edits = await context.compute(_edits, asked)
-    return ConfigAlteration(resource, edits, asked.replaces)
+    edits = await context.compute(_edits, requested)
+    return ConfigAlteration(resource, edits, requested.replaces)
 
 
-def _edits(asked: RequestedAlteration) -> list[AlterConfigOp]:
-    return [AlterConfigOp(edit.key, _operation(edit), edit.value) for edit in asked.edits]
+def _edits(requested: RequestedAlteration) -> list[AlterConfigOp]:
+    return [AlterConfigOp(edit.key, _operation(edit), edit.value) for edit in requested.edits]
 
 
 def _operation(edit: RequestedEdit) -> OpType:
     try:
         return OpType(edit.operation)
     except ValueError:
-        known = ", ".join(f"{each.value} ({each.name})" for each in OpType)
+        known = ", ".join(f"{op_type.value} ({op_type.name})" for op_type in OpType)
         message = f"Operation {edit.operation} on '{edit.key}' is unknown: there are {known}."
         raise KafkaError(ErrorCode.INVALID_REQUEST, message) from None
 
@@ -118,13 +123,13 @@ async def _commit(
         if policies.guards_alteration:
             # Policies are evaluated before the commit, because they take time, for the alterations that are valid now.
             trial = await _write(context, alterations, {}, validate_only=True)
-            refused = {index: await alteration_error(policies, each) for index, each in trial.items()}
+            refused = {index: await alteration_error(policies, result) for index, result in trial.items()}
             refused = {index: error for index, error in refused.items() if error is not None}
-            checked = {index: each for index, each in trial.items() if index not in refused}
-        passed = {index: each for index, each in alterations.items() if index not in refused}
+            checked = {index: result for index, result in trial.items() if index not in refused}
+        passed = {index: result for index, result in alterations.items() if index not in refused}
         with contextlib.suppress(_ChangedSincePolicyCheck):
             altered = await _write(context, passed, checked, validate_only=validate_only)
-            return {**refused, **{index: each.error for index, each in altered.items()}}
+            return {**refused, **{index: result.error for index, result in altered.items()}}
 
 
 class _ChangedSincePolicyCheck(Exception):
@@ -159,8 +164,8 @@ async def _write(
     def decide(image: MetadataImage) -> Decision[list[ConfigAlterationResult]]:
         rules = alteration_rules(context.node, image)
         decision = decide_alter(image, list(alterations.values()), rules, validate_only=validate_only)
-        for index, each in zip(alterations, decision.response, strict=True):
-            if each.error is None and index in checked and each != checked[index]:
+        for index, result in zip(alterations, decision.response, strict=True):
+            if result.error is None and index in checked and result != checked[index]:
                 raise _ChangedSincePolicyCheck
         return decision
 

@@ -39,20 +39,20 @@ from barnabas.wire.messages.describe_configs import (
 )
 
 
-def refuse(request: DescribeConfigsRequest, error: KafkaError) -> DescribeConfigsResponse:
-    return DescribeConfigsResponse(results=[_refused(resource, error) for resource in request.resources])
+def error_response(request: DescribeConfigsRequest, error: KafkaError) -> DescribeConfigsResponse:
+    return DescribeConfigsResponse(results=[_error_result(resource, error) for resource in request.resources])
 
 
-@serves(DescribeConfigsRequest, DescribeConfigsResponse, 0, 4, refuse=refuse)
+@serves(DescribeConfigsRequest, DescribeConfigsResponse, 0, 4, error_response=error_response)
 async def handle(context: RequestContext, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
     """Describe each resource once."""
-    asked = await context.compute(_named_once, request)
+    resources = await context.compute(_without_duplicates, request)
     descriptions = _Descriptions(context, request)
-    results = [_result(descriptions, resource) async for resource in context.each(asked)]
+    results = [_result(descriptions, resource) async for resource in context.each(resources)]
     return DescribeConfigsResponse(results=results)
 
 
-def _named_once(request: DescribeConfigsRequest) -> Collection[DescribeConfigsResource]:
+def _without_duplicates(request: DescribeConfigsRequest) -> Collection[DescribeConfigsResource]:
     """Return each resource once, as it is first named. Kafka repeats duplicates, which its own client cannot read.
 
     :raises KafkaError: INVALID_REQUEST for an unknown type.
@@ -64,13 +64,13 @@ def _named_once(request: DescribeConfigsRequest) -> Collection[DescribeConfigsRe
     return named.values()
 
 
-def _result(descriptions: "_Descriptions", asked: DescribeConfigsResource) -> DescribeConfigsResult:
+def _result(descriptions: "_Descriptions", resource: DescribeConfigsResource) -> DescribeConfigsResult:
     try:
-        configs = descriptions.of(asked)
+        configs = descriptions.of(resource)
     except KafkaError as error:
-        return _refused(asked, error)
+        return _error_result(resource, error)
     return DescribeConfigsResult(
-        resource_type=asked.resource_type, resource_name=asked.resource_name, configs=configs
+        resource_type=resource.resource_type, resource_name=resource.resource_name, configs=configs
     )
 
 
@@ -90,16 +90,16 @@ class _Descriptions:
         self._context = context
         self._request = request
         self._made: dict[object, Configs] = {}
-        self._defaults: dict[Keys, Sequence[DescribedConfig]] = {}  #: of a topic without own values
+        self._defaults: dict[Keys, Sequence[DescribedConfig]] = {}  #: for topics without own values
 
-    def of(self, asked: DescribeConfigsResource) -> Configs:
+    def of(self, requested: DescribeConfigsResource) -> Configs:
         """Describe one resource.
 
         :raises KafkaError: If it does not exist, or the principal may not describe it.
         """
         image = self._context.node.image
         resource = resource_of(
-            ResourceKind(asked.resource_type), asked.resource_name, self._context.node.broker_id
+            ResourceKind(requested.resource_type), requested.resource_name, self._context.node.broker_id
         )
         require_for(self._context, AclOperation.DESCRIBE_CONFIGS, resource)
         check_named(resource)
@@ -109,14 +109,14 @@ class _Descriptions:
                 raise unknown_topic(resource.name)
         overrides = image.configs(resource) if resource.kind in CONFIG_RECORD_TYPES else {}
         name = resource.name if resource.kind is ResourceKind.BROKER else None
-        keys = frozenset(asked.configuration_keys) if asked.configuration_keys else None
+        keys = frozenset(requested.configuration_keys) if requested.configuration_keys else None
         if resource.kind is ResourceKind.TOPIC and overrides:
             return self._topic(overrides, keys)
         alike = resource.kind, name, frozenset(overrides.items()), keys
-        made = self._made.get(alike)
-        if made is None:
-            made = self._made[alike] = self._configs(self._describe(resource, overrides, keys))
-        return made
+        configs = self._made.get(alike)
+        if configs is None:
+            configs = self._made[alike] = self._configs(self._describe(resource, overrides, keys))
+        return configs
 
     def _topic(self, overrides: Mapping[str, str], keys: Keys) -> Configs:
         """Describe a topic with own values; everything else is shared with all topics."""
@@ -136,10 +136,10 @@ class _Descriptions:
         return Repeated.of_runs(runs)
 
     def _run(self, keys: Keys, start: int, end: int) -> Configs:
-        made = self._made.get((keys, start, end))
-        if made is None:
-            made = self._made[keys, start, end] = self._configs(self._defaults[keys][start:end])
-        return made
+        configs = self._made.get((keys, start, end))
+        if configs is None:
+            configs = self._made[keys, start, end] = self._configs(self._defaults[keys][start:end])
+        return configs
 
     def _configs(self, entries: Iterable[DescribedConfig]) -> Configs:
         return Repeated(_config(self._request, entry) for entry in entries)
@@ -181,7 +181,7 @@ def _config(request: DescribeConfigsRequest, entry: DescribedConfig) -> Describe
     )
 
 
-def _refused(resource: DescribeConfigsResource, error: KafkaError) -> DescribeConfigsResult:
+def _error_result(resource: DescribeConfigsResource, error: KafkaError) -> DescribeConfigsResult:
     return DescribeConfigsResult(
         error_code=error.code,
         error_message=error.message or None,

@@ -17,13 +17,20 @@ from barnabas.wire.messages.incremental_alter_configs import (
 )
 
 
-def refuse(request: IncrementalAlterConfigsRequest, error: KafkaError) -> IncrementalAlterConfigsResponse:
-    answers = [_answer(resource, error) for resource in request.resources]
+def error_response(
+    request: IncrementalAlterConfigsRequest, error: KafkaError
+) -> IncrementalAlterConfigsResponse:
+    answers = [_resource_response(resource, error) for resource in request.resources]
     return IncrementalAlterConfigsResponse(responses=answers)
 
 
 @serves(
-    IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse, 0, 1, refuse=refuse, audit=config_results
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+    0,
+    1,
+    error_response=error_response,
+    audit=config_results,
 )
 async def handle(
     context: RequestContext, request: IncrementalAlterConfigsRequest
@@ -31,7 +38,7 @@ async def handle(
     requested = await context.compute(_requested, request)
     outcomes = await alter(context, requested, validate_only=request.validate_only)
     pairs = context.each(zip(request.resources, outcomes, strict=True))
-    answers = [_answer(*pair) async for pair in pairs]
+    answers = [_resource_response(*pair) async for pair in pairs]
     return IncrementalAlterConfigsResponse(responses=answers)
 
 
@@ -50,7 +57,7 @@ def _requested(request: IncrementalAlterConfigsRequest) -> list[RequestedAlterat
     ]
 
 
-def _answer(resource: AlterConfigsResource, outcome: Outcome) -> AlterConfigsResourceResponse:
+def _resource_response(resource: AlterConfigsResource, outcome: Outcome) -> AlterConfigsResourceResponse:
     return AlterConfigsResourceResponse(
         error_code=outcome.code if outcome else ErrorCode.NONE,
         error_message=outcome.message if outcome else None,

@@ -21,26 +21,29 @@ from barnabas.wire.messages.list_config_resources import (
 )
 
 
-def refuse(request: ListConfigResourcesRequest, error: KafkaError) -> ListConfigResourcesResponse:
+def error_response(request: ListConfigResourcesRequest, error: KafkaError) -> ListConfigResourcesResponse:
     return ListConfigResourcesResponse(error_code=error.code)
 
 
-@serves(ListConfigResourcesRequest, ListConfigResourcesResponse, 0, 1, refuse=refuse)
+@serves(ListConfigResourcesRequest, ListConfigResourcesResponse, 0, 1, error_response=error_response)
 async def handle(context: RequestContext, request: ListConfigResourcesRequest) -> ListConfigResourcesResponse:
     require_cluster(context, AclOperation.DESCRIBE_CONFIGS)
-    if not set(ResourceKind).issuperset(request.resource_types):
-        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "A resource type is unknown.")
-    kinds = [ResourceKind(each) for each in dict.fromkeys(request.resource_types)] or list(ResourceKind)
+    unknown = set(request.resource_types).difference(ResourceKind)
+    if unknown:
+        known = ", ".join(f"{kind.value} ({kind.name})" for kind in ResourceKind)
+        message = f"Resource type {min(unknown)} is unknown: there are {known}."
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, message)
+    kinds = [ResourceKind(code) for code in dict.fromkeys(request.resource_types)] or list(ResourceKind)
     if context.api_version == 0:
         kinds = [ResourceKind.CLIENT_METRICS]
     image = context.node.image
-    found = [
+    resources = [
         ConfigResource(resource_name=name, resource_type=kind)
         for kind in kinds
         async for name in context.each(sorted(_names(image, kind)))
         if kind is not ResourceKind.TOPIC or is_listed(context, name)
     ]
-    return ListConfigResourcesResponse(config_resources=found)
+    return ListConfigResourcesResponse(config_resources=resources)
 
 
 def _names(image: MetadataImage, kind: ResourceKind) -> Iterable[str]:

@@ -33,12 +33,14 @@ def alter_levels(edits: Sequence[AlterConfigOp], *, validate_only: bool) -> Mapp
 def _check(edit: AlterConfigOp, known: dict[str, str]) -> None:
     name, operation, level = edit
     if operation in (OpType.APPEND, OpType.SUBTRACT):
-        message = f"{operation.name} is for lists, and the level of '{name}' is none: SET or DELETE it."
+        message = (
+            f"{operation.name} applies to lists only; set the level of logger '{name}' with SET or DELETE."
+        )
         raise KafkaError(ErrorCode.INVALID_REQUEST, message)
     if name not in known:
-        raise KafkaError(ErrorCode.INVALID_CONFIG, f"Unknown logger '{name}'.")
+        raise KafkaError(ErrorCode.INVALID_CONFIG, f"Unknown logger '{name}': DescribeConfigs lists them.")
     if operation is OpType.DELETE and name == ROOT:
-        message = "The level of the root logger cannot be deleted: SET it instead."
+        message = "The level of the root logger cannot be deleted: use SET instead."
         raise KafkaError(ErrorCode.INVALID_REQUEST, message)
     if operation is OpType.SET and level not in LEVELS:
         message = f"'{level}' is not a log level for '{name}': it must be one of {', '.join(sorted(LEVELS))}."

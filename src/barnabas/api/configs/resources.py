@@ -50,7 +50,7 @@ def check_named(resource: Resource) -> None:
 def _own_id(kind: ResourceKind, name: str, broker_id: int) -> int:
     number = int(name) if _NUMBER.fullmatch(name) else None
     if number is None or abs(number) > _INT32_MAX:
-        message = f"The id of a broker is a whole number of 32 bits, not '{name}'."
+        message = f"Invalid broker id '{name}': it must be a 32-bit integer."
         raise KafkaError(ErrorCode.INVALID_REQUEST, message)
     if number != broker_id:
         what = "The loggers of broker" if kind is ResourceKind.BROKER_LOGGER else "Broker"

@@ -22,17 +22,17 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 def alteration_rules(node: BrokerContext, image: MetadataImage) -> AlterationRules:
     """Return the rules for alterations of an image's configs."""
 
-    def check(resource: Resource, existing: Overrides, wanted: Overrides) -> None:
+    def check(resource: Resource, existing: Overrides, altered: Overrides) -> None:
         check_named(resource)
         match resource.kind:
             case ResourceKind.TOPIC:
-                _check_topic(node, image, resource.name, existing, wanted)
+                _check_topic(node, image, resource.name, existing, altered)
             case ResourceKind.BROKER:
-                _check_broker(node, resource.name, wanted)
+                _check_broker(node, resource.name, altered)
             case ResourceKind.GROUP:
-                validate_group_overrides(node.config, wanted)
+                validate_group_overrides(node.config, altered)
             case ResourceKind.CLIENT_METRICS:
-                validate_client_metrics(wanted)
+                validate_client_metrics(altered)
 
     return AlterationRules(list_default, check)
 
@@ -48,24 +48,24 @@ def list_default(resource: Resource, name: str) -> str | None:
 
 
 def _check_topic(
-    node: BrokerContext, image: MetadataImage, name: str, existing: Overrides, wanted: Overrides
+    node: BrokerContext, image: MetadataImage, name: str, existing: Overrides, altered: Overrides
 ) -> None:
     if not name:
         message = "Defaults of all topics are broker configs: see the broker config of each topic config."
         raise KafkaError(ErrorCode.INVALID_REQUEST, message)
     check_name(name)
-    validate_topic_overrides(node.config, wanted, existing)
+    validate_topic_overrides(node.config, altered, existing)
     if name not in image.topics:
         raise unknown_topic(name)
 
 
-def _check_broker(node: BrokerContext, name: str, wanted: Mapping[str, str]) -> None:
+def _check_broker(node: BrokerContext, name: str, altered: Mapping[str, str]) -> None:
     layers = node.dynamic_config.layers
     every_broker = name == EVERY_BROKER
     try:
-        check_dynamic_values(wanted, every_broker=every_broker)
+        check_dynamic_values(altered, every_broker=every_broker)
         after = layers.static.with_dynamic(
-            layers.of_broker if every_broker else wanted, wanted if every_broker else layers.of_every_broker
+            layers.of_broker if every_broker else altered, altered if every_broker else layers.of_every_broker
         )
         check_dynamic_change(layers.current, after)
     except ConfigError as error:

@@ -21,12 +21,14 @@ from barnabas.wire.messages.delete_records import (
 UNKNOWN_LOW_WATERMARK = -1
 
 
-def refuse(request: DeleteRecordsRequest, error: KafkaError) -> DeleteRecordsResponse:
+def error_response(request: DeleteRecordsRequest, error: KafkaError) -> DeleteRecordsResponse:
     return DeleteRecordsResponse(
         topics=[
             DeleteRecordsTopicResult(
                 name=topic.name,
-                partitions=[_refused(asked.partition_index, error) for asked in topic.partitions],
+                partitions=[
+                    _error_result(partition.partition_index, error) for partition in topic.partitions
+                ],
             )
             for topic in request.topics
         ]
@@ -39,25 +41,25 @@ def audit(_request: DeleteRecordsRequest, response: DeleteRecordsResponse) -> Re
             yield f"topic/{topic.name}", partition.error_code, None
 
 
-@serves(DeleteRecordsRequest, DeleteRecordsResponse, 0, 2, refuse=refuse, audit=audit)
+@serves(DeleteRecordsRequest, DeleteRecordsResponse, 0, 2, error_response=error_response, audit=audit)
 async def handle(context: RequestContext, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
     """Raise the start of each log; segments are deleted by the next retention check."""
-    wanted = await context.compute(_offsets, request)
+    requested = await context.compute(_offsets, request)
     topics = []
-    async for name, offsets in context.each(wanted.items()):
-        asked = context.each(offsets.items())
-        results = [_delete(context, name, index, offset) async for index, offset in asked]
+    async for name, offsets in context.each(requested.items()):
+        partitions = context.each(offsets.items())
+        results = [_delete(context, name, index, offset) async for index, offset in partitions]
         topics.append(DeleteRecordsTopicResult(name=name, partitions=results))
     return DeleteRecordsResponse(topics=topics)
 
 
 def _offsets(request: DeleteRecordsRequest) -> dict[str, dict[int, int]]:
     """Return the offset for each partition; of duplicates the last counts."""
-    wanted: dict[str, dict[int, int]] = {}
+    requested: dict[str, dict[int, int]] = {}
     for topic in request.topics:
-        offsets = wanted.setdefault(topic.name, {})
-        offsets |= {asked.partition_index: asked.offset for asked in topic.partitions}
-    return wanted
+        offsets = requested.setdefault(topic.name, {})
+        offsets |= {partition.partition_index: partition.offset for partition in topic.partitions}
+    return requested
 
 
 def _delete(context: RequestContext, topic: str, index: int, offset: int) -> DeleteRecordsPartitionResult:
@@ -76,11 +78,11 @@ def _delete(context: RequestContext, topic: str, index: int, offset: int) -> Del
         key = f"partition {index} log start offset"
         context.record_change(f"topic/{topic}", key, before, partition.log.log_start_offset)
     except KafkaError as error:
-        return _refused(index, error)
+        return _error_result(index, error)
     return DeleteRecordsPartitionResult(partition_index=index, low_watermark=low_watermark)
 
 
-def _refused(index: int, error: KafkaError) -> DeleteRecordsPartitionResult:
+def _error_result(index: int, error: KafkaError) -> DeleteRecordsPartitionResult:
     return DeleteRecordsPartitionResult(
         partition_index=index, low_watermark=UNKNOWN_LOW_WATERMARK, error_code=error.code
     )

@@ -19,18 +19,19 @@ from barnabas.wire.messages.describe_producers import (
 )
 
 
-def refuse(request: DescribeProducersRequest, error: KafkaError) -> DescribeProducersResponse:
+def error_response(request: DescribeProducersRequest, error: KafkaError) -> DescribeProducersResponse:
     return DescribeProducersResponse(
         topics=[
             TopicResponse(
-                name=topic.name, partitions=[_refused(index, error) for index in topic.partition_indexes]
+                name=topic.name,
+                partitions=[_error_response(index, error) for index in topic.partition_indexes],
             )
             for topic in request.topics
         ]
     )
 
 
-@serves(DescribeProducersRequest, DescribeProducersResponse, 0, 0, refuse=refuse)
+@serves(DescribeProducersRequest, DescribeProducersResponse, 0, 0, error_response=error_response)
 async def handle(context: RequestContext, request: DescribeProducersRequest) -> DescribeProducersResponse:
     topics = []
     async for topic in context.each(request.topics):
@@ -47,7 +48,7 @@ def _describe(context: RequestContext, topic: str, index: int) -> PartitionRespo
         partition = context.node.replicas.partition(topic, index)
         partition.check_leader()
     except KafkaError as error:
-        return _refused(index, error)
+        return _error_response(index, error)
     producers = [
         ProducerState(
             producer_id=producer.producer_id,
@@ -62,7 +63,7 @@ def _describe(context: RequestContext, topic: str, index: int) -> PartitionRespo
     return PartitionResponse(partition_index=index, active_producers=producers)
 
 
-def _refused(index: int, error: KafkaError) -> PartitionResponse:
+def _error_response(index: int, error: KafkaError) -> PartitionResponse:
     return PartitionResponse(
         partition_index=index, error_code=error.code, error_message=error.message or None
     )

@@ -51,16 +51,16 @@ READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 FIRST_VERSION_WITH_STORAGE_ERROR = 6
 
 #: Partitions that are read, or written to the response, before other clients are served.
-PIECE_PARTITIONS_MAX = 500
+SLICE_PARTITIONS_MAX = 500
 
 #: Aborted transactions that are written on the event loop (2 ms); a thread writes longer lists.
 WRITTEN_ABORTED_MAX = 10_000
 
 
-def refuse(request: FetchRequest, error: KafkaError) -> FetchResponse:
+def error_response(request: FetchRequest, error: KafkaError) -> FetchResponse:
     response = FetchResponse(error_code=error.code)
     for topic in request.topics:
-        partitions = [_message(refusal(each.partition, error.code)) for each in topic.partitions]
+        partitions = [_message(refusal(partition.partition, error.code)) for partition in topic.partitions]
         response.responses.append(
             FetchableTopicResponse(topic=topic.topic, topic_id=topic.topic_id, partitions=partitions)
         )
@@ -89,7 +89,7 @@ def fast_path(
     return USE_HANDLER if request is None else _fetch(context, request)
 
 
-@serves(FetchRequest, FetchResponse, 4, 18, refuse=refuse, fast_path=fast_path)
+@serves(FetchRequest, FetchResponse, 4, 18, error_response=error_response, fast_path=fast_path)
 async def handle(context: RequestContext, request: FetchRequest) -> EncodedResponse:
     """Handle a decoded request: a large one, one with tagged fields, or one for an interceptor."""
     response = _fetch(context, await context.compute(data_of, request, context.api_version))
@@ -112,7 +112,7 @@ def _fetch(
     except KafkaError as error:
         return write_response(context.api_version, 0, (), error.code)
     fetching = _Fetching(context, request, fetch)
-    return fetching.run() if len(fetch.targets) <= PIECE_PARTITIONS_MAX else fetching.run_in_pieces()
+    return fetching.run() if len(fetch.targets) <= SLICE_PARTITIONS_MAX else fetching.run_in_slices()
 
 
 class _Fetching:
@@ -137,7 +137,7 @@ class _Fetching:
         self._refused: list[Answer] = []  #: results of the others
 
     def run(self) -> EncodedResponse | Coroutine[Any, Any, EncodedResponse]:
-        """Respond in this turn unless there is too little.
+        """Respond in this turn unless there are fewer than `min_bytes`.
 
         Nothing is awaited between reading and waiting, so that no append is missed.
         """
@@ -157,48 +157,48 @@ class _Fetching:
         response = self._respond(reads)
         return response if isinstance(response, EncodedResponse) else await response
 
-    async def run_in_pieces(self) -> EncodedResponse:
+    async def run_in_slices(self) -> EncodedResponse:
         """Read many partitions in several turns; a thread writes a long response."""
-        async for piece in self._pieces(self._fetch.targets):
-            self._authorize(piece)
-        reads = await self._read_in_pieces()
-        if len(reads.answers) + len(self._refused) <= PIECE_PARTITIONS_MAX:
+        async for targets in self._slices(self._fetch.targets):
+            self._authorize(targets)
+        reads = await self._read_in_slices()
+        if len(reads.answers) + len(self._refused) <= SLICE_PARTITIONS_MAX:
             response = self._respond(reads)
             return response if isinstance(response, EncodedResponse) else await response
         self._complete(reads)
         if self._is_throttled(reads):
             return self._respond_throttled()
         topics: list[TopicAnswer] = []
-        async for answers in self._pieces(reads.answers):
+        async for answers in self._slices(reads.answers):
             self._add(answers, topics)
         version, session_id = self._context.api_version, self._fetch.session_id
         return await self._context.node.worker.call(write_response, version, session_id, topics)
 
-    async def _read_in_pieces(self) -> Reads:
-        """Any append ends the wait, so there may be less than `min_bytes`."""
+    async def _read_in_slices(self) -> Reads:
+        """Read in several turns. Any append ends the wait, so there may be fewer bytes than `min_bytes`."""
         waiting = DelayedFetch(1, committed=self._committed)
         partitions: list[Partition] = []
         try:
             reads = Reads([])
-            async for piece in self._pieces(self._targets):
-                for partition in self._partitions(piece):
-                    partition.add_waiting_fetch(waiting)
+            async for targets in self._slices(self._targets):
+                for partition in self._partitions(targets):
+                    partition.add_delayed_fetch(waiting)
                     partitions.append(partition)
-                self._read(piece, reads)
+                self._read(targets, reads)
             if self._missing_bytes(reads) <= 0:
                 return reads
             await waiting.wait_registered(self._request.max_wait_ms)
         finally:
             for partition in partitions:
-                partition.remove_waiting_fetch(waiting)
+                partition.remove_delayed_fetch(waiting)
         reads = Reads([])
-        async for piece in self._pieces(self._targets):
-            self._read(piece, reads)
+        async for targets in self._slices(self._targets):
+            self._read(targets, reads)
         return reads
 
-    async def _pieces(self, elements: Sequence[ElementT]) -> AsyncIterator[Sequence[ElementT]]:
-        async for start in self._context.each(range(0, len(elements), PIECE_PARTITIONS_MAX)):
-            yield elements[start : start + PIECE_PARTITIONS_MAX]
+    async def _slices(self, elements: Sequence[ElementT]) -> AsyncIterator[Sequence[ElementT]]:
+        async for start in self._context.each(range(0, len(elements), SLICE_PARTITIONS_MAX)):
+            yield elements[start : start + SLICE_PARTITIONS_MAX]
 
     def _read(self, targets: Sequence[tuple[Key, FetchTarget]], reads: Reads) -> None:
         read_all(

@@ -199,18 +199,18 @@ def data_of(request: FetchRequest, version: int) -> FetchData:
     named: list[tuple[Key, FetchTarget]] = []
     for topic in request.topics:
         key = topic.topic_id if by_id else topic.topic
-        for each in topic.partitions:
+        for partition in topic.partitions:
             target = FetchTarget(
                 topic.topic,
                 topic.topic_id,
-                each.partition,
-                each.fetch_offset,
-                each.partition_max_bytes,
-                each.current_leader_epoch,
-                each.last_fetched_epoch,
+                partition.partition,
+                partition.fetch_offset,
+                partition.partition_max_bytes,
+                partition.current_leader_epoch,
+                partition.last_fetched_epoch,
                 by_id,
             )
-            named.append(((key, each.partition), target))
+            named.append(((key, partition.partition), target))
     forgotten: list[Key] = [
         (topic.topic_id if by_id else topic.topic, index)
         for topic in request.forgotten_topics_data

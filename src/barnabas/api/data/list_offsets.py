@@ -49,14 +49,14 @@ CONSUMER_REPLICA_ID = -1
 UNKNOWN = TimestampOffset(timestamp_ms=-1, offset=-1, leader_epoch=-1)
 
 
-def refuse(request: ListOffsetsRequest, error: KafkaError) -> ListOffsetsResponse:
-    return ListOffsetsResponse(topics=[_refused_topic(topic, error) for topic in request.topics])
+def error_response(request: ListOffsetsRequest, error: KafkaError) -> ListOffsetsResponse:
+    return ListOffsetsResponse(topics=[_error_topic(topic, error) for topic in request.topics])
 
 
-def _refused_topic(topic: ListOffsetsTopic, error: KafkaError) -> ListOffsetsTopicResponse:
+def _error_topic(topic: ListOffsetsTopic, error: KafkaError) -> ListOffsetsTopicResponse:
     answers = [
-        ListOffsetsPartitionResponse(partition_index=asked.partition_index, error_code=error.code)
-        for asked in topic.partitions
+        ListOffsetsPartitionResponse(partition_index=partition.partition_index, error_code=error.code)
+        for partition in topic.partitions
     ]
     return ListOffsetsTopicResponse(name=topic.name, partitions=answers)
 
@@ -71,7 +71,7 @@ def fast_path(
     return _list_offsets(context, read_request(bytes(frame[position:]), context.api_version))
 
 
-@serves(ListOffsetsRequest, ListOffsetsResponse, 1, 11, refuse=refuse, fast_path=fast_path)
+@serves(ListOffsetsRequest, ListOffsetsResponse, 1, 11, error_response=error_response, fast_path=fast_path)
 async def handle(context: RequestContext, request: ListOffsetsRequest) -> EncodedResponse:
     """Handle a decoded request: a large one, or one for an interceptor."""
     response = _list_offsets(context, await context.compute(data_of, request))
@@ -129,9 +129,9 @@ class _Listing:
 
     def _look_up_each(self) -> Iterator[None]:
         """Look up one partition after another, each a step; refused topics come first."""
-        wanted: dict[str, dict[int, list[PartitionRequest]]] = {}
-        yield from self._authorize_each(wanted)
-        for name, by_index in wanted.items():
+        by_topic: dict[str, dict[int, list[PartitionRequest]]] = {}
+        yield from self._authorize_each(by_topic)
+        for name, by_index in by_topic.items():
             results: list[PartitionOffset] = []
             self._topics.append((name, results))
             for index, same in by_index.items():
@@ -141,23 +141,23 @@ class _Listing:
                         raise KafkaError(ErrorCode.INVALID_REQUEST, message)
                     self._look_up(name, same[0], results)
                 except KafkaError as error:
-                    results.append(_refused(index, error.code))
+                    results.append(_error_result(index, error.code))
                 yield
 
-    def _authorize_each(self, wanted: dict[str, dict[int, list[PartitionRequest]]]) -> Iterator[None]:
-        """Add errors of topics that may not be described, and put the others into `wanted`, by name and partition."""
+    def _authorize_each(self, by_topic: dict[str, dict[int, list[PartitionRequest]]]) -> Iterator[None]:
+        """Add errors of topics that may not be described, and put the others into `by_topic`, by name and partition."""
         refused: dict[str, KafkaError] = {}
         for name, partitions in self._request.topics:
-            if name not in wanted and name not in refused:
+            if name not in by_topic and name not in refused:
                 refused |= authorization_errors(
                     self._context, AclOperation.DESCRIBE, ResourceType.TOPIC, (name,)
                 )
             if name in refused:
                 code = refused[name].code
-                self._topics.append((name, [_refused(index, code) for index, _, _ in partitions]))
+                self._topics.append((name, [_error_result(index, code) for index, _, _ in partitions]))
                 yield
                 continue
-            by_index = wanted.setdefault(name, {})
+            by_index = by_topic.setdefault(name, {})
             for partition in partitions:
                 by_index.setdefault(partition[0], []).append(partition)
                 yield
@@ -165,7 +165,7 @@ class _Listing:
     def _look_up(self, topic: str, request: PartitionRequest, results: list[PartitionOffset]) -> None:
         """Append the result of a partition, or a placeholder for the result of a search.
 
-        :raises KafkaError: If there is none.
+        :raises KafkaError: If the partition has no such offset, or cannot be read.
         """
         index, leader_epoch, timestamp = request
         version = self._context.api_version
@@ -176,17 +176,17 @@ class _Listing:
         partition.check_leader(leader_epoch)
         log = partition.log
         if timestamp == LATEST:
-            found = TimestampOffset(-1, self._bound(partition), partition.leader_epoch)
+            result = TimestampOffset(-1, self._bound(partition), partition.leader_epoch)
         elif timestamp in (EARLIEST, EARLIEST_LOCAL):
-            found = earliest_offset(log)
+            result = earliest_offset(log)
         else:
-            found = UNKNOWN  # there is no tiered storage
+            result = UNKNOWN  # there is no tiered storage
             if timestamp not in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
                 self._searches.append(_TimeSearch(partition, timestamp, results, len(results)))
-        results.append(_found(index, found))
+        results.append(_to_result(index, result))
 
     def _bound(self, partition: Partition) -> int:
-        """Return the end of what the client may see."""
+        """Return the end offset for the client: high watermark, last stable offset or, for replicas, log end offset."""
         log = partition.log
         if self._request.replica_id != CONSUMER_REPLICA_ID:
             return log.log_end_offset
@@ -202,19 +202,19 @@ class _Listing:
             search = (
                 search_max_timestamp(log) if timestamp == MAX_TIMESTAMP else search_timestamp(log, timestamp)
             )
-            found = await _finish(self._context, partition, search)
+            result = await _finish(self._context, partition, search)
         except KafkaError as error:
-            results[at] = _refused(partition.index, error.code)
+            results[at] = _error_result(partition.index, error.code)
             return
-        if found is not None and found.offset < bound:
-            results[at] = _found(partition.index, found)
+        if result is not None and result.offset < bound:
+            results[at] = _to_result(partition.index, result)
 
 
-def _found(index: int, found: TimestampOffset) -> PartitionOffset:
-    return index, ErrorCode.NONE, found.timestamp_ms, found.offset, found.leader_epoch
+def _to_result(index: int, result: TimestampOffset) -> PartitionOffset:
+    return index, ErrorCode.NONE, result.timestamp_ms, result.offset, result.leader_epoch
 
 
-def _refused(index: int, code: ErrorCode) -> PartitionOffset:
+def _error_result(index: int, code: ErrorCode) -> PartitionOffset:
     return index, code, -1, -1, -1
 
 

@@ -108,7 +108,10 @@ def data_of(request: ListOffsetsRequest) -> ListOffsetsData:
     topics = [
         (
             topic.name,
-            [(each.partition_index, each.current_leader_epoch, each.timestamp) for each in topic.partitions],
+            [
+                (partition.partition_index, partition.current_leader_epoch, partition.timestamp)
+                for partition in topic.partitions
+            ],
         )
         for topic in request.topics
     ]
@@ -125,13 +128,13 @@ def write_response(version: int, topics: Sequence[TopicOffsets]) -> tuple[bytear
     for name, partitions in topics:
         write_topic(out, name, is_flexible)
         write_count(out, len(partitions))
-        for found in partitions:
+        for offset in partitions:
             if is_flexible:
-                out += _pack_offset_v6(*found)
+                out += _pack_offset_v6(*offset)
             elif version >= FIRST_VERSION_WITH_LEADER_EPOCH:
-                out += _pack_offset_v4(*found)
+                out += _pack_offset_v4(*offset)
             else:
-                out += _pack_offset_v1(*found[:-1])
+                out += _pack_offset_v1(*offset[:-1])
         if is_flexible:
             out.append(0)  # no tagged fields
     if is_flexible:

@@ -21,11 +21,11 @@ from barnabas.wire.messages.offset_for_leader_epoch import (
 )
 
 
-def refuse(request: OffsetForLeaderEpochRequest, error: KafkaError) -> OffsetForLeaderEpochResponse:
-    return OffsetForLeaderEpochResponse(topics=[_refused_topic(topic, error) for topic in request.topics])
+def error_response(request: OffsetForLeaderEpochRequest, error: KafkaError) -> OffsetForLeaderEpochResponse:
+    return OffsetForLeaderEpochResponse(topics=[_error_topic(topic, error) for topic in request.topics])
 
 
-@serves(OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse, 2, 4, refuse=refuse)
+@serves(OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse, 2, 4, error_response=error_response)
 async def handle(
     context: RequestContext, request: OffsetForLeaderEpochRequest
 ) -> OffsetForLeaderEpochResponse:
@@ -38,28 +38,28 @@ async def handle(
     async for topic in context.each(request.topics):
         if topic.topic not in refused:
             partitions = context.each(topic.partitions)
-            answers = [_look_up(context, topic.topic, asked) async for asked in partitions]
+            answers = [_look_up(context, topic.topic, partition) async for partition in partitions]
             response.topics.append(OffsetForLeaderTopicResult(topic=topic.topic, partitions=answers))
     async for topic in context.each(request.topics):
         if topic.topic in refused:
-            response.topics.append(_refused_topic(topic, refused[topic.topic]))
+            response.topics.append(_error_topic(topic, refused[topic.topic]))
     return response
 
 
-def _look_up(context: RequestContext, topic: str, asked: OffsetForLeaderPartition) -> EpochEndOffset:
+def _look_up(context: RequestContext, topic: str, requested: OffsetForLeaderPartition) -> EpochEndOffset:
     try:
-        partition = context.node.replicas.partition(topic, asked.partition)
-        partition.check_leader(asked.current_leader_epoch)
+        partition = context.node.replicas.partition(topic, requested.partition)
+        partition.check_leader(requested.current_leader_epoch)
     except KafkaError as error:
-        return _refused(asked.partition, error)
-    leader_epoch, end_offset = partition.log.end_offset_for_epoch(asked.leader_epoch)
-    return EpochEndOffset(partition=asked.partition, leader_epoch=leader_epoch, end_offset=end_offset)
+        return _error_result(requested.partition, error)
+    leader_epoch, end_offset = partition.log.end_offset_for_epoch(requested.leader_epoch)
+    return EpochEndOffset(partition=requested.partition, leader_epoch=leader_epoch, end_offset=end_offset)
 
 
-def _refused_topic(topic: OffsetForLeaderTopic, error: KafkaError) -> OffsetForLeaderTopicResult:
-    answers = [_refused(asked.partition, error) for asked in topic.partitions]
+def _error_topic(topic: OffsetForLeaderTopic, error: KafkaError) -> OffsetForLeaderTopicResult:
+    answers = [_error_result(partition.partition, error) for partition in topic.partitions]
     return OffsetForLeaderTopicResult(topic=topic.topic, partitions=answers)
 
 
-def _refused(index: int, error: KafkaError) -> EpochEndOffset:
+def _error_result(index: int, error: KafkaError) -> EpochEndOffset:
     return EpochEndOffset(partition=index, error_code=error.code)

@@ -55,7 +55,7 @@ from barnabas.wire.messages.produce import (
 from barnabas.wire.records.batch import BATCH_HEADER_BYTES, COMPRESSION_MASK, read_header
 from barnabas.wire.records.compression import Compression
 
-NO_RESPONSE = 0  #: acks of a producer that wants no response
+NO_RESPONSE = 0  #: acks of a producer that expects no response
 FIRST_VERSION_WITH_ZSTD = 7
 FIRST_VERSION_WITH_TRANSACTION_ABORTABLE = 11
 FIRST_VERSION_WITH_IMPLICIT_TRANSACTIONS = 12
@@ -77,7 +77,7 @@ _ATTRIBUTES_POSITION, _TRANSACTIONAL_BIT = 22, 0x10
 Answer: TypeAlias = EncodedResponse | None
 
 
-def refuse(request: ProduceRequest, error: KafkaError) -> ProduceResponse:
+def error_response(request: ProduceRequest, error: KafkaError) -> ProduceResponse:
     response = ProduceResponse()
     for topic in request.topic_data:
         answers = [_failed(data.index, error) for data in topic.partition_data]
@@ -106,7 +106,7 @@ def _is_unanswered(request: ProduceRequest) -> bool:
     ProduceResponse,
     3,
     13,
-    refuse=refuse,
+    error_response=error_response,
     fast_path=fast_path,
     is_unanswered=_is_unanswered,
     carries_records=True,
@@ -226,7 +226,7 @@ class _Production:
     def _respond(self) -> Answer:
         context = self._context
         if self._request.acks == NO_RESPONSE:
-            # Closing the connection is the only way to report an error to a producer that wants no response.
+            # Closing the connection is the only way to report an error to a producer that expects no response.
             context.close_after = any(
                 not isinstance(result, tuple) for _, results in self._results for result in results
             )
@@ -376,7 +376,7 @@ def _check_request(
 ) -> memoryview:
     """Return the records if the request may append them."""
     if records is None:
-        message = f"There are no records for {partition.topic}-{partition.index}."
+        message = f"The request has no records for {partition.topic}-{partition.index}."
         raise KafkaError(ErrorCode.INVALID_RECORD, message)
     if context.api_version < FIRST_VERSION_WITH_ZSTD and _codec(records) == Compression.ZSTD:
         message = f"Produce version {context.api_version} does not support zstd: use version {FIRST_VERSION_WITH_ZSTD}."

@@ -90,17 +90,19 @@ class _Allowance:
         return elements(count)
 
 
-def _read_plain(frame: memoryview, position: int, _version: int, take: _Take) -> tuple[ProduceData, int]:
-    """Versions 3 to 8. A slice beyond the end is short: the caller compares the position that is returned."""
+def _read_plain(
+    frame: memoryview, position: int, _version: int, count_elements: _Take
+) -> tuple[ProduceData, int]:
+    """Read versions 3 to 8. A slice beyond the end is short: the caller compares the returned position."""
     transactional_id, position = read_nullable_string(frame, position)
     acks, timeout_ms = _unpack_acks_timeout(frame, position)
     topics_count, position = read_size(frame, position + 6)
     topics: list[TopicData] = []
-    for _ in take(topics_count):
+    for _ in count_elements(topics_count):
         name, position = read_string(frame, position)
         partitions_count, position = read_size(frame, position)
         partitions: list[PartitionData] = []
-        for _ in take(partitions_count):
+        for _ in count_elements(partitions_count):
             index, size_bytes = _unpack_two_int32(frame, position)
             start = position + 8
             position = start + size_bytes if size_bytes > 0 else start
@@ -109,8 +111,10 @@ def _read_plain(frame: memoryview, position: int, _version: int, take: _Take) ->
     return ProduceData(transactional_id, acks, timeout_ms, topics), position
 
 
-def _read_flexible(frame: memoryview, position: int, version: int, take: _Take) -> tuple[ProduceData, int]:
-    """Versions 9 to 13 (KIP-482). A slice beyond the end is short: the caller compares the returned position."""
+def _read_flexible(
+    frame: memoryview, position: int, version: int, count_elements: _Take
+) -> tuple[ProduceData, int]:
+    """Read versions 9 to 13 (KIP-482). A slice beyond the end is short: the caller compares the returned position."""
     transactional_id = None
     if frame[position]:
         transactional_id, position = read_compact_nullable_string(frame, position)
@@ -120,11 +124,11 @@ def _read_flexible(frame: memoryview, position: int, version: int, take: _Take) 
     topics_count, position = read_compact_size(frame, position + 6)
     read_topic: _TopicReader = read_uuid if version >= FIRST_VERSION_WITH_TOPIC_IDS else read_compact_string
     topics: list[TopicData] = []
-    for _ in take(topics_count):
+    for _ in count_elements(topics_count):
         topic, position = read_topic(frame, position)
         partitions_count, position = read_compact_size(frame, position)
         partitions: list[PartitionData] = []
-        for _ in take(partitions_count):
+        for _ in count_elements(partitions_count):
             index = _unpack_int32(frame, position)[0]
             size, start = read_uvarint(frame, position + 4)
             position = start + size - 1 if size else start

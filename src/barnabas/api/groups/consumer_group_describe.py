@@ -18,11 +18,13 @@ from barnabas.wire.messages.consumer_group_describe import (
 )
 
 
-def refuse(request: ConsumerGroupDescribeRequest, error: KafkaError) -> ConsumerGroupDescribeResponse:
-    return ConsumerGroupDescribeResponse(groups=[_refused(group_id, error) for group_id in request.group_ids])
+def error_response(request: ConsumerGroupDescribeRequest, error: KafkaError) -> ConsumerGroupDescribeResponse:
+    return ConsumerGroupDescribeResponse(
+        groups=[_error_group(group_id, error) for group_id in request.group_ids]
+    )
 
 
-@serves(ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse, 0, 1, refuse=refuse)
+@serves(ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse, 0, 1, error_response=error_response)
 async def handle(
     context: RequestContext, request: ConsumerGroupDescribeRequest
 ) -> ConsumerGroupDescribeResponse:
@@ -43,12 +45,12 @@ async def _describe(
             group_id, lambda shard, now_ms: shard.consumer.describe(group_id)
         )
     except KafkaError as error:
-        return _refused(group_id, error)
+        return _error_group(group_id, error)
     if not _sees_topics(context, group):
         message = (
             "The group has members that subscribe to topics which the client is not authorized to describe."
         )
-        return _refused(group_id, KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, message))
+        return _error_group(group_id, KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, message))
     if request.include_authorized_operations:
         group.authorized_operations = authorized_operations(context, ResourceType.GROUP, group_id)
     return group
@@ -63,5 +65,5 @@ def _sees_topics(context: RequestContext, group: DescribedGroup) -> bool:
     return all(allowed(context, AclOperation.DESCRIBE, ResourceType.TOPIC, name) for name in names)
 
 
-def _refused(group_id: str, error: KafkaError) -> DescribedGroup:
+def _error_group(group_id: str, error: KafkaError) -> DescribedGroup:
     return DescribedGroup(group_id=group_id, error_code=error.code, error_message=error.message or None)

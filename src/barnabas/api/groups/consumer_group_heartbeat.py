@@ -22,11 +22,13 @@ from barnabas.wire.messages.consumer_group_heartbeat import (
 )
 
 
-def refuse(request: ConsumerGroupHeartbeatRequest, error: KafkaError) -> ConsumerGroupHeartbeatResponse:
+def error_response(
+    request: ConsumerGroupHeartbeatRequest, error: KafkaError
+) -> ConsumerGroupHeartbeatResponse:
     return ConsumerGroupHeartbeatResponse(error_code=error.code, error_message=error.message or None)
 
 
-@serves(ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse, 0, 1, refuse=refuse)
+@serves(ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse, 0, 1, error_response=error_response)
 async def handle(
     context: RequestContext, request: ConsumerGroupHeartbeatRequest
 ) -> ConsumerGroupHeartbeatResponse:
@@ -37,7 +39,7 @@ async def handle(
     if hidden:
         raise hidden[min(hidden)]
     if request.subscribed_topic_regex:
-        with suppress(KafkaError):  # the group reports what is wrong with it
+        with suppress(KafkaError):  # the group reports the error
             await context.node.worker.call(  # it may take long, and is cached for the group
                 matching, request.subscribed_topic_regex, context.node.image.topics
             )
@@ -52,9 +54,9 @@ async def handle(
             [topic for topic in topics if is_listed(context, topic)],
         ),
     )
-    return await context.node.groups.ask(
+    return await context.node.groups.handle_request(
         request.group_id,
-        lambda shard, step, pending: shard.consumer.heartbeat(step, pending, request, caller),
+        lambda shard, result, pending: shard.consumer.heartbeat(result, pending, request, caller),
         "ConsumerGroupHeartbeat",
     )
 

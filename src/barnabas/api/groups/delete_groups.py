@@ -8,7 +8,7 @@ from typing import Any
 from barnabas.api.audit import Results
 from barnabas.api.authorization import require
 from barnabas.api.context import RequestContext
-from barnabas.api.groups.pieces import PIECE_PARTITIONS_MAX
+from barnabas.api.groups.topic_slices import SLICE_PARTITIONS_MAX
 from barnabas.api.registry import serves
 from barnabas.coordinator.result import CoordinatorResult, Pending
 from barnabas.groups.shard import GroupShard
@@ -21,15 +21,15 @@ from barnabas.wire.messages.delete_groups import (
 )
 
 
-def refuse(request: DeleteGroupsRequest, error: KafkaError) -> DeleteGroupsResponse:
-    return DeleteGroupsResponse(results=[_refused(group_id, error) for group_id in request.groups_names])
+def error_response(request: DeleteGroupsRequest, error: KafkaError) -> DeleteGroupsResponse:
+    return DeleteGroupsResponse(results=[_error_result(group_id, error) for group_id in request.groups_names])
 
 
 def audit(_request: DeleteGroupsRequest, response: DeleteGroupsResponse) -> Results:
     return ((f"group/{group.group_id}", group.error_code, None) for group in response.results)
 
 
-@serves(DeleteGroupsRequest, DeleteGroupsResponse, 0, 2, refuse=refuse, audit=audit)
+@serves(DeleteGroupsRequest, DeleteGroupsResponse, 0, 2, error_response=error_response, audit=audit)
 async def handle(context: RequestContext, request: DeleteGroupsRequest) -> DeleteGroupsResponse:
     names = await context.compute(dict.fromkeys, request.groups_names)
     results = [await _delete(context, group_id) async for group_id in context.each(names)]
@@ -39,25 +39,27 @@ async def handle(context: RequestContext, request: DeleteGroupsRequest) -> Delet
 async def _delete(context: RequestContext, group_id: str) -> DeletableGroupResult:
     before: dict[str, Any] = {}
 
-    def delete_offsets(shard: GroupShard, step: CoordinatorResult, pending: Pending[dict[str, Any]]) -> None:
-        shard.delete_offsets(step, pending, group_id, PIECE_PARTITIONS_MAX)
+    def delete_offsets(
+        shard: GroupShard, result: CoordinatorResult, pending: Pending[dict[str, Any]]
+    ) -> None:
+        shard.delete_offsets(result, pending, group_id, SLICE_PARTITIONS_MAX)
 
-    def delete(shard: GroupShard, step: CoordinatorResult, pending: Pending[None]) -> None:
+    def delete(shard: GroupShard, result: CoordinatorResult, pending: Pending[None]) -> None:
         before.update(shard.view_group(group_id))
-        shard.delete_group(step, pending, group_id)
+        shard.delete_group(result, pending, group_id)
 
     try:
         require(context, AclOperation.DELETE, ResourceType.GROUP, group_id)
-        while deleted := await context.node.groups.ask(group_id, delete_offsets):
+        while deleted := await context.node.groups.handle_request(group_id, delete_offsets):
             before |= deleted
             await context.checkpoint()
-        await context.node.groups.ask(group_id, delete)
+        await context.node.groups.handle_request(group_id, delete)
     except KafkaError as error:
-        return _refused(group_id, error)
+        return _error_result(group_id, error)
     for key, value in sorted(before.items(), key=lambda item: item[0] != "type"):
         context.record_change(f"group/{group_id}", key, value, None)
     return DeletableGroupResult(group_id=group_id)
 
 
-def _refused(group_id: str, error: KafkaError) -> DeletableGroupResult:
+def _error_result(group_id: str, error: KafkaError) -> DeletableGroupResult:
     return DeletableGroupResult(group_id=group_id, error_code=error.code)

@@ -19,11 +19,11 @@ FIRST_VERSION_WITH_NOT_FOUND = 6
 DEAD = "Dead"
 
 
-def refuse(request: DescribeGroupsRequest, error: KafkaError) -> DescribeGroupsResponse:
-    return DescribeGroupsResponse(groups=[_refused(group_id, error) for group_id in request.groups])
+def error_response(request: DescribeGroupsRequest, error: KafkaError) -> DescribeGroupsResponse:
+    return DescribeGroupsResponse(groups=[_error_group(group_id, error) for group_id in request.groups])
 
 
-@serves(DescribeGroupsRequest, DescribeGroupsResponse, 0, 6, refuse=refuse)
+@serves(DescribeGroupsRequest, DescribeGroupsResponse, 0, 6, error_response=error_response)
 async def handle(context: RequestContext, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
     names = await context.compute(dict.fromkeys, request.groups)
     groups = [await _describe(context, group_id) async for group_id in context.each(names)]
@@ -43,12 +43,12 @@ async def _describe(context: RequestContext, group_id: str) -> DescribedGroup:
         )
     except KafkaError as error:
         if error.code is ErrorCode.GROUP_ID_NOT_FOUND:
-            return _not_there(context, group_id, error)
-        return _refused(group_id, error)
+            return _unknown_group(context, group_id, error)
+        return _error_group(group_id, error)
     return described
 
 
-def _not_there(context: RequestContext, group_id: str, error: KafkaError) -> DescribedGroup:
+def _unknown_group(context: RequestContext, group_id: str, error: KafkaError) -> DescribedGroup:
     """Return the description of an unknown group: dead, and from v6 on with an error."""
     if context.api_version < FIRST_VERSION_WITH_NOT_FOUND:
         return DescribedGroup(group_id=group_id, group_state=DEAD)
@@ -57,5 +57,5 @@ def _not_there(context: RequestContext, group_id: str, error: KafkaError) -> Des
     )
 
 
-def _refused(group_id: str, error: KafkaError) -> DescribedGroup:
+def _error_group(group_id: str, error: KafkaError) -> DescribedGroup:
     return DescribedGroup(error_code=error.code, group_id=group_id)

@@ -23,11 +23,11 @@ from barnabas.wire.barnabas_messages.describe_rebalances import (
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 
-def refuse(_request: DescribeRebalancesRequest, error: KafkaError) -> DescribeRebalancesResponse:
+def error_response(_request: DescribeRebalancesRequest, error: KafkaError) -> DescribeRebalancesResponse:
     return DescribeRebalancesResponse(error_code=error.code, error_message=error.message or None)
 
 
-@serves(DescribeRebalancesRequest, DescribeRebalancesResponse, 0, 0, refuse=refuse)
+@serves(DescribeRebalancesRequest, DescribeRebalancesResponse, 0, 0, error_response=error_response)
 async def handle(context: RequestContext, request: DescribeRebalancesRequest) -> DescribeRebalancesResponse:
     group_id = request.group_id
     require(context, AclOperation.DESCRIBE, ResourceType.GROUP, group_id)

@@ -11,7 +11,7 @@ from barnabas.api.authorization import require, require_cluster
 from barnabas.api.cluster.brokers import reachable_brokers
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
-from barnabas.api.topics.topic_creator import create_wanted_topics
+from barnabas.api.topics.topic_creator import create_missing_topics
 from barnabas.base.ids import uuid_from_text
 from barnabas.coordinator.partition_of import partition_of
 from barnabas.metadata.internal_topics import GROUP_TOPIC, TRANSACTION_TOPIC
@@ -37,18 +37,20 @@ FIRST_VERSION_WITH_SHARE_GROUPS = 6
 NO_ERROR_MESSAGE = "NONE"
 
 
-def refuse(request: FindCoordinatorRequest, error: KafkaError) -> FindCoordinatorResponse:
-    return _one(_refused(request.key, error), [_refused(key, error) for key in request.coordinator_keys])
+def error_response(request: FindCoordinatorRequest, error: KafkaError) -> FindCoordinatorResponse:
+    return _single_response(
+        _error_result(request.key, error), [_error_result(key, error) for key in request.coordinator_keys]
+    )
 
 
-@serves(FindCoordinatorRequest, FindCoordinatorResponse, 0, 6, refuse=refuse)
+@serves(FindCoordinatorRequest, FindCoordinatorResponse, 0, 6, error_response=error_response)
 async def handle(context: RequestContext, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
     _check(context, request.key_type)
     if context.api_version >= FIRST_VERSION_WITH_MANY_KEYS:
         keys = context.each(request.coordinator_keys)
-        found = [await _find(context, request.key_type, key) async for key in keys]
-        return FindCoordinatorResponse(coordinators=found)
-    return _one(await _find(context, request.key_type, request.key), [])
+        coordinators = [await _find(context, request.key_type, key) async for key in keys]
+        return FindCoordinatorResponse(coordinators=coordinators)
+    return _single_response(await _find(context, request.key_type, request.key), [])
 
 
 def _check(context: RequestContext, key_type: int) -> None:
@@ -58,7 +60,9 @@ def _check(context: RequestContext, key_type: int) -> None:
     """
     if key_type == SHARE:  # only brokers look for share coordinators
         if context.api_version < FIRST_VERSION_WITH_SHARE_GROUPS:
-            message = f"Share groups came with version 6; this is version {context.api_version}."
+            message = (
+                f"FindCoordinator version {context.api_version} does not support share groups: use version 6."
+            )
             raise KafkaError(ErrorCode.INVALID_REQUEST, message)
         require_cluster(context, AclOperation.CLUSTER_ACTION)
     elif key_type not in COORDINATED:
@@ -71,12 +75,12 @@ async def _find(context: RequestContext, key_type: int, key: str) -> Coordinator
     try:
         if key_type == SHARE:
             _check_share_key(key)
-            raise _none("Share groups are not supported.")
+            raise _not_available("Share groups are not supported.")
         topic_name, resource_type = COORDINATED[key_type]
         require(context, AclOperation.DESCRIBE, resource_type, key)
         return await _leader(context, topic_name, key)
     except KafkaError as error:
-        return _refused(key, error)
+        return _error_result(key, error)
 
 
 async def _leader(context: RequestContext, topic_name: str, key: str) -> Coordinator:
@@ -85,9 +89,9 @@ async def _leader(context: RequestContext, topic_name: str, key: str) -> Coordin
     :raises KafkaError: COORDINATOR_NOT_AVAILABLE; clients retry.
     """
     if topic_name not in context.node.image.topics:
-        [made] = await create_wanted_topics(context, [topic_name])
-        if made.error is not None and topic_name not in context.node.image.topics:
-            raise _none(f"Topic {topic_name} cannot be created: {made.error.message}")
+        [created] = await create_missing_topics(context, [topic_name])
+        if created.error is not None and topic_name not in context.node.image.topics:
+            raise _not_available(f"Topic {topic_name} cannot be created: {created.error.message}")
     image = context.node.image
     topic = image.topics[topic_name]
     index = partition_of(key, topic.partition_count)
@@ -95,7 +99,7 @@ async def _leader(context: RequestContext, topic_name: str, key: str) -> Coordin
     for broker, endpoint in reachable_brokers(context):
         if broker.broker_id == leader:
             return Coordinator(key=key, node_id=leader, host=endpoint.host, port=endpoint.port)
-    raise _none(f"There is no leader of {topic_name}-{index}.")
+    raise _not_available(f"Partition {topic_name}-{index} has no leader.")
 
 
 def _check_share_key(key: str) -> None:
@@ -112,11 +116,11 @@ def _check_share_key(key: str) -> None:
         raise KafkaError(ErrorCode.INVALID_REQUEST, message) from error
 
 
-def _none(message: str) -> KafkaError:
+def _not_available(message: str) -> KafkaError:
     return KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, message)
 
 
-def _refused(key: str, error: KafkaError) -> Coordinator:
+def _error_result(key: str, error: KafkaError) -> Coordinator:
     return Coordinator(
         key=key,
         node_id=NO_BROKER,
@@ -126,13 +130,13 @@ def _refused(key: str, error: KafkaError) -> Coordinator:
     )
 
 
-def _one(found: Coordinator, coordinators: list[Coordinator]) -> FindCoordinatorResponse:
+def _single_response(coordinator: Coordinator, coordinators: list[Coordinator]) -> FindCoordinatorResponse:
     """Return the response for clients before v4: the coordinator at the top."""
     return FindCoordinatorResponse(
-        error_code=found.error_code,
-        error_message=found.error_message if found.error_code else NO_ERROR_MESSAGE,
-        node_id=found.node_id,
-        host=found.host,
-        port=found.port,
+        error_code=coordinator.error_code,
+        error_message=coordinator.error_message if coordinator.error_code else NO_ERROR_MESSAGE,
+        node_id=coordinator.node_id,
+        host=coordinator.host,
+        port=coordinator.port,
         coordinators=coordinators,
     )

@@ -16,7 +16,7 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 
 
-def refuse(request: HeartbeatRequest, error: KafkaError) -> HeartbeatResponse:
+def error_response(request: HeartbeatRequest, error: KafkaError) -> HeartbeatResponse:
     is_loading = error.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     return HeartbeatResponse(error_code=ErrorCode.NONE if is_loading else error.code)
 
@@ -31,7 +31,7 @@ def fast_path(
     return _heartbeat(context, read_request(bytes(frame[position:]), context.api_version))
 
 
-@serves(HeartbeatRequest, HeartbeatResponse, 0, 4, refuse=refuse, fast_path=fast_path)
+@serves(HeartbeatRequest, HeartbeatResponse, 0, 4, error_response=error_response, fast_path=fast_path)
 async def handle(context: RequestContext, request: HeartbeatRequest) -> EncodedResponse:
     """Handle a decoded request, which interceptors get."""
     beat = Heartbeat(request.group_id, request.generation_id, request.member_id, request.group_instance_id)
@@ -43,7 +43,7 @@ def _heartbeat(context: RequestContext, beat: Heartbeat) -> EncodedResponse | Aw
     """Respond at once, unless an earlier decision of the coordinator is still being written."""
     check_member_request(context, beat.group_id)
     runner = context.node.groups.runner(beat.group_id)
-    code = runner.write(lambda shard, step: shard.heartbeat(step, beat))
+    code = runner.write(lambda shard, result: shard.heartbeat(result, beat))
     if isinstance(code, ErrorCode):
         return EncodedResponse(*write_response(context.api_version, code))
     return _respond_later(context.api_version, code)

@@ -12,7 +12,7 @@ from barnabas.api.groups.checks import check_member_request
 from barnabas.api.registry import serves
 from barnabas.coordinator.result import CoordinatorResult, Pending
 from barnabas.groups.classic.join import Join, JoiningClient
-from barnabas.groups.consumer.classic_members import ClassicMemberRefused
+from barnabas.groups.consumer.classic_members import ClassicMemberRejectedError
 from barnabas.groups.shard import GroupShard
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
@@ -22,18 +22,18 @@ NOT_LOOKED_FOR = frozenset({ErrorCode.GROUP_AUTHORIZATION_FAILED, ErrorCode.NOT_
 FIRST_VERSION_WITHOUT_PROTOCOL_NAME = 7  #: no protocol is null from this version on; before, it is empty
 
 
-def refuse(request: JoinGroupRequest, error: KafkaError) -> JoinGroupResponse:
-    is_unnamed = error.code in NOT_LOOKED_FOR or isinstance(error, ClassicMemberRefused)
+def error_response(request: JoinGroupRequest, error: KafkaError) -> JoinGroupResponse:
+    is_unnamed = error.code in NOT_LOOKED_FOR or isinstance(error, ClassicMemberRejectedError)
     return JoinGroupResponse(error_code=error.code, member_id="" if is_unnamed else request.member_id)
 
 
-@serves(JoinGroupRequest, JoinGroupResponse, 0, 9, refuse=refuse)
+@serves(JoinGroupRequest, JoinGroupResponse, 0, 9, error_response=error_response)
 async def handle(context: RequestContext, request: JoinGroupRequest) -> JoinGroupResponse:
     """Pass the request to the group's coordinator, which may wait for other members."""
     try:
         response = await _join(context, request)
     except KafkaError as error:
-        response = refuse(request, error)
+        response = error_response(request, error)
     if not response.protocol_name:
         response.protocol_name = None if context.api_version >= FIRST_VERSION_WITHOUT_PROTOCOL_NAME else ""
     return response
@@ -44,10 +44,10 @@ async def _join(context: RequestContext, request: JoinGroupRequest) -> JoinGroup
     _check_session_timeout(context, request.session_timeout_ms)
     client = JoiningClient(context.client_id or "", f"/{context.connection.client_host}", context.api_version)
 
-    def event(shard: GroupShard, step: CoordinatorResult, pending: Pending[JoinGroupResponse]) -> None:
-        shard.join_group(step, Join(request, client, pending))
+    def event(shard: GroupShard, result: CoordinatorResult, pending: Pending[JoinGroupResponse]) -> None:
+        shard.join_group(result, Join(request, client, pending))
 
-    return await context.node.groups.ask(request.group_id, event)
+    return await context.node.groups.handle_request(request.group_id, event)
 
 
 def _check_session_timeout(context: RequestContext, timeout_ms: int) -> None:

@@ -25,11 +25,11 @@ FIRST_VERSION_WITH_MANY_MEMBERS = 3
 LEAVING_COUNT_MAX = 500
 
 
-def refuse(request: LeaveGroupRequest, error: KafkaError) -> LeaveGroupResponse:
+def error_response(request: LeaveGroupRequest, error: KafkaError) -> LeaveGroupResponse:
     return LeaveGroupResponse(error_code=error.code)
 
 
-@serves(LeaveGroupRequest, LeaveGroupResponse, 0, 5, refuse=refuse)
+@serves(LeaveGroupRequest, LeaveGroupResponse, 0, 5, error_response=error_response)
 async def handle(context: RequestContext, request: LeaveGroupRequest) -> LeaveGroupResponse:
     """Pass the request to the group's coordinator; older clients name one member, whose error is at the top."""
     check_member_request(context, request.group_id)
@@ -37,8 +37,8 @@ async def handle(context: RequestContext, request: LeaveGroupRequest) -> LeaveGr
     if has_one:
         request.members = [MemberIdentity(member_id=request.member_id)]
     answers: list[MemberResponse] = []
-    async for piece in context.each(_pieces(request)):
-        answers += await _leave(context, piece)
+    async for part in context.each(_split(request)):
+        answers += await _leave(context, part)
     return (
         LeaveGroupResponse(error_code=answers[0].error_code)
         if has_one
@@ -46,16 +46,16 @@ async def handle(context: RequestContext, request: LeaveGroupRequest) -> LeaveGr
     )
 
 
-def _pieces(request: LeaveGroupRequest) -> Iterator[LeaveGroupRequest]:
+def _split(request: LeaveGroupRequest) -> Iterator[LeaveGroupRequest]:
     """Split the request into requests for a limited number of members."""
     for start in range(0, max(len(request.members), 1), LEAVING_COUNT_MAX):
-        piece = copy(request)
-        piece.members = request.members[start : start + LEAVING_COUNT_MAX]
-        yield piece
+        part = copy(request)
+        part.members = request.members[start : start + LEAVING_COUNT_MAX]
+        yield part
 
 
 async def _leave(context: RequestContext, request: LeaveGroupRequest) -> list[MemberResponse]:
-    response: LeaveGroupResponse = await context.node.groups.ask(
-        request.group_id, lambda shard, step, pending: shard.leave_group(step, pending, request)
+    response: LeaveGroupResponse = await context.node.groups.handle_request(
+        request.group_id, lambda shard, result, pending: shard.leave_group(result, pending, request)
     )
     return response.members

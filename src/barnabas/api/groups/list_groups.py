@@ -14,11 +14,11 @@ from barnabas.wire.errors import KafkaError
 from barnabas.wire.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 
 
-def refuse(request: ListGroupsRequest, error: KafkaError) -> ListGroupsResponse:
+def error_response(request: ListGroupsRequest, error: KafkaError) -> ListGroupsResponse:
     return ListGroupsResponse(error_code=error.code)
 
 
-@serves(ListGroupsRequest, ListGroupsResponse, 0, 5, refuse=refuse)
+@serves(ListGroupsRequest, ListGroupsResponse, 0, 5, error_response=error_response)
 async def handle(context: RequestContext, request: ListGroupsRequest) -> ListGroupsResponse:
     states = await context.compute(lower_names, request.states_filter)
     types = await context.compute(lower_names, request.types_filter)

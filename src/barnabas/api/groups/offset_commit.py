@@ -21,7 +21,7 @@ from barnabas.api.groups.offset_commit_codec import (
     write_response,
 )
 from barnabas.api.groups.partition_checks import RejectedPartitions, merge, split_known_partitions
-from barnabas.api.groups.pieces import pieces
+from barnabas.api.groups.topic_slices import slices
 from barnabas.api.registry import USE_HANDLER, UseHandler, serves
 from barnabas.groups.offsets.commits import PartitionCommit, TopicCommit
 from barnabas.metadata.image import MetadataImage
@@ -36,8 +36,10 @@ from barnabas.wire.messages.offset_commit import (
 )
 
 
-def refuse(request: OffsetCommitRequest, error: KafkaError) -> OffsetCommitResponse:
-    return OffsetCommitResponse(topics=[_refused(_whole(topic, error.code)) for topic in request.topics])
+def error_response(request: OffsetCommitRequest, error: KafkaError) -> OffsetCommitResponse:
+    return OffsetCommitResponse(
+        topics=[_error_topic(_reject_topic(topic, error.code)) for topic in request.topics]
+    )
 
 
 def fast_path(
@@ -61,7 +63,7 @@ def fast_path(
         commit = commit._replace(topics=by_name)
     try:
         codes = context.node.groups.runner(commit.group_id).write(
-            lambda shard, step: shard.offsets.commit_offsets(step, commit, version)
+            lambda shard, result: shard.offsets.commit_offsets(result, commit, version)
         )
     except KafkaError:
         return USE_HANDLER
@@ -93,7 +95,7 @@ async def _respond_later(
     return EncodedResponse(*write_response(version, topics, codes))
 
 
-@serves(OffsetCommitRequest, OffsetCommitResponse, 0, 10, refuse=refuse, fast_path=fast_path)
+@serves(OffsetCommitRequest, OffsetCommitResponse, 0, 10, error_response=error_response, fast_path=fast_path)
 async def handle(context: RequestContext, request: OffsetCommitRequest) -> OffsetCommitResponse:
     """Refuse unknown and unauthorized partitions; the group's coordinator decides on the others."""
     require(context, AclOperation.READ, ResourceType.GROUP, request.group_id)
@@ -105,12 +107,12 @@ async def handle(context: RequestContext, request: OffsetCommitRequest) -> Offse
     refused += unknown
     if not refused and topics is request.topics and not context.is_large:  # as in nearly all requests
         return await _commit(context, request)
-    errors = await context.compute(lambda: [_refused(each) for each in refused])
+    errors = await context.compute(lambda: [_error_topic(rejected) for rejected in refused])
     if not known:
         return OffsetCommitResponse(topics=await context.compute(merge, errors, []))
     answered: list[OffsetCommitResponseTopic] = []
-    async for piece in context.each(pieces(known)):
-        answered += (await _commit(context, with_topics(request, piece))).topics
+    async for some_topics in context.each(slices(known)):
+        answered += (await _commit(context, with_topics(request, some_topics))).topics
     return OffsetCommitResponse(topics=await context.compute(merge, errors, answered))
 
 
@@ -118,12 +120,12 @@ async def _commit(context: RequestContext, request: OffsetCommitRequest) -> Offs
     """Return the response of the coordinator, with the errors of refused partitions."""
     version = context.api_version
     try:
-        return await context.node.groups.ask(
+        return await context.node.groups.handle_request(
             request.group_id,
-            lambda shard, step, pending: shard.offsets.commit(step, pending, request, version),
+            lambda shard, result, pending: shard.offsets.commit(result, pending, request, version),
         )
     except KafkaError as error:
-        return refuse(request, error)
+        return error_response(request, error)
 
 
 def with_topics(request: OffsetCommitRequest, topics: list[OffsetCommitRequestTopic]) -> OffsetCommitRequest:
@@ -147,16 +149,16 @@ def by_id(
     for topic in topics:
         name = names.get(topic.topic_id)
         if name is None:
-            refused.append(_whole(topic, ErrorCode.UNKNOWN_TOPIC_ID))
+            refused.append(_reject_topic(topic, ErrorCode.UNKNOWN_TOPIC_ID))
         else:
             known.append(OffsetCommitRequestTopic(name, topic.topic_id, topic.partitions))
     return known, refused
 
 
-def _whole(topic: OffsetCommitRequestTopic, code: ErrorCode) -> RejectedPartitions:
-    return RejectedPartitions(topic, [asked.partition_index for asked in topic.partitions], code)
+def _reject_topic(topic: OffsetCommitRequestTopic, code: ErrorCode) -> RejectedPartitions:
+    return RejectedPartitions(topic, [partition.partition_index for partition in topic.partitions], code)
 
 
-def _refused(refused: RejectedPartitions) -> OffsetCommitResponseTopic:
-    partitions = [OffsetCommitResponsePartition(index, refused.code) for index in refused.indexes]
-    return OffsetCommitResponseTopic(refused.topic.name, refused.topic.topic_id, partitions)
+def _error_topic(rejected: RejectedPartitions) -> OffsetCommitResponseTopic:
+    partitions = [OffsetCommitResponsePartition(index, rejected.code) for index in rejected.indexes]
+    return OffsetCommitResponseTopic(rejected.topic.name, rejected.topic.topic_id, partitions)

@@ -11,7 +11,7 @@ from barnabas.api.audit import Results
 from barnabas.api.authorization import require
 from barnabas.api.context import RequestContext
 from barnabas.api.groups.partition_checks import RejectedPartitions, merge, split_known_partitions
-from barnabas.api.groups.pieces import pieces
+from barnabas.api.groups.topic_slices import slices
 from barnabas.api.registry import serves
 from barnabas.base.ids import TopicPartition
 from barnabas.coordinator.result import CoordinatorResult, Pending
@@ -26,7 +26,7 @@ from barnabas.wire.messages.offset_delete import (
 )
 
 
-def refuse(request: OffsetDeleteRequest, error: KafkaError) -> OffsetDeleteResponse:
+def error_response(request: OffsetDeleteRequest, error: KafkaError) -> OffsetDeleteResponse:
     return OffsetDeleteResponse(error_code=error.code)
 
 
@@ -37,45 +37,45 @@ def audit(request: OffsetDeleteRequest, response: OffsetDeleteResponse) -> Resul
             yield f"topic/{topic.name}", partition.error_code, None
 
 
-@serves(OffsetDeleteRequest, OffsetDeleteResponse, 0, 0, refuse=refuse, audit=audit)
+@serves(OffsetDeleteRequest, OffsetDeleteResponse, 0, 0, error_response=error_response, audit=audit)
 async def handle(context: RequestContext, request: OffsetDeleteRequest) -> OffsetDeleteResponse:
     """Refuse unknown and unauthorized partitions; the group's coordinator decides on the others."""
     require(context, AclOperation.DELETE, ResourceType.GROUP, request.group_id)
     known, refused = await split_known_partitions(context, AclOperation.READ, request.topics)
-    errors = await context.compute(lambda: [_refused(each) for each in refused])
+    errors = await context.compute(lambda: [_error_topic(rejected) for rejected in refused])
     if not request.group_id:
         raise KafkaError(ErrorCode.INVALID_GROUP_ID, "The group id is empty.")
     answered: list[OffsetDeleteResponseTopic] = []
-    async for piece in context.each(pieces(known)):
-        answered += await _delete(context, OffsetDeleteRequest(request.group_id, piece))
+    async for some_topics in context.each(slices(known)):
+        answered += await _delete(context, OffsetDeleteRequest(request.group_id, some_topics))
     return OffsetDeleteResponse(topics=await context.compute(merge, errors, answered))
 
 
 async def _delete(context: RequestContext, request: OffsetDeleteRequest) -> list[OffsetDeleteResponseTopic]:
     before: dict[TopicPartition, int] = {}
 
-    def delete(shard: GroupShard, step: CoordinatorResult, pending: Pending[OffsetDeleteResponse]) -> None:
+    def delete(shard: GroupShard, result: CoordinatorResult, pending: Pending[OffsetDeleteResponse]) -> None:
         before.update(shard.offsets.committed_in(request.group_id, request.topics))
-        shard.offsets.delete(step, pending, request)
+        shard.offsets.delete(result, pending, request)
 
-    answer = await context.node.groups.ask(request.group_id, delete)
-    _note(context, request.group_id, before, answer)
+    answer = await context.node.groups.handle_request(request.group_id, delete)
+    _record_deletions(context, request.group_id, before, answer)
     return answer.topics
 
 
-def _note(
+def _record_deletions(
     context: RequestContext,
     group_id: str,
     before: Mapping[TopicPartition, int],
     answer: OffsetDeleteResponse,
 ) -> None:
     for topic in answer.topics:
-        for each in topic.partitions:
-            if each.error_code == ErrorCode.NONE:
-                tp = TopicPartition(topic.name, each.partition_index)
+        for partition in topic.partitions:
+            if partition.error_code == ErrorCode.NONE:
+                tp = TopicPartition(topic.name, partition.partition_index)
                 context.record_change(f"group/{group_id}", offset_key(tp), before.get(tp), None)
 
 
-def _refused(refused: RejectedPartitions) -> OffsetDeleteResponseTopic:
-    partitions = [OffsetDeleteResponsePartition(index, refused.code) for index in refused.indexes]
-    return OffsetDeleteResponseTopic(refused.topic.name, partitions)
+def _error_topic(rejected: RejectedPartitions) -> OffsetDeleteResponseTopic:
+    partitions = [OffsetDeleteResponsePartition(index, rejected.code) for index in rejected.indexes]
+    return OffsetDeleteResponseTopic(rejected.topic.name, partitions)

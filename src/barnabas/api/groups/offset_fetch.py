@@ -35,78 +35,84 @@ FIRST_VERSION_WITH_TOPIC_IDS = 10
 NO_OFFSET, NO_LEADER_EPOCH, NO_METADATA = -1, -1, ""
 
 
-def refuse(request: OffsetFetchRequest, error: KafkaError) -> OffsetFetchResponse:
-    alone = _the_one_group(request)
+def error_response(request: OffsetFetchRequest, error: KafkaError) -> OffsetFetchResponse:
+    alone = _single_group(request)
     return OffsetFetchResponse(
         error_code=error.code,
-        topics=[_for_one_group(_refused_topic(topic, error.code)) for topic in alone.topics or ()],
-        groups=[_refused_group(group, error) for group in request.groups],
+        topics=[_single_group_topic(_error_topic(topic, error.code)) for topic in alone.topics or ()],
+        groups=[_error_group(group, error) for group in request.groups],
     )
 
 
-@serves(OffsetFetchRequest, OffsetFetchResponse, 0, 10, refuse=refuse)
+@serves(OffsetFetchRequest, OffsetFetchResponse, 0, 10, error_response=error_response)
 async def handle(context: RequestContext, request: OffsetFetchRequest) -> OffsetFetchResponse:
     """Pass each group's request to its coordinator; the groups do not affect each other."""
     if context.api_version >= FIRST_VERSION_WITH_MANY_GROUPS:
-        asked_groups = context.each(request.groups)
-        groups = [await _fetch(context, asked, request.require_stable) async for asked in asked_groups]
+        requested_groups = context.each(request.groups)
+        groups = [
+            await _fetch(context, requested, request.require_stable) async for requested in requested_groups
+        ]
         return OffsetFetchResponse(groups=groups)
-    asked = _the_one_group(request)
-    group = await _fetch(context, asked, request.require_stable)
+    requested = _single_group(request)
+    group = await _fetch(context, requested, request.require_stable)
     code = group.error_code
     if code and context.api_version < FIRST_VERSION_WITH_GROUP_ERRORS:
-        group.topics = [_refused_topic(topic, ErrorCode(code)) for topic in asked.topics or ()]
+        group.topics = [_error_topic(topic, ErrorCode(code)) for topic in requested.topics or ()]
     if context.api_version == 0:
         _add_unknown_topic_errors(group)
-    return OffsetFetchResponse(topics=[_for_one_group(topic) for topic in group.topics], error_code=code)
+    return OffsetFetchResponse(topics=[_single_group_topic(topic) for topic in group.topics], error_code=code)
 
 
-def _the_one_group(request: OffsetFetchRequest) -> OffsetFetchRequestGroup:
+def _single_group(request: OffsetFetchRequest) -> OffsetFetchRequestGroup:
     """Return the group of a request before v8 as in v8."""
     topics = request.topics
     if topics is None:
         return OffsetFetchRequestGroup(request.group_id, topics=None)
-    asked = [
+    requested = [
         OffsetFetchRequestTopics(topic.name, partition_indexes=topic.partition_indexes) for topic in topics
     ]
-    return OffsetFetchRequestGroup(request.group_id, topics=asked)
+    return OffsetFetchRequestGroup(request.group_id, topics=requested)
 
 
 async def _fetch(
-    context: RequestContext, asked: OffsetFetchRequestGroup, require_stable: bool
+    context: RequestContext, requested: OffsetFetchRequestGroup, require_stable: bool
 ) -> OffsetFetchResponseGroup:
     try:
-        require(context, AclOperation.DESCRIBE, ResourceType.GROUP, asked.group_id)
-        if asked.topics is None:
-            return await _fetch_all(context, asked, require_stable)
-        known, refused = await _sift(context, asked.topics)
-        if known is not asked.topics:
-            asked = OffsetFetchRequestGroup(asked.group_id, asked.member_id, asked.member_epoch, known)
-        group = await _ask(context, asked, require_stable)
+        require(context, AclOperation.DESCRIBE, ResourceType.GROUP, requested.group_id)
+        if requested.topics is None:
+            return await _fetch_all(context, requested, require_stable)
+        known, refused = await _split_authorized(context, requested.topics)
+        if known is not requested.topics:
+            requested = OffsetFetchRequestGroup(
+                requested.group_id, requested.member_id, requested.member_epoch, known
+            )
+        group = await _query_coordinator(context, requested, require_stable)
     except KafkaError as error:
-        return _refused_group(asked, error)
+        return _error_group(requested, error)
     group.topics += refused
     return group
 
 
-async def _ask(
-    context: RequestContext, asked: OffsetFetchRequestGroup, require_stable: bool
+async def _query_coordinator(
+    context: RequestContext, requested: OffsetFetchRequestGroup, require_stable: bool
 ) -> OffsetFetchResponseGroup:
-    if not context.is_large and asked.topics is not None:
+    if not context.is_large and requested.topics is not None:
         return await context.node.groups.query(
-            asked.group_id, lambda shard, now_ms: shard.offsets.fetch(asked, require_stable=require_stable)
+            requested.group_id,
+            lambda shard, now_ms: shard.offsets.fetch(requested, require_stable=require_stable),
         )
     offsets, unstable = await context.node.groups.query(
-        asked.group_id, lambda shard, now_ms: shard.offsets.snapshot(asked, require_stable=require_stable)
+        requested.group_id,
+        lambda shard, now_ms: shard.offsets.snapshot(requested, require_stable=require_stable),
     )
-    return await context.node.worker.call(fetch, asked, offsets, unstable)
+    return await context.node.worker.call(fetch, requested, offsets, unstable)
 
 
 async def _fetch_all(
-    context: RequestContext, asked: OffsetFetchRequestGroup, require_stable: bool
+    context: RequestContext, requested: OffsetFetchRequestGroup, require_stable: bool
 ) -> OffsetFetchResponseGroup:
     """Return offsets of all topics that the principal may describe; from v10 on, only of existing ones."""
-    group = await _ask(context, asked, require_stable)
+    group = await _query_coordinator(context, requested, require_stable)
     names = {topic.name for topic in group.topics}
     allowed = await allowed_names(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
     topics = [topic for topic in group.topics if topic.name in allowed]
@@ -119,7 +125,7 @@ async def _fetch_all(
     return group
 
 
-async def _sift(
+async def _split_authorized(
     context: RequestContext, topics: list[OffsetFetchRequestTopics]
 ) -> tuple[list[OffsetFetchRequestTopics], list[OffsetFetchResponseTopics]]:
     """Return the topics that the principal may describe, with their names, and the errors of the others.
@@ -129,25 +135,25 @@ async def _sift(
     refused: list[OffsetFetchResponseTopics] = []
     if context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:
         names = context.node.image.topic_names
-        topics, refused = await context.compute(_named, topics, names)
-    wanted = {topic.name for topic in topics}
-    hidden = await refused_names(context, AclOperation.DESCRIBE, ResourceType.TOPIC, wanted)
+        topics, refused = await context.compute(_with_names, topics, names)
+    requested = {topic.name for topic in topics}
+    hidden = await refused_names(context, AclOperation.DESCRIBE, ResourceType.TOPIC, requested)
     if not hidden:
         return topics, refused
     refused += [
-        _refused_topic(topic, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        _error_topic(topic, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         async for topic in context.each(topics)
         if topic.name in hidden
     ]
     return [topic for topic in topics if topic.name not in hidden], refused
 
 
-def _named(
+def _with_names(
     topics: list[OffsetFetchRequestTopics], names: Mapping[bytes, str]
 ) -> tuple[list[OffsetFetchRequestTopics], list[OffsetFetchResponseTopics]]:
     """Return the topics with the names of their ids, and the errors of unknown ids."""
     refused = [
-        _refused_topic(topic, ErrorCode.UNKNOWN_TOPIC_ID) for topic in topics if topic.topic_id not in names
+        _error_topic(topic, ErrorCode.UNKNOWN_TOPIC_ID) for topic in topics if topic.topic_id not in names
     ]
     known = [
         OffsetFetchRequestTopics(names[topic.topic_id], topic.topic_id, topic.partition_indexes)
@@ -157,11 +163,11 @@ def _named(
     return known, refused
 
 
-def _refused_group(asked: OffsetFetchRequestGroup, error: KafkaError) -> OffsetFetchResponseGroup:
-    return OffsetFetchResponseGroup(group_id=asked.group_id, error_code=error.code)
+def _error_group(requested: OffsetFetchRequestGroup, error: KafkaError) -> OffsetFetchResponseGroup:
+    return OffsetFetchResponseGroup(group_id=requested.group_id, error_code=error.code)
 
 
-def _refused_topic(topic: OffsetFetchRequestTopics, code: ErrorCode) -> OffsetFetchResponseTopics:
+def _error_topic(topic: OffsetFetchRequestTopics, code: ErrorCode) -> OffsetFetchResponseTopics:
     partitions = [
         OffsetFetchResponsePartitions(index, NO_OFFSET, NO_LEADER_EPOCH, NO_METADATA, code)
         for index in topic.partition_indexes
@@ -176,18 +182,18 @@ def _add_unknown_topic_errors(group: OffsetFetchResponseGroup) -> None:
                 answer.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def _for_one_group(topic: OffsetFetchResponseTopics) -> OffsetFetchResponseTopic:
+def _single_group_topic(topic: OffsetFetchResponseTopics) -> OffsetFetchResponseTopic:
     """Return the result for a topic as before v8."""
     return OffsetFetchResponseTopic(
         topic.name,
         [
             OffsetFetchResponsePartition(
-                each.partition_index,
-                each.committed_offset,
-                each.committed_leader_epoch,
-                each.metadata,
-                each.error_code,
+                partition.partition_index,
+                partition.committed_offset,
+                partition.committed_leader_epoch,
+                partition.metadata,
+                partition.error_code,
             )
-            for each in topic.partitions
+            for partition in topic.partitions
         ],
     )

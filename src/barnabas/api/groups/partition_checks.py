@@ -55,7 +55,9 @@ async def split_known_partitions(
         missing = await context.compute(_missing, topic.partitions, count)
         if missing:
             refused.append(RejectedPartitions(topic, _indexes(missing), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
-            there_partitions = [each for each in topic.partitions if 0 <= each.partition_index < count]
+            there_partitions = [
+                partition for partition in topic.partitions if 0 <= partition.partition_index < count
+            ]
             topic = _with_partitions(topic, there_partitions)
         if topic.partitions:
             known.append(topic)
@@ -63,7 +65,7 @@ async def split_known_partitions(
 
 
 def _missing(partitions: Iterable[Any], count: int) -> list[Any]:
-    return [each for each in partitions if not 0 <= each.partition_index < count]
+    return [partition for partition in partitions if not 0 <= partition.partition_index < count]
 
 
 def _indexes(partitions: Iterable[Any]) -> list[int]:

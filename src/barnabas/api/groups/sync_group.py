@@ -14,11 +14,11 @@ from barnabas.wire.messages.sync_group import SyncGroupRequest, SyncGroupRespons
 FIRST_VERSION_WITH_PROTOCOL = 5
 
 
-def refuse(request: SyncGroupRequest, error: KafkaError) -> SyncGroupResponse:
+def error_response(request: SyncGroupRequest, error: KafkaError) -> SyncGroupResponse:
     return SyncGroupResponse(error_code=error.code)
 
 
-@serves(SyncGroupRequest, SyncGroupResponse, 0, 5, refuse=refuse)
+@serves(SyncGroupRequest, SyncGroupResponse, 0, 5, error_response=error_response)
 async def handle(context: RequestContext, request: SyncGroupRequest) -> SyncGroupResponse:
     """Pass the request to the group's coordinator, which may wait for the leader."""
     if context.api_version >= FIRST_VERSION_WITH_PROTOCOL and None in (
@@ -28,7 +28,7 @@ async def handle(context: RequestContext, request: SyncGroupRequest) -> SyncGrou
         message = "Protocol type and name are required since version 5."
         raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, message)
     check_member_request(context, request.group_id)
-    response: SyncGroupResponse = await context.node.groups.ask(
-        request.group_id, lambda shard, step, pending: shard.sync_group(step, pending, request)
+    response: SyncGroupResponse = await context.node.groups.handle_request(
+        request.group_id, lambda shard, result, pending: shard.sync_group(result, pending, request)
     )
     return response

@@ -36,7 +36,7 @@ from barnabas.wire.barnabas_messages.rollback_resource import (
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 
-def refuse(request: RollbackResourceRequest, error: KafkaError) -> RollbackResourceResponse:
+def error_response(request: RollbackResourceRequest, error: KafkaError) -> RollbackResourceResponse:
     return RollbackResourceResponse(
         error_code=error.code, error_message=error.message or None, resource=request.resource
     )
@@ -46,7 +46,7 @@ def audit(request: RollbackResourceRequest, response: RollbackResourceResponse) 
     return [(request.resource, response.error_code, response.error_message)]
 
 
-@serves(RollbackResourceRequest, RollbackResourceResponse, 0, 0, refuse=refuse, audit=audit)
+@serves(RollbackResourceRequest, RollbackResourceResponse, 0, 0, error_response=error_response, audit=audit)
 async def handle(context: RequestContext, request: RollbackResourceRequest) -> RollbackResourceResponse:
     """Decide, evaluate the policies, and commit everything or nothing."""
     _require_for(context, request.resource)
@@ -106,7 +106,7 @@ def _require_for(context: RequestContext, resource: str) -> None:
     """
     kind, slash, name = resource.partition("/")
     if not slash or kind not in _REQUIRED:
-        kinds = ", ".join(f"{each}/NAME" for each in sorted(_REQUIRED))
+        kinds = ", ".join(f"{resource_kind}/NAME" for resource_kind in sorted(_REQUIRED))
         message = f"'{resource}' cannot be rolled back: {kinds} are, as topic/orders."
         raise KafkaError(ErrorCode.INVALID_REQUEST, message)
     _REQUIRED[kind](context, name)
@@ -150,9 +150,12 @@ _REQUIRED: dict[str, Callable[[RequestContext, str], None]] = {
 }
 
 
-def _response(request: RollbackResourceRequest, outcome: RolledBack) -> RollbackResourceResponse:
-    keys = [RestoredKey(each.key, _text(each.before), _text(each.after)) for each in outcome.differences]
-    return RollbackResourceResponse(resource=request.resource, keys=keys, notes=list(outcome.notes))
+def _response(request: RollbackResourceRequest, rolled_back: RolledBack) -> RollbackResourceResponse:
+    keys = [
+        RestoredKey(difference.key, _text(difference.before), _text(difference.after))
+        for difference in rolled_back.differences
+    ]
+    return RollbackResourceResponse(resource=request.resource, keys=keys, notes=list(rolled_back.notes))
 
 
 def _text(value: Any) -> str | None:

@@ -24,7 +24,7 @@ from barnabas.wire.messages.alter_replica_log_dirs import (
 )
 
 
-def refuse(request: AlterReplicaLogDirsRequest, error: KafkaError) -> AlterReplicaLogDirsResponse:
+def error_response(request: AlterReplicaLogDirsRequest, error: KafkaError) -> AlterReplicaLogDirsResponse:
     return _response(dict.fromkeys(_requested(request), error.code))
 
 
@@ -34,7 +34,9 @@ def audit(_request: AlterReplicaLogDirsRequest, response: AlterReplicaLogDirsRes
             yield CLUSTER, partition.error_code, None
 
 
-@serves(AlterReplicaLogDirsRequest, AlterReplicaLogDirsResponse, 0, 2, refuse=refuse, audit=audit)
+@serves(
+    AlterReplicaLogDirsRequest, AlterReplicaLogDirsResponse, 0, 2, error_response=error_response, audit=audit
+)
 async def handle(context: RequestContext, request: AlterReplicaLogDirsRequest) -> AlterReplicaLogDirsResponse:
     require_cluster(context, AclOperation.ALTER)
     requested_topics = await context.compute(_requested, request)
@@ -47,9 +49,9 @@ async def handle(context: RequestContext, request: AlterReplicaLogDirsRequest) -
 def _requested(request: AlterReplicaLogDirsRequest) -> dict[TopicPartition, str]:
     """Return the destination of each partition; of duplicates the last counts."""
     return {
-        TopicPartition(topic.name, index): wanted.path
-        for wanted in request.dirs
-        for topic in wanted.topics
+        TopicPartition(topic.name, index): directory.path
+        for directory in request.dirs
+        for topic in directory.topics
         for index in topic.partitions
     }
 

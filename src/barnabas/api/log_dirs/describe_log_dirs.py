@@ -30,37 +30,37 @@ from barnabas.wire.messages.describe_log_dirs import (
 UNKNOWN_LAG = -1
 
 
-def refuse(request: DescribeLogDirsRequest, error: KafkaError) -> DescribeLogDirsResponse:
+def error_response(request: DescribeLogDirsRequest, error: KafkaError) -> DescribeLogDirsResponse:
     """Return the error at the top; before v3 there is no field for it."""
     return DescribeLogDirsResponse(error_code=error.code)
 
 
-@serves(DescribeLogDirsRequest, DescribeLogDirsResponse, 0, 5, refuse=refuse)
+@serves(DescribeLogDirsRequest, DescribeLogDirsResponse, 0, 5, error_response=error_response)
 async def handle(context: RequestContext, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
     """Describe every directory and its requested replicas; null requests all."""
     require_cluster(context, AclOperation.DESCRIBE)
     directories = context.node.replicas.directories.directories
-    wanted = await _wanted(context, request, directories)
+    requested = await _requested(context, request, directories)
     return DescribeLogDirsResponse(
-        results=[await _describe(context, directory, wanted) for directory in directories]
+        results=[await _describe(context, directory, requested) for directory in directories]
     )
 
 
-async def _wanted(
+async def _requested(
     context: RequestContext, request: DescribeLogDirsRequest, directories: Iterable[LogDirectory]
 ) -> Collection[TopicPartition]:
     if request.topics is not None:
-        return await context.compute(_named, request.topics)
-    found = (name for directory in directories for name in (*directory.logs, *directory.futures))
-    return dict.fromkeys([name async for name in context.each(found) if is_listed(context, name.topic)])
+        return await context.compute(_named_partitions, request.topics)
+    partitions = (name for directory in directories for name in (*directory.logs, *directory.futures))
+    return dict.fromkeys([name async for name in context.each(partitions) if is_listed(context, name.topic)])
 
 
-def _named(topics: Iterable[DescribableLogDirTopic]) -> Collection[TopicPartition]:
-    return {TopicPartition(asked.topic, index) for asked in topics for index in asked.partitions}
+def _named_partitions(topics: Iterable[DescribableLogDirTopic]) -> Collection[TopicPartition]:
+    return {TopicPartition(topic.topic, index) for topic in topics for index in topic.partitions}
 
 
 async def _describe(
-    context: RequestContext, directory: LogDirectory, wanted: Collection[TopicPartition]
+    context: RequestContext, directory: LogDirectory, requested: Collection[TopicPartition]
 ) -> DescribeLogDirsResult:
     node = context.node
     path = str(directory.path)
@@ -72,7 +72,7 @@ async def _describe(
         return DescribeLogDirsResult(error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=path)
     return DescribeLogDirsResult(
         log_dir=path,
-        topics=await _topics(context, directory, wanted),
+        topics=await _topics(context, directory, requested),
         total_bytes=volume.total_bytes,
         usable_bytes=volume.usable_bytes,
         is_cordoned=node.replicas.directories.is_cordoned(directory),
@@ -80,11 +80,11 @@ async def _describe(
 
 
 async def _topics(
-    context: RequestContext, directory: LogDirectory, wanted: Collection[TopicPartition]
+    context: RequestContext, directory: LogDirectory, requested: Collection[TopicPartition]
 ) -> list[DescribeLogDirsTopic]:
     topics: dict[str, DescribeLogDirsTopic] = {}
     for logs, is_future in ((directory.logs, False), (directory.futures, True)):
-        async for name in context.each(wanted):
+        async for name in context.each(requested):
             log = logs.get(name)
             if log is not None:
                 topic = topics.setdefault(name.topic, DescribeLogDirsTopic(name=name.topic))

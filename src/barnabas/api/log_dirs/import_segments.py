@@ -21,8 +21,8 @@ from barnabas.wire.barnabas_messages.import_segments import (
 from barnabas.wire.errors import KafkaError
 
 
-def refuse(request: ImportSegmentsRequest, error: KafkaError) -> ImportSegmentsResponse:
-    return ImportSegmentsResponse(results=[_refused(tp, error) for tp in _partitions(request)])
+def error_response(request: ImportSegmentsRequest, error: KafkaError) -> ImportSegmentsResponse:
+    return ImportSegmentsResponse(results=[_error_result(tp, error) for tp in _partitions(request)])
 
 
 def audit(_request: ImportSegmentsRequest, response: ImportSegmentsResponse) -> Results:
@@ -32,7 +32,7 @@ def audit(_request: ImportSegmentsRequest, response: ImportSegmentsResponse) -> 
     )
 
 
-@serves(ImportSegmentsRequest, ImportSegmentsResponse, 0, 0, refuse=refuse, audit=audit)
+@serves(ImportSegmentsRequest, ImportSegmentsResponse, 0, 0, error_response=error_response, audit=audit)
 async def handle(context: RequestContext, request: ImportSegmentsRequest) -> ImportSegmentsResponse:
     require_cluster(context, AclOperation.ALTER)
     partitions = await context.compute(_partitions, request)
@@ -53,7 +53,7 @@ async def _import(context: RequestContext, tp: TopicPartition) -> ImportedPartit
     try:
         manifest = await node.log_importer.import_log(node.replicas.partition(*tp))
     except KafkaError as error:
-        return _refused(tp, error)
+        return _error_result(tp, error)
     key = f"partition {tp.partition} imported offsets"
     offsets = [manifest.start_offset, manifest.end_offset]
     context.record_change(f"topic/{tp.topic}", key, None, offsets)
@@ -65,7 +65,7 @@ async def _import(context: RequestContext, tp: TopicPartition) -> ImportedPartit
     )
 
 
-def _refused(tp: TopicPartition, error: KafkaError) -> ImportedPartition:
+def _error_result(tp: TopicPartition, error: KafkaError) -> ImportedPartition:
     return ImportedPartition(
         topic=tp.topic,
         partition_index=tp.partition,

@@ -20,7 +20,7 @@ from barnabas.wire.messages.alter_client_quotas import (
 )
 
 
-def refuse(request: AlterClientQuotasRequest, error: KafkaError) -> AlterClientQuotasResponse:
+def error_response(request: AlterClientQuotasRequest, error: KafkaError) -> AlterClientQuotasResponse:
     entries = [_result(QuotaAlterationResult(_alteration(entry).entity, error)) for entry in request.entries]
     return AlterClientQuotasResponse(entries=entries)
 
@@ -31,7 +31,7 @@ def audit(_request: AlterClientQuotasRequest, response: AlterClientQuotasRespons
         yield quota_resource(entity), entry.error_code, entry.error_message
 
 
-@serves(AlterClientQuotasRequest, AlterClientQuotasResponse, 0, 1, refuse=refuse, audit=audit)
+@serves(AlterClientQuotasRequest, AlterClientQuotasResponse, 0, 1, error_response=error_response, audit=audit)
 async def handle(context: RequestContext, request: AlterClientQuotasRequest) -> AlterClientQuotasResponse:
     require_cluster(context, AclOperation.ALTER_CONFIGS)
     alterations = [_alteration(entry) async for entry in context.each(request.entries)]
@@ -44,7 +44,7 @@ async def handle(context: RequestContext, request: AlterClientQuotasRequest) -> 
 def _alteration(entry: EntryData) -> QuotaAlteration:
     # Of a duplicate type the last name counts, as in Kafka's map.
     entity = entity_of({part.entity_type: part.entity_name for part in entry.entity})
-    return QuotaAlteration(entity, [(each.key, None if each.remove else each.value) for each in entry.ops])
+    return QuotaAlteration(entity, [(op.key, None if op.remove else op.value) for op in entry.ops])
 
 
 def _result(outcome: QuotaAlterationResult) -> ResponseEntryData:

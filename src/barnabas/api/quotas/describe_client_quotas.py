@@ -22,21 +22,21 @@ from barnabas.wire.messages.describe_client_quotas import (
 EXACT, DEFAULT, ANY = 0, 1, 2
 
 
-def refuse(request: DescribeClientQuotasRequest, error: KafkaError) -> DescribeClientQuotasResponse:
+def error_response(request: DescribeClientQuotasRequest, error: KafkaError) -> DescribeClientQuotasResponse:
     """Return the error at the top, without entries."""
     return DescribeClientQuotasResponse(
         error_code=error.code, error_message=error.message or None, entries=None
     )
 
 
-@serves(DescribeClientQuotasRequest, DescribeClientQuotasResponse, 0, 1, refuse=refuse)
+@serves(DescribeClientQuotasRequest, DescribeClientQuotasResponse, 0, 1, error_response=error_response)
 async def handle(
     context: RequestContext, request: DescribeClientQuotasRequest
 ) -> DescribeClientQuotasResponse:
     require_cluster(context, AclOperation.DESCRIBE_CONFIGS)
     quotas, matches = context.node.image.quotas, _matches(request.components)
-    found = await context.node.worker.call(lambda: list(find(quotas, matches, strict=request.strict)))
-    return DescribeClientQuotasResponse(entries=[_entry(quota) async for quota in context.each(found)])
+    matching = await context.node.worker.call(lambda: list(find(quotas, matches, strict=request.strict)))
+    return DescribeClientQuotasResponse(entries=[_entry(quota) async for quota in context.each(matching)])
 
 
 def _matches(components: list[ComponentData]) -> list[Match]:
@@ -65,7 +65,9 @@ def _match(component: ComponentData) -> Match:
     if match_type == EXACT and name is None:
         raise _invalid(f"An exact match of '{kind}' needs a name.")
     if match_type != EXACT and name is not None:
-        raise _invalid(f"The name '{name}' is given for '{kind}', but match type {match_type} takes none.")
+        raise _invalid(
+            f"The name '{name}' is given for '{kind}', but match type {match_type} must not have a name."
+        )
     return Match(kind, name, any_name=match_type == ANY)
 
 

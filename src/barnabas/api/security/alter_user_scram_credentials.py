@@ -24,8 +24,10 @@ from barnabas.wire.messages.alter_user_scram_credentials import (
 )
 
 
-def refuse(request: AlterUserScramCredentialsRequest, error: KafkaError) -> AlterUserScramCredentialsResponse:
-    users = dict.fromkeys(each.user for each in _alterations(request))
+def error_response(
+    request: AlterUserScramCredentialsRequest, error: KafkaError
+) -> AlterUserScramCredentialsResponse:
+    users = dict.fromkeys(alteration.user for alteration in _alterations(request))
     return AlterUserScramCredentialsResponse(results=[_result(AlteredUser(user, error)) for user in users])
 
 
@@ -33,7 +35,14 @@ def audit(_request: AlterUserScramCredentialsRequest, response: AlterUserScramCr
     return ((f"user/{user.user}", user.error_code, user.error_message) for user in response.results)
 
 
-@serves(AlterUserScramCredentialsRequest, AlterUserScramCredentialsResponse, 0, 0, refuse=refuse, audit=audit)
+@serves(
+    AlterUserScramCredentialsRequest,
+    AlterUserScramCredentialsResponse,
+    0,
+    0,
+    error_response=error_response,
+    audit=audit,
+)
 async def handle(
     context: RequestContext, request: AlterUserScramCredentialsRequest
 ) -> AlterUserScramCredentialsResponse:
@@ -58,11 +67,11 @@ def _alterations(request: AlterUserScramCredentialsRequest) -> list[ScramAlterat
     return [*deletions, *upsertions]
 
 
-def _result(outcome: AlteredUser) -> AlterUserScramCredentialsResult:
-    if outcome.error is None:
+def _result(altered: AlteredUser) -> AlterUserScramCredentialsResult:
+    if altered.error is None:
         return AlterUserScramCredentialsResult(
-            user=outcome.user, error_code=ErrorCode.NONE, error_message=None
+            user=altered.user, error_code=ErrorCode.NONE, error_message=None
         )
     return AlterUserScramCredentialsResult(
-        user=outcome.user, error_code=outcome.error.code, error_message=outcome.error.message or None
+        user=altered.user, error_code=altered.error.code, error_message=altered.error.message or None
     )

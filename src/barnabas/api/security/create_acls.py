@@ -19,7 +19,7 @@ from barnabas.wire.errors import KafkaError
 from barnabas.wire.messages.create_acls import AclCreationResult, CreateAclsRequest, CreateAclsResponse
 
 
-def refuse(request: CreateAclsRequest, error: KafkaError) -> CreateAclsResponse:
+def error_response(request: CreateAclsRequest, error: KafkaError) -> CreateAclsResponse:
     return CreateAclsResponse(results=[_result(error) for _ in request.creations])
 
 
@@ -29,7 +29,7 @@ def audit(request: CreateAclsRequest, response: CreateAclsResponse) -> Results:
         yield resource, result.error_code, result.error_message
 
 
-@serves(CreateAclsRequest, CreateAclsResponse, 0, 3, refuse=refuse, audit=audit)
+@serves(CreateAclsRequest, CreateAclsResponse, 0, 3, error_response=error_response, audit=audit)
 async def handle(context: RequestContext, request: CreateAclsRequest) -> CreateAclsResponse | None:
     """Create the ACLs; they are in force when the response is sent."""
     if any([has_unknown(creation) async for creation in context.each(request.creations)]):

@@ -25,7 +25,7 @@ from barnabas.wire.messages.delete_acls import (
 )
 
 
-def refuse(request: DeleteAclsRequest, error: KafkaError) -> DeleteAclsResponse:
+def error_response(request: DeleteAclsRequest, error: KafkaError) -> DeleteAclsResponse:
     result = DeleteAclsFilterResult(error_code=error.code, error_message=error.message or None)
     return DeleteAclsResponse(filter_results=[result for _ in request.filters])
 
@@ -38,12 +38,12 @@ def audit(_request: DeleteAclsRequest, response: DeleteAclsResponse) -> Results:
             yield resource, acl.error_code, acl.error_message
 
 
-@serves(DeleteAclsRequest, DeleteAclsResponse, 0, 3, refuse=refuse, audit=audit)
+@serves(DeleteAclsRequest, DeleteAclsResponse, 0, 3, error_response=error_response, audit=audit)
 async def handle(context: RequestContext, request: DeleteAclsRequest) -> DeleteAclsResponse | None:
-    if any([has_unknown(each) async for each in context.each(request.filters)]):
+    if any([has_unknown(requested) async for requested in context.each(request.filters)]):
         context.close_after = True
         return None
-    filters = [filter_of(each) async for each in context.each(request.filters)]
+    filters = [filter_of(requested) async for requested in context.each(request.filters)]
     require_cluster(context, AclOperation.ALTER)
     require_authorizer(context)
     check = functools.partial(context.policies.check_acl, AclAction.DELETE)
@@ -52,11 +52,13 @@ async def handle(context: RequestContext, request: DeleteAclsRequest) -> DeleteA
     return DeleteAclsResponse(filter_results=[_result(*pair) async for pair in pairs])
 
 
-def _result(wanted: AclFilter, found: list[Removed]) -> DeleteAclsFilterResult:
-    if wanted.is_unknown:
+def _result(acl_filter: AclFilter, removed_acls: list[Removed]) -> DeleteAclsFilterResult:
+    if acl_filter.is_unknown:
         message = "The filter has an unknown type, operation or permission."
         return DeleteAclsFilterResult(error_code=ErrorCode.INVALID_REQUEST, error_message=message)
-    return DeleteAclsFilterResult(error_message=None, matching_acls=[_matching(removed) for removed in found])
+    return DeleteAclsFilterResult(
+        error_message=None, matching_acls=[_matching(removed) for removed in removed_acls]
+    )
 
 
 def _matching(removed: Removed) -> DeleteAclsMatchingAcl:

@@ -18,11 +18,11 @@ from barnabas.wire.barnabas_messages.describe_acl_use import (
 from barnabas.wire.errors import KafkaError
 
 
-def refuse(request: DescribeAclUseRequest, error: KafkaError) -> DescribeAclUseResponse:
+def error_response(request: DescribeAclUseRequest, error: KafkaError) -> DescribeAclUseResponse:
     return DescribeAclUseResponse(error_code=error.code, error_message=error.message or None)
 
 
-@serves(DescribeAclUseRequest, DescribeAclUseResponse, 0, 0, refuse=refuse)
+@serves(DescribeAclUseRequest, DescribeAclUseResponse, 0, 0, error_response=error_response)
 async def handle(context: RequestContext, request: DescribeAclUseRequest) -> DescribeAclUseResponse:
     require_cluster(context, AclOperation.DESCRIBE)
     authorizer = require_authorizer(context)

@@ -22,11 +22,11 @@ from barnabas.wire.messages.describe_acls import (
 )
 
 
-def refuse(request: DescribeAclsRequest, error: KafkaError) -> DescribeAclsResponse:
+def error_response(request: DescribeAclsRequest, error: KafkaError) -> DescribeAclsResponse:
     return DescribeAclsResponse(error_code=error.code, error_message=error.message or None)
 
 
-@serves(DescribeAclsRequest, DescribeAclsResponse, 0, 3, refuse=refuse)
+@serves(DescribeAclsRequest, DescribeAclsResponse, 0, 3, error_response=error_response)
 async def handle(context: RequestContext, request: DescribeAclsRequest) -> DescribeAclsResponse | None:
     if has_unknown(request):
         context.close_after = True
@@ -34,8 +34,8 @@ async def handle(context: RequestContext, request: DescribeAclsRequest) -> Descr
     require_cluster(context, AclOperation.DESCRIBE)
     require_authorizer(context)
     acls = context.node.image.acls
-    found = await context.node.worker.call(matching, acls, filter_of(request))
-    return DescribeAclsResponse(resources=await _by_resource(context, found))
+    bindings = await context.node.worker.call(matching, acls, filter_of(request))
+    return DescribeAclsResponse(resources=await _by_resource(context, bindings))
 
 
 async def _by_resource(context: RequestContext, bindings: Iterable[AclBinding]) -> list[DescribeAclsResource]:

@@ -17,7 +17,7 @@ from barnabas.wire.messages.describe_user_scram_credentials import (
 )
 
 
-def refuse(
+def error_response(
     request: DescribeUserScramCredentialsRequest, error: KafkaError
 ) -> DescribeUserScramCredentialsResponse:
     """Return the error at the top, and for each named user."""
@@ -29,7 +29,13 @@ def refuse(
     return DescribeUserScramCredentialsResponse(error_code=error.code, error_message=message, results=results)
 
 
-@serves(DescribeUserScramCredentialsRequest, DescribeUserScramCredentialsResponse, 0, 0, refuse=refuse)
+@serves(
+    DescribeUserScramCredentialsRequest,
+    DescribeUserScramCredentialsResponse,
+    0,
+    0,
+    error_response=error_response,
+)
 async def handle(
     context: RequestContext, request: DescribeUserScramCredentialsRequest
 ) -> DescribeUserScramCredentialsResponse:

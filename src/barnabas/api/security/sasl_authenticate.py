@@ -10,12 +10,14 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 
 
-def refuse(request: SaslAuthenticateRequest, error: KafkaError) -> SaslAuthenticateResponse:
+def error_response(request: SaslAuthenticateRequest, error: KafkaError) -> SaslAuthenticateResponse:
     """Return the error at the top, without a token."""
     return SaslAuthenticateResponse(error_code=error.code, error_message=error.message or None)
 
 
-@serves(SaslAuthenticateRequest, SaslAuthenticateResponse, 0, 2, refuse=refuse, authenticates=True)
+@serves(
+    SaslAuthenticateRequest, SaslAuthenticateResponse, 0, 2, error_response=error_response, authenticates=True
+)
 async def handle(context: RequestContext, request: SaslAuthenticateRequest) -> SaslAuthenticateResponse:
     authenticator = context.connection.authenticator
     if authenticator is None:

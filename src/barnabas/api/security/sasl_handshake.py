@@ -11,11 +11,11 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 
 
-def refuse(request: SaslHandshakeRequest, error: KafkaError) -> SaslHandshakeResponse:
+def error_response(request: SaslHandshakeRequest, error: KafkaError) -> SaslHandshakeResponse:
     return SaslHandshakeResponse(error_code=error.code)
 
 
-@serves(SaslHandshakeRequest, SaslHandshakeResponse, 0, 1, refuse=refuse, authenticates=True)
+@serves(SaslHandshakeRequest, SaslHandshakeResponse, 0, 1, error_response=error_response, authenticates=True)
 async def handle(context: RequestContext, request: SaslHandshakeRequest) -> SaslHandshakeResponse:
     authenticator = context.connection.authenticator
     if authenticator is None:

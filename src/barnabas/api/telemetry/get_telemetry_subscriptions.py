@@ -18,11 +18,15 @@ from barnabas.wire.records.compression import Compression
 ACCEPTED = (Compression.ZSTD, Compression.LZ4, Compression.GZIP, Compression.SNAPPY)
 
 
-def refuse(request: GetTelemetrySubscriptionsRequest, error: KafkaError) -> GetTelemetrySubscriptionsResponse:
+def error_response(
+    request: GetTelemetrySubscriptionsRequest, error: KafkaError
+) -> GetTelemetrySubscriptionsResponse:
     return GetTelemetrySubscriptionsResponse(error_code=error.code)
 
 
-@serves(GetTelemetrySubscriptionsRequest, GetTelemetrySubscriptionsResponse, 0, 0, refuse=refuse)
+@serves(
+    GetTelemetrySubscriptionsRequest, GetTelemetrySubscriptionsResponse, 0, 0, error_response=error_response
+)
 async def handle(
     context: RequestContext, request: GetTelemetrySubscriptionsRequest
 ) -> GetTelemetrySubscriptionsResponse:

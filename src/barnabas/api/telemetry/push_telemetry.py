@@ -24,11 +24,11 @@ PUSHED_COUNT_MAX = 500
 LABELS = ("client_instance_id", "client_id", "client_software_name", "client_software_version")
 
 
-def refuse(request: PushTelemetryRequest, error: KafkaError) -> PushTelemetryResponse:
+def error_response(request: PushTelemetryRequest, error: KafkaError) -> PushTelemetryResponse:
     return PushTelemetryResponse(error_code=error.code)
 
 
-@serves(PushTelemetryRequest, PushTelemetryResponse, 0, 0, refuse=refuse)
+@serves(PushTelemetryRequest, PushTelemetryResponse, 0, 0, error_response=error_response)
 async def handle(context: RequestContext, request: PushTelemetryRequest) -> PushTelemetryResponse:
     telemetry = context.node.client_telemetry
     instance = telemetry.instances.push(
@@ -59,7 +59,7 @@ async def _read(context: RequestContext, request: PushTelemetryRequest) -> list[
     if codec is not Compression.NONE:
         data = await asyncio.to_thread(decompress, codec, data, UNPACKED_BYTES_MAX)
     points: list[DataPoint] = []
-    for piece in read_points(data):
-        points += piece
+    for some_points in read_points(data):
+        points += some_points
         await context.checkpoint()
     return points

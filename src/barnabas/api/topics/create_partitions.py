@@ -24,7 +24,7 @@ from barnabas.wire.messages.create_partitions import (
 )
 
 
-def refuse(request: CreatePartitionsRequest, error: KafkaError) -> CreatePartitionsResponse:
+def error_response(request: CreatePartitionsRequest, error: KafkaError) -> CreatePartitionsResponse:
     names = dict.fromkeys(topic.name for topic in request.topics)
     return CreatePartitionsResponse(results=[_result(Grown(name, error)) for name in names])
 
@@ -33,13 +33,13 @@ def audit(_request: CreatePartitionsRequest, response: CreatePartitionsResponse)
     return ((f"topic/{topic.name}", topic.error_code, topic.error_message) for topic in response.results)
 
 
-@serves(CreatePartitionsRequest, CreatePartitionsResponse, 0, 3, refuse=refuse, audit=audit)
+@serves(CreatePartitionsRequest, CreatePartitionsResponse, 0, 3, error_response=error_response, audit=audit)
 async def handle(context: RequestContext, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
     node = context.node
-    once = await context.compute(_named_once, request)
+    once = await context.compute(_unique_names, request)
     refused = await refused_names(context, AclOperation.ALTER, ResourceType.TOPIC, once)
-    asked = context.each(request.topics)
-    requested = [_more(topic) async for topic in asked if topic.name not in refused]
+    topics = context.each(request.topics)
+    requested = [_to_more_partitions(topic) async for topic in topics if topic.name not in refused]
     with mutations(context, strict_from=3) as quota:
         outcomes = await context.write(
             lambda image: decide_create_partitions(
@@ -56,14 +56,14 @@ async def handle(context: RequestContext, request: CreatePartitionsRequest) -> C
     return CreatePartitionsResponse(results=[_result(outcome) async for outcome in context.each(outcomes)])
 
 
-def _named_once(request: CreatePartitionsRequest) -> list[str]:
+def _unique_names(request: CreatePartitionsRequest) -> list[str]:
     occurrences = Counter(topic.name for topic in request.topics)
     return [name for name, count in occurrences.items() if count == 1]
 
 
-def _more(topic: CreatePartitionsTopic) -> MorePartitions:
-    given = topic.assignments
-    assignments = None if given is None else [assignment.broker_ids for assignment in given]
+def _to_more_partitions(topic: CreatePartitionsTopic) -> MorePartitions:
+    requested = topic.assignments
+    assignments = None if requested is None else [assignment.broker_ids for assignment in requested]
     return MorePartitions(topic.name, topic.count, assignments)
 
 

@@ -31,21 +31,21 @@ from barnabas.wire.messages.create_topics import (
 )
 
 
-def refuse(request: CreateTopicsRequest, error: KafkaError) -> CreateTopicsResponse:
-    return CreateTopicsResponse(topics=[_refused(topic.name, error) for topic in request.topics])
+def error_response(request: CreateTopicsRequest, error: KafkaError) -> CreateTopicsResponse:
+    return CreateTopicsResponse(topics=[_error_result(topic.name, error) for topic in request.topics])
 
 
 def audit(_request: CreateTopicsRequest, response: CreateTopicsResponse) -> Results:
     return ((f"topic/{topic.name}", topic.error_code, topic.error_message) for topic in response.topics)
 
 
-@serves(CreateTopicsRequest, CreateTopicsResponse, 2, 7, refuse=refuse, audit=audit)
+@serves(CreateTopicsRequest, CreateTopicsResponse, 2, 7, error_response=error_response, audit=audit)
 async def handle(context: RequestContext, request: CreateTopicsRequest) -> CreateTopicsResponse:
     node = context.node
     started_ns = node.tracer.now_ns()
     refused = await _unauthorized(context, request)
-    asked = context.each(request.topics)
-    requested = [_new_topic(topic) async for topic in asked if topic.name not in refused]
+    topics = context.each(request.topics)
+    requested = [_new_topic(topic) async for topic in topics if topic.name not in refused]
     with mutations(context, strict_from=6) as quota:
         outcomes = await create_topics(
             context,
@@ -85,12 +85,12 @@ def _new_topic(topic: CreatableTopic) -> TopicToCreate:
         name=topic.name,
         partition_count=topic.num_partitions,
         replication_factor=topic.replication_factor,
-        assignments={given.partition_index: given.broker_ids for given in topic.assignments},
+        assignments={assignment.partition_index: assignment.broker_ids for assignment in topic.assignments},
         configs={config.name: config.value for config in configs},
     )
 
 
-def _refused(name: str, error: KafkaError) -> CreatableTopicResult:
+def _error_result(name: str, error: KafkaError) -> CreatableTopicResult:
     return CreatableTopicResult(
         name=name, error_code=error.code, error_message=error.message or None, configs=[]
     )
@@ -98,7 +98,7 @@ def _refused(name: str, error: KafkaError) -> CreatableTopicResult:
 
 def _result(context: RequestContext, outcome: Created) -> CreatableTopicResult:
     if outcome.error is not None:
-        return _refused(outcome.name, outcome.error)
+        return _error_result(outcome.name, outcome.error)
     topic = outcome.topic
     assert topic is not None, outcome
     if not allowed(context, AclOperation.DESCRIBE_CONFIGS, ResourceType.TOPIC, topic.name):

@@ -38,18 +38,18 @@ OFFSETS_MAX = 20_000
 HIDDEN = KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Not authorized: DELETE on the topic is needed.")
 
 
-def _asked(request: DeleteTopicsRequest) -> list[TopicToDelete]:
+def _requested_topics(request: DeleteTopicsRequest) -> list[TopicToDelete]:
     by_name = [TopicToDelete(name) for name in request.topic_names]
     return by_name + [TopicToDelete(topic.name, topic.topic_id) for topic in request.topics]
 
 
-def _is_one_topic(asked: TopicToDelete) -> bool:
+def _is_one_topic(topic: TopicToDelete) -> bool:
     """Return whether a topic is requested either by name or by id."""
-    return (asked.name is None) != (asked.topic_id == ZERO_UUID)
+    return (topic.name is None) != (topic.topic_id == ZERO_UUID)
 
 
-def refuse(request: DeleteTopicsRequest, error: KafkaError) -> DeleteTopicsResponse:
-    outcomes = [Deleted(asked.name, asked.topic_id, error) for asked in _asked(request)]
+def error_response(request: DeleteTopicsRequest, error: KafkaError) -> DeleteTopicsResponse:
+    outcomes = [Deleted(topic.name, topic.topic_id, error) for topic in _requested_topics(request)]
     return DeleteTopicsResponse(responses=[_result(outcome) for outcome in outcomes])
 
 
@@ -59,21 +59,21 @@ def audit(_request: DeleteTopicsRequest, response: DeleteTopicsResponse) -> Resu
         yield f"topic/{name}", topic.error_code, topic.error_message
 
 
-@serves(DeleteTopicsRequest, DeleteTopicsResponse, 1, 6, refuse=refuse, audit=audit)
+@serves(DeleteTopicsRequest, DeleteTopicsResponse, 1, 6, error_response=error_response, audit=audit)
 async def handle(context: RequestContext, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
     node = context.node
     if not node.config.boolean("delete.topic.enable"):
         code = ErrorCode.INVALID_REQUEST if context.api_version < 3 else ErrorCode.TOPIC_DELETION_DISABLED
         raise KafkaError(code, "Topics cannot be deleted here: delete.topic.enable is false.")
     started_ns = node.tracer.now_ns()
-    asked = await context.compute(_asked, request)
+    topics = await context.compute(_requested_topics, request)
     check = context.policies.check_delete_topic
-    occurrences = await context.compute(Counter, asked)
+    occurrences = await context.compute(Counter, topics)
     once = await context.compute(
-        lambda: [each for each in asked if occurrences[each] == 1 and _is_one_topic(each)]
+        lambda: [topic for topic in topics if occurrences[topic] == 1 and _is_one_topic(topic)]
     )
-    refused = {each: found async for each in context.each(once) if (found := _unauthorized(context, each))}
-    requested = await context.compute(lambda: [each for each in asked if each not in refused])
+    refused = {topic: error async for topic in context.each(once) if (error := _unauthorized(context, topic))}
+    requested = await context.compute(lambda: [topic for topic in topics if topic not in refused])
     trash = None
     if node.config.integer("barnabas.trash.retention.ms"):
         offsets = await _offsets(context, requested)
@@ -87,7 +87,7 @@ async def handle(context: RequestContext, request: DeleteTopicsRequest) -> Delet
         if node.tracer.enabled and outcome.error is None:
             node.tracer.record("barnabas.topic.delete", started_ns, context.span, topic=outcome.name)
     responses = [_result(outcome) async for outcome in context.each(outcomes)]
-    context.free(asked, occurrences, once, refused, requested, outcomes)
+    context.free(topics, occurrences, once, refused, requested, outcomes)
     return DeleteTopicsResponse(responses=responses)
 
 
@@ -98,46 +98,56 @@ async def _offsets(context: RequestContext, requested: Iterable[TopicToDelete]) 
     image = context.node.image
     names = await context.compute(_names, image, requested)
     try:
-        found = await context.node.groups.query_all(
+        by_shard = await context.node.groups.query_all(
             lambda shard, now_ms: shard.offsets.of_topics(names), context.checkpoint
         )
     except KafkaError as error:
-        _log.warning("offsets of deleted topics are not kept", error=error.code.name, message=error.message)
+        _log.warning(
+            "cannot keep the offsets of deleted topics", error=error.code.name, message=error.message
+        )
         return {}
-    count = sum(map(len, found))
+    count = sum(map(len, by_shard))
     if count > OFFSETS_MAX:
-        _log.warning("offsets of deleted topics are not kept: too many", count=count, most=OFFSETS_MAX)
+        _log.warning(
+            "cannot keep the offsets of deleted topics: too many", count=count, count_max=OFFSETS_MAX
+        )
         return {}
     offsets: dict[str, dict[str, dict[int, CommittedOffset]]] = {}
-    for each in itertools.chain.from_iterable(found):
-        of_group = offsets.setdefault(each.topic, {}).setdefault(each.group_id, {})
-        of_group[each.partition] = each.committed
+    for offset in itertools.chain.from_iterable(by_shard):
+        of_group = offsets.setdefault(offset.topic, {}).setdefault(offset.group_id, {})
+        of_group[offset.partition] = offset.committed
     return offsets
 
 
 def _names(image: MetadataImage, requested: Iterable[TopicToDelete]) -> set[str]:
-    by_id = (image.topic_by_id(each.topic_id) for each in requested if each.name is None)
-    return {each.name for each in requested if each.name is not None} | {each.name for each in by_id if each}
+    by_id = (image.topic_by_id(topic.topic_id) for topic in requested if topic.name is None)
+    return {topic.name for topic in requested if topic.name is not None} | {
+        topic.name for topic in by_id if topic
+    }
 
 
-def _unauthorized(context: RequestContext, asked: TopicToDelete) -> Deleted | None:
+def _unauthorized(context: RequestContext, requested: TopicToDelete) -> Deleted | None:
     """Return why the principal may not delete the topic; None if it may, or if there is nothing to protect.
 
     Without DESCRIBE, the principal does not learn whether a topic exists, nor the name for an id, nor the id for a
     name.
     """
     image = context.node.image
-    topic = image.topics.get(asked.name) if asked.name is not None else image.topic_by_id(asked.topic_id)
-    name = topic.name if topic is not None else asked.name
+    topic = (
+        image.topics.get(requested.name)
+        if requested.name is not None
+        else image.topic_by_id(requested.topic_id)
+    )
+    name = topic.name if topic is not None else requested.name
     if name is None:
         return None
     describable = allowed(context, AclOperation.DESCRIBE, ResourceType.TOPIC, name)
-    if asked.name is not None and not describable and not allowed_cluster(context, AclOperation.DELETE):
+    if requested.name is not None and not describable and not allowed_cluster(context, AclOperation.DELETE):
         return Deleted(name, ZERO_UUID, denied(context, AclOperation.DELETE, ResourceType.TOPIC, name))
     error = topic_refusals(context, AclOperation.DELETE, [name]).get(name)
     if topic is None or error is None:
         return None
-    if asked.name is not None:
+    if requested.name is not None:
         return Deleted(name, ZERO_UUID, error)
     return Deleted(name if describable else None, topic.topic_id, error if describable else HIDDEN)
 

@@ -19,31 +19,31 @@ from barnabas.wire.barnabas_messages.describe_trash import (
 from barnabas.wire.errors import KafkaError
 
 
-def refuse(_request: DescribeTrashRequest, error: KafkaError) -> DescribeTrashResponse:
+def error_response(_request: DescribeTrashRequest, error: KafkaError) -> DescribeTrashResponse:
     return DescribeTrashResponse(error_code=error.code, error_message=error.message or None)
 
 
-@serves(DescribeTrashRequest, DescribeTrashResponse, 0, 0, refuse=refuse)
+@serves(DescribeTrashRequest, DescribeTrashResponse, 0, 0, error_response=error_response)
 async def handle(context: RequestContext, _request: DescribeTrashRequest) -> DescribeTrashResponse:
     """Return the topics with their sizes on disk; the latest deleted first."""
     node = context.node
-    trashed = sorted(node.image.trashed_topics.values(), key=lambda each: -each.deleted_ms)
-    names = {each.name for each in trashed}
+    trashed = sorted(node.image.trashed_topics.values(), key=lambda topic: -topic.deleted_ms)
+    names = {topic.name for topic in trashed}
     visible = await allowed_names(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
     sizes_bytes = await asyncio.to_thread(node.replicas.trash.sizes_bytes) if visible else {}
     retention_ms = node.config.integer("barnabas.trash.retention.ms")
     return DescribeTrashResponse(
         topics=[
             TrashedTopic(
-                name=each.name,
-                topic_id=each.topic_id,
-                partition_count=each.topic.partition_count,
-                size_bytes=sizes_bytes.get(each.topic_id, 0),
-                deleted_ms=each.deleted_ms,
-                deleted_by=each.deleted_by,
-                expires_ms=each.deleted_ms + retention_ms,
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partition_count=topic.topic.partition_count,
+                size_bytes=sizes_bytes.get(topic.topic_id, 0),
+                deleted_ms=topic.deleted_ms,
+                deleted_by=topic.deleted_by,
+                expires_ms=topic.deleted_ms + retention_ms,
             )
-            async for each in context.each(trashed)
-            if each.name in visible
+            async for topic in context.each(trashed)
+            if topic.name in visible
         ]
     )

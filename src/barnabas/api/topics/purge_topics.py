@@ -17,10 +17,10 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 
 
 def _requested(request: PurgeTopicsRequest) -> list[TrashedTopicRequest]:
-    return [TrashedTopicRequest(each.name, each.topic_id) for each in request.topics]
+    return [TrashedTopicRequest(topic.name, topic.topic_id) for topic in request.topics]
 
 
-def refuse(request: PurgeTopicsRequest, error: KafkaError) -> PurgeTopicsResponse:
+def error_response(request: PurgeTopicsRequest, error: KafkaError) -> PurgeTopicsResponse:
     return PurgeTopicsResponse(
         results=[_result(Purged(requested, error=error)) for requested in _requested(request)]
     )
@@ -30,7 +30,7 @@ def audit(_request: PurgeTopicsRequest, response: PurgeTopicsResponse) -> Result
     return ((f"topic/{topic.name}", topic.error_code, topic.error_message) for topic in response.results)
 
 
-@serves(PurgeTopicsRequest, PurgeTopicsResponse, 0, 0, refuse=refuse, audit=audit)
+@serves(PurgeTopicsRequest, PurgeTopicsResponse, 0, 0, error_response=error_response, audit=audit)
 async def handle(context: RequestContext, request: PurgeTopicsRequest) -> PurgeTopicsResponse:
     if not context.node.config.boolean("delete.topic.enable"):
         message = "Topics cannot be deleted here: delete.topic.enable is false."
@@ -38,17 +38,17 @@ async def handle(context: RequestContext, request: PurgeTopicsRequest) -> PurgeT
     requested_topics = await context.compute(_requested, request)
     names = await context.compute(lambda: {requested.name for requested in requested_topics})
     refused = await refused_topics(context, AclOperation.DELETE, names)
-    asked = await context.compute(
+    authorized = await context.compute(
         lambda: [requested for requested in requested_topics if requested.name not in refused]
     )
-    outcomes = await context.write(lambda image: decide_purge(image, asked))
+    outcomes = await context.write(lambda image: decide_purge(image, authorized))
     outcomes += [
         Purged(requested, error=refused[requested.name])
         for requested in requested_topics
         if requested.name in refused
     ]
     results = [_result(outcome) async for outcome in context.each(outcomes)]
-    context.free(requested_topics, names, refused, asked, outcomes)
+    context.free(requested_topics, names, refused, authorized, outcomes)
     return PurgeTopicsResponse(results=results)
 
 

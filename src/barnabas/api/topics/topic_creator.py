@@ -52,7 +52,7 @@ async def create_topics(
         # Policies are evaluated once, because they take time and depend on the request alone, for the topics that are
         # valid now. They are not evaluated again when the commit meets a conflict.
         checked = decide_create(node.image, requested, rules, node.rng, validate_only=True).response
-        refused = await _refused(context.policies, requested, checked)
+        refused = await _refused_topics(context.policies, requested, checked)
         requested = [new for new in requested if new.name not in refused]
     outcomes = await context.write(
         lambda image: decide_create(
@@ -64,7 +64,7 @@ async def create_topics(
     return [answers[name] for name in dict.fromkeys(names)]
 
 
-async def create_wanted_topics(
+async def create_missing_topics(
     context: RequestContext, names: Iterable[str], quota: ControllerMutationQuota = UNLIMITED
 ) -> list[Created]:
     """Create topics automatically; policies do not apply to topics of coordinators.
@@ -91,18 +91,18 @@ async def create_wanted_topics(
     return created
 
 
-async def _refused(
+async def _refused_topics(
     policies: Policies, requested: Sequence[TopicToCreate], checked: Sequence[Created]
 ) -> dict[str, Created]:
     """Return the results of topics that fail anyway, and of those that a policy refuses."""
     refused: dict[str, Created] = {}
-    asked = {new.name: new for new in requested}
+    by_name = {new.name: new for new in requested}
     for outcome in checked:
         if outcome.topic is None:
             refused[outcome.name] = outcome
             continue
         try:
-            await policies.check_create_topic(_request_metadata(asked[outcome.name], outcome.topic))
+            await policies.check_create_topic(_request_metadata(by_name[outcome.name], outcome.topic))
         except KafkaError as error:
             refused[outcome.name] = Created(outcome.name, error=error.kept())
     return refused

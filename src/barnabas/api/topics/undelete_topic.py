@@ -29,7 +29,7 @@ from barnabas.wire.errors import KafkaError
 _log = get_logger("barnabas.api.topics")
 
 
-def refuse(request: UndeleteTopicRequest, error: KafkaError) -> UndeleteTopicResponse:
+def error_response(request: UndeleteTopicRequest, error: KafkaError) -> UndeleteTopicResponse:
     name, topic_id = request.name, request.topic_id
     return UndeleteTopicResponse(
         error_code=error.code, error_message=error.message or None, name=name, topic_id=topic_id
@@ -40,7 +40,7 @@ def audit(request: UndeleteTopicRequest, response: UndeleteTopicResponse) -> Res
     return [(f"topic/{request.name}", response.error_code, response.error_message)]
 
 
-@serves(UndeleteTopicRequest, UndeleteTopicResponse, 0, 0, refuse=refuse, audit=audit)
+@serves(UndeleteTopicRequest, UndeleteTopicResponse, 0, 0, error_response=error_response, audit=audit)
 async def handle(context: RequestContext, request: UndeleteTopicRequest) -> UndeleteTopicResponse:
     """Evaluate the policies as for a new topic, and restore it; respond when the logs are open."""
     requested = TrashedTopicRequest(request.name, request.topic_id)
@@ -53,7 +53,7 @@ async def handle(context: RequestContext, request: UndeleteTopicRequest) -> Unde
             request.timeout_ms,
         )
     offset_count = sum(
-        [await _restore(context, trashed, group_id, each) for group_id, each in trashed.offsets.items()]
+        [await _restore(context, trashed, group_id, offsets) for group_id, offsets in trashed.offsets.items()]
     )
     return UndeleteTopicResponse(
         name=trashed.name,
@@ -69,15 +69,20 @@ async def _restore(
     """Restore the committed offsets of a group; return how many. An error does not prevent the restoration of the
     topic.
     """
-    of_topic = {index: each._replace(topic_id=trashed.topic_id) for index, each in offsets.items()}
+    of_topic = {index: committed._replace(topic_id=trashed.topic_id) for index, committed in offsets.items()}
 
-    def restore(shard: GroupShard, step: CoordinatorResult, pending: Pending[int]) -> None:
-        shard.offsets.restore(step, pending, group_id, trashed.name, of_topic)
+    def restore(shard: GroupShard, result: CoordinatorResult, pending: Pending[int]) -> None:
+        shard.offsets.restore(result, pending, group_id, trashed.name, of_topic)
 
     try:
-        return await context.node.groups.ask(group_id, restore)
+        return await context.node.groups.handle_request(group_id, restore)
     except KafkaError as error:
-        _log.warning("offsets are not put back", group=group_id, topic=trashed.name, error=error.code.name)
+        _log.warning(
+            "cannot restore the committed offsets of a topic",
+            group=group_id,
+            topic=trashed.name,
+            error=error.code.name,
+        )
         return 0
 
 

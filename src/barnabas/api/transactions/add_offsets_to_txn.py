@@ -20,26 +20,27 @@ from barnabas.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, Ad
 FIRST_VERSION_WITH_PRODUCER_FENCED = 2
 
 
-def refuse(request: AddOffsetsToTxnRequest, error: KafkaError) -> AddOffsetsToTxnResponse:
+def error_response(request: AddOffsetsToTxnRequest, error: KafkaError) -> AddOffsetsToTxnResponse:
     return AddOffsetsToTxnResponse(error_code=error.code)
 
 
-@serves(AddOffsetsToTxnRequest, AddOffsetsToTxnResponse, 0, 4, refuse=refuse)
+@serves(AddOffsetsToTxnRequest, AddOffsetsToTxnResponse, 0, 4, error_response=error_response)
 async def handle(context: RequestContext, request: AddOffsetsToTxnRequest) -> AddOffsetsToTxnResponse:
     """Add the partition of the group's offsets to the transaction."""
     require(context, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
     require(context, AclOperation.READ, ResourceType.GROUP, request.group_id)
     if not request.transactional_id:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "A transactional id must not be empty.")
-    asked = Addition(
+    addition = Addition(
         request.transactional_id,
         request.producer_id,
         request.producer_epoch,
         [_offsets_partition(context, request.group_id)],
     )
     with map_fenced_error(context.api_version, FIRST_VERSION_WITH_PRODUCER_FENCED):
-        await context.node.transactions.ask(
-            asked.transactional_id, lambda shard, step, pending: shard.add_partitions(step, pending, asked)
+        await context.node.transactions.handle_request(
+            addition.transactional_id,
+            lambda shard, result, pending: shard.add_partitions(result, pending, addition),
         )
     return AddOffsetsToTxnResponse()
 

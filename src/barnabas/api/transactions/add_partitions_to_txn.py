@@ -36,23 +36,23 @@ FIRST_VERSION_OF_BROKERS = 4
 Outcomes = Mapping[TopicPartition, ErrorCode]
 
 
-def refuse(request: AddPartitionsToTxnRequest, error: KafkaError) -> AddPartitionsToTxnResponse:
+def error_response(request: AddPartitionsToTxnRequest, error: KafkaError) -> AddPartitionsToTxnResponse:
     """Return the error at the top, and before v4 for every partition."""
-    results = _same(request.v3_and_below_topics, error.code)
+    results = _same_result_for_all(request.v3_and_below_topics, error.code)
     return AddPartitionsToTxnResponse(error_code=error.code, results_by_topic_v3_and_below=results)
 
 
-@serves(AddPartitionsToTxnRequest, AddPartitionsToTxnResponse, 0, 5, refuse=refuse)
+@serves(AddPartitionsToTxnRequest, AddPartitionsToTxnResponse, 0, 5, error_response=error_response)
 async def handle(context: RequestContext, request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnResponse:
     if context.api_version < FIRST_VERSION_OF_BROKERS:
-        results = await _answer(context, _from_client(request))
+        results = await _transaction_results(context, _from_client(request))
         return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=results)
     require_cluster(context, AclOperation.CLUSTER_ACTION)
     return AddPartitionsToTxnResponse(
         results_by_transaction=[
             AddPartitionsToTxnResult(
                 transactional_id=transaction.transactional_id,
-                topic_results=await _answer(context, transaction),
+                topic_results=await _transaction_results(context, transaction),
             )
             async for transaction in context.each(request.transactions)
         ]
@@ -68,33 +68,37 @@ def _from_client(request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnTransa
     )
 
 
-async def _answer(
+async def _transaction_results(
     context: RequestContext, transaction: AddPartitionsToTxnTransaction
 ) -> list[AddPartitionsToTxnTopicResult]:
     """Return the result of each partition: all of them are added, or none."""
     partitions = await context.compute(_partitions, transaction.topics)
     try:
-        refused = await _refused(context, transaction.transactional_id, partitions)
+        refused = await _refused_partitions(context, transaction.transactional_id, partitions)
         if refused:
-            return await context.compute(_all_refused, partitions, refused)
+            return await context.compute(_refused_results, partitions, refused)
         with map_fenced_error(context.api_version, FIRST_VERSION_WITH_PRODUCER_FENCED):
-            outcomes = await _ask(context, transaction, partitions)
+            outcomes = await _add_or_verify(context, transaction, partitions)
     except KafkaError as error:
         code = error.code
         if transaction.verify_only:
             return await context.compute(lambda: _results(dict.fromkeys(partitions, code)))
-        return await context.compute(_same, transaction.topics, code)
+        return await context.compute(_same_result_for_all, transaction.topics, code)
     if outcomes is None:
-        return await context.compute(_same, transaction.topics, ErrorCode.NONE)
+        return await context.compute(_same_result_for_all, transaction.topics, ErrorCode.NONE)
     return await context.compute(_results, outcomes)
 
 
-def _all_refused(partitions: list[TopicPartition], refused: Outcomes) -> list[AddPartitionsToTxnTopicResult]:
+def _refused_results(
+    partitions: list[TopicPartition], refused: Outcomes
+) -> list[AddPartitionsToTxnTopicResult]:
     """Return the errors of refused partitions; no other partition is added either."""
-    return _results({each: refused.get(each, ErrorCode.OPERATION_NOT_ATTEMPTED) for each in partitions})
+    return _results(
+        {partition: refused.get(partition, ErrorCode.OPERATION_NOT_ATTEMPTED) for partition in partitions}
+    )
 
 
-async def _refused(
+async def _refused_partitions(
     context: RequestContext, transactional_id: str, partitions: list[TopicPartition]
 ) -> Outcomes:
     """Return the unknown partitions, and those that the principal may not write to.
@@ -103,7 +107,7 @@ async def _refused(
     """
     image = context.node.image
     refused = {}
-    allowed = {each.topic for each in partitions}
+    allowed = {partition.topic for partition in partitions}
     if context.api_version < FIRST_VERSION_OF_BROKERS:
         require(context, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id)
         names = allowed - INTERNAL_TOPICS
@@ -118,7 +122,7 @@ async def _refused(
     return refused
 
 
-async def _ask(
+async def _add_or_verify(
     context: RequestContext, transaction: AddPartitionsToTxnTransaction, partitions: list[TopicPartition]
 ) -> Outcomes | None:
     """Add the partitions to the transaction, or verify that they are in it.
@@ -128,7 +132,7 @@ async def _ask(
     if not transaction.transactional_id:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "A transactional id must not be empty.")
     is_broker = context.api_version >= FIRST_VERSION_OF_BROKERS
-    asked = Addition(
+    addition = Addition(
         transaction.transactional_id,
         transaction.producer_id,
         transaction.producer_epoch,
@@ -138,10 +142,11 @@ async def _ask(
     coordinator = context.node.transactions
     if transaction.verify_only:
         return await coordinator.query(
-            asked.transactional_id, lambda shard, now_ms: shard.verify_partitions(asked)
+            addition.transactional_id, lambda shard, now_ms: shard.verify_partitions(addition)
         )
-    await coordinator.ask(
-        asked.transactional_id, lambda shard, step, pending: shard.add_partitions(step, pending, asked)
+    await coordinator.handle_request(
+        addition.transactional_id,
+        lambda shard, result, pending: shard.add_partitions(result, pending, addition),
     )
     return None
 
@@ -150,7 +155,9 @@ def _partitions(topics: Iterable[AddPartitionsToTxnTopic]) -> list[TopicPartitio
     return [TopicPartition(topic.name, index) for topic in topics for index in topic.partitions]
 
 
-def _same(topics: Iterable[AddPartitionsToTxnTopic], code: ErrorCode) -> list[AddPartitionsToTxnTopicResult]:
+def _same_result_for_all(
+    topics: Iterable[AddPartitionsToTxnTopic], code: ErrorCode
+) -> list[AddPartitionsToTxnTopicResult]:
     """Return the same result for all requested partitions."""
     return [
         AddPartitionsToTxnTopicResult(

@@ -18,22 +18,22 @@ from barnabas.wire.messages.describe_transactions import (
 )
 
 
-def refuse(request: DescribeTransactionsRequest, error: KafkaError) -> DescribeTransactionsResponse:
+def error_response(request: DescribeTransactionsRequest, error: KafkaError) -> DescribeTransactionsResponse:
     return DescribeTransactionsResponse(
         transaction_states=[
-            TransactionState(transactional_id=each, error_code=error.code)
-            for each in request.transactional_ids
+            TransactionState(transactional_id=transactional_id, error_code=error.code)
+            for transactional_id in request.transactional_ids
         ]
     )
 
 
-@serves(DescribeTransactionsRequest, DescribeTransactionsResponse, 0, 0, refuse=refuse)
+@serves(DescribeTransactionsRequest, DescribeTransactionsResponse, 0, 0, error_response=error_response)
 async def handle(
     context: RequestContext, request: DescribeTransactionsRequest
 ) -> DescribeTransactionsResponse:
     names = await context.compute(dict.fromkeys, request.transactional_ids)
     return DescribeTransactionsResponse(
-        transaction_states=[await _describe(context, each) async for each in context.each(names)]
+        transaction_states=[await _describe(context, name) async for name in context.each(names)]
     )
 
 
@@ -42,17 +42,17 @@ async def _describe(context: RequestContext, transactional_id: str) -> Transacti
         require(context, AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, transactional_id)
         if not transactional_id:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "A transactional id must not be empty.")
-        found = await context.node.transactions.query(
+        transaction = await context.node.transactions.query(
             transactional_id, lambda shard, now_ms: shard.find(transactional_id)
         )
     except KafkaError as error:
         return TransactionState(transactional_id=transactional_id, error_code=error.code)
-    return await _state(context, found)
+    return await _state(context, transaction)
 
 
 async def _state(context: RequestContext, transaction: TransactionMetadata) -> TransactionState:
     topics = by_topic(transaction.partitions)
-    shown = await allowed_names(context, AclOperation.DESCRIBE, ResourceType.TOPIC, topics)
+    visible = await allowed_names(context, AclOperation.DESCRIBE, ResourceType.TOPIC, topics)
     return TransactionState(
         transactional_id=transaction.transactional_id,
         transaction_state=transaction.state,
@@ -61,6 +61,8 @@ async def _state(context: RequestContext, transaction: TransactionMetadata) -> T
         producer_id=transaction.producer_id,
         producer_epoch=transaction.producer_epoch,
         topics=[
-            TopicData(topic=topic, partitions=indexes) for topic, indexes in topics.items() if topic in shown
+            TopicData(topic=topic, partitions=indexes)
+            for topic, indexes in topics.items()
+            if topic in visible
         ],
     )

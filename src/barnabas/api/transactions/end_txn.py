@@ -19,18 +19,18 @@ FIRST_VERSION_WITH_PRODUCER_FENCED = 2
 FIRST_VERSION_WITH_EPOCH_BUMPS = 5
 
 
-def refuse(request: EndTxnRequest, error: KafkaError) -> EndTxnResponse:
+def error_response(request: EndTxnRequest, error: KafkaError) -> EndTxnResponse:
     return EndTxnResponse(error_code=error.code)
 
 
-@serves(EndTxnRequest, EndTxnResponse, 0, 5, refuse=refuse)
+@serves(EndTxnRequest, EndTxnResponse, 0, 5, error_response=error_response)
 async def handle(context: RequestContext, request: EndTxnRequest) -> EndTxnResponse:
     """Decide the outcome; markers are written after the response."""
     require(context, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
     if not request.transactional_id:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "A transactional id must not be empty.")
     bumps = context.api_version >= FIRST_VERSION_WITH_EPOCH_BUMPS
-    asked = EndTxn(
+    end_txn = EndTxn(
         request.transactional_id,
         request.producer_id,
         request.producer_epoch,
@@ -40,7 +40,7 @@ async def handle(context: RequestContext, request: EndTxnRequest) -> EndTxnRespo
     if bumps:
         await context.node.producer_ids.ready()
     with map_fenced_error(context.api_version, FIRST_VERSION_WITH_PRODUCER_FENCED):
-        ended: TransactionMetadata = await context.node.transactions.ask(
-            asked.transactional_id, lambda shard, step, pending: shard.end(step, pending, asked)
+        ended: TransactionMetadata = await context.node.transactions.handle_request(
+            end_txn.transactional_id, lambda shard, result, pending: shard.end(result, pending, end_txn)
         )
     return EndTxnResponse(producer_id=ended.producer_id, producer_epoch=ended.producer_epoch)

@@ -22,14 +22,14 @@ NONE = -1
 FIRST_VERSION_WITH_PRODUCER_FENCED = 4
 
 
-def refuse(request: InitProducerIdRequest, error: KafkaError) -> InitProducerIdResponse:
+def error_response(request: InitProducerIdRequest, error: KafkaError) -> InitProducerIdResponse:
     """Return the error, without an id."""
     return InitProducerIdResponse(error_code=error.code, producer_id=NONE, producer_epoch=NONE)
 
 
-@serves(InitProducerIdRequest, InitProducerIdResponse, 0, 6, refuse=refuse)
+@serves(InitProducerIdRequest, InitProducerIdResponse, 0, 6, error_response=error_response)
 async def handle(context: RequestContext, request: InitProducerIdRequest) -> InitProducerIdResponse:
-    """Return a new id at epoch 0, or the producer id of a transactional id at its next epoch."""
+    """Return a new producer id with epoch 0, or that of a transactional id with the next epoch."""
     _authorize(context, request)
     node = context.node
     expected = _expected(request)
@@ -37,13 +37,16 @@ async def handle(context: RequestContext, request: InitProducerIdRequest) -> Ini
         return InitProducerIdResponse(producer_id=await node.producer_ids.next(), producer_epoch=0)
     _check(node.config, request)
     timeout_ms = NEVER_MS if request.enable2_pc else request.transaction_timeout_ms
-    asked = Initialization(request.transactional_id, timeout_ms, expected)
+    initialization = Initialization(request.transactional_id, timeout_ms, expected)
     await node.producer_ids.ready()
     with map_fenced_error(context.api_version, FIRST_VERSION_WITH_PRODUCER_FENCED):
-        given: TransactionMetadata = await node.transactions.ask(
-            asked.transactional_id, lambda shard, step, pending: shard.initialize(step, pending, asked)
+        initialized: TransactionMetadata = await node.transactions.handle_request(
+            initialization.transactional_id,
+            lambda shard, result, pending: shard.initialize(result, pending, initialization),
         )
-    return InitProducerIdResponse(producer_id=given.producer_id, producer_epoch=given.producer_epoch)
+    return InitProducerIdResponse(
+        producer_id=initialized.producer_id, producer_epoch=initialized.producer_epoch
+    )
 
 
 def _authorize(context: RequestContext, request: InitProducerIdRequest) -> None:

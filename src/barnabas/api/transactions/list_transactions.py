@@ -17,33 +17,35 @@ from barnabas.wire.messages.list_transactions import (
 )
 
 
-def refuse(request: ListTransactionsRequest, error: KafkaError) -> ListTransactionsResponse:
+def error_response(request: ListTransactionsRequest, error: KafkaError) -> ListTransactionsResponse:
     """Return the error, without transactional ids."""
     return ListTransactionsResponse(error_code=error.code)
 
 
-@serves(ListTransactionsRequest, ListTransactionsResponse, 0, 2, refuse=refuse)
+@serves(ListTransactionsRequest, ListTransactionsResponse, 0, 2, error_response=error_response)
 async def handle(context: RequestContext, request: ListTransactionsRequest) -> ListTransactionsResponse:
     """List the transactional ids of all shards that match every filter."""
-    asked = Filter(
+    transaction_filter = Filter(
         frozenset(request.state_filters),
         frozenset(request.producer_id_filters),
         request.duration_filter,
         compiled(request.transactional_id_pattern),
     )
-    found = await context.node.transactions.query_all(
-        lambda shard, now_ms: shard.matching(asked, now_ms), context.checkpoint
+    by_shard = await context.node.transactions.query_all(
+        lambda shard, now_ms: shard.matching(transaction_filter, now_ms), context.checkpoint
     )
     return ListTransactionsResponse(
         unknown_state_filters=unknown_states(request.state_filters),
         transaction_states=[
             TransactionState(
-                transactional_id=each.transactional_id,
-                producer_id=each.producer_id,
-                transaction_state=each.state,
+                transactional_id=transaction.transactional_id,
+                producer_id=transaction.producer_id,
+                transaction_state=transaction.state,
             )
-            for transactions in found
-            async for each in context.each(transactions)
-            if allowed(context, AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, each.transactional_id)
+            for transactions in by_shard
+            async for transaction in context.each(transactions)
+            if allowed(
+                context, AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, transaction.transactional_id
+            )
         ],
     )

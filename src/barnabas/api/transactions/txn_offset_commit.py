@@ -11,7 +11,7 @@ NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE.
 from barnabas.api.authorization import require
 from barnabas.api.context import RequestContext
 from barnabas.api.groups.partition_checks import RejectedPartitions, merge, split_known_partitions
-from barnabas.api.groups.pieces import pieces
+from barnabas.api.groups.topic_slices import slices
 from barnabas.api.registry import serves
 from barnabas.coordinator.result import CoordinatorResult, Pending, TransactionalProducer
 from barnabas.coordinator.shard_log import coordinator_error
@@ -42,22 +42,24 @@ FIRST_VERSION_WITH_LOAD_IN_PROGRESS = 2
 VERIFICATION_ENABLED = "transaction.partition.verification.enable"
 
 
-def refuse(request: TxnOffsetCommitRequest, error: KafkaError) -> TxnOffsetCommitResponse:
-    return TxnOffsetCommitResponse(topics=[_refused(_whole(topic, error.code)) for topic in request.topics])
+def error_response(request: TxnOffsetCommitRequest, error: KafkaError) -> TxnOffsetCommitResponse:
+    return TxnOffsetCommitResponse(
+        topics=[_error_topic(_reject_topic(topic, error.code)) for topic in request.topics]
+    )
 
 
-@serves(TxnOffsetCommitRequest, TxnOffsetCommitResponse, 0, 5, refuse=refuse)
+@serves(TxnOffsetCommitRequest, TxnOffsetCommitResponse, 0, 5, error_response=error_response)
 async def handle(context: RequestContext, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:
     """Refuse unknown and unauthorized partitions; the group's coordinator decides on the others."""
     require(context, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
     require(context, AclOperation.READ, ResourceType.GROUP, request.group_id)
     known, refused = await split_known_partitions(context, AclOperation.READ, request.topics)
-    errors = await context.compute(lambda: [_refused(each) for each in refused])
+    errors = await context.compute(lambda: [_error_topic(rejected) for rejected in refused])
     if not known:
         return TxnOffsetCommitResponse(topics=await context.compute(merge, errors, []))
     answered: list[TxnOffsetCommitResponseTopic] = []
-    async for piece in context.each(pieces(known)):
-        answered += (await _commit(context, _about(request, piece))).topics
+    async for some_topics in context.each(slices(known)):
+        answered += (await _commit(context, _with_topics(request, some_topics))).topics
     return TxnOffsetCommitResponse(topics=await context.compute(merge, errors, answered))
 
 
@@ -66,23 +68,27 @@ async def _commit(context: RequestContext, request: TxnOffsetCommitRequest) -> T
     try:
         if not request.group_id:
             raise KafkaError(ErrorCode.INVALID_GROUP_ID, "The group id is empty.")
-        return await _ask(context, request)
+        return await _commit_offsets(context, request)
     except KafkaError as error:
-        return refuse(request, _error_for_version(error, context.api_version))
+        return error_response(request, _error_for_version(error, context.api_version))
 
 
-async def _ask(context: RequestContext, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:
+async def _commit_offsets(
+    context: RequestContext, request: TxnOffsetCommitRequest
+) -> TxnOffsetCommitResponse:
     version = context.api_version
     verification = await _verify(context, request)
     producer = TransactionalProducer(
         request.transactional_id, request.producer_id, request.producer_epoch, verification
     )
 
-    def event(shard: GroupShard, step: CoordinatorResult, pending: Pending[TxnOffsetCommitResponse]) -> None:
-        step.producer = producer
-        shard.offsets.commit_in_transaction(step, pending, request, version)
+    def event(
+        shard: GroupShard, result: CoordinatorResult, pending: Pending[TxnOffsetCommitResponse]
+    ) -> None:
+        result.producer = producer
+        shard.offsets.commit_in_transaction(result, pending, request, version)
 
-    return await context.node.groups.ask(request.group_id, event)
+    return await context.node.groups.handle_request(request.group_id, event)
 
 
 async def _verify(context: RequestContext, request: TxnOffsetCommitRequest) -> VerificationGuard | None:
@@ -125,7 +131,7 @@ def _error_for_version(error: KafkaError, version: int) -> KafkaError:
     return error
 
 
-def _about(
+def _with_topics(
     request: TxnOffsetCommitRequest, topics: list[TxnOffsetCommitRequestTopic]
 ) -> TxnOffsetCommitRequest:
     return TxnOffsetCommitRequest(
@@ -140,10 +146,10 @@ def _about(
     )
 
 
-def _whole(topic: TxnOffsetCommitRequestTopic, code: ErrorCode) -> RejectedPartitions:
-    return RejectedPartitions(topic, [asked.partition_index for asked in topic.partitions], code)
+def _reject_topic(topic: TxnOffsetCommitRequestTopic, code: ErrorCode) -> RejectedPartitions:
+    return RejectedPartitions(topic, [partition.partition_index for partition in topic.partitions], code)
 
 
-def _refused(refused: RejectedPartitions) -> TxnOffsetCommitResponseTopic:
-    partitions = [TxnOffsetCommitResponsePartition(index, refused.code) for index in refused.indexes]
-    return TxnOffsetCommitResponseTopic(refused.topic.name, partitions)
+def _error_topic(rejected: RejectedPartitions) -> TxnOffsetCommitResponseTopic:
+    partitions = [TxnOffsetCommitResponsePartition(index, rejected.code) for index in rejected.indexes]
+    return TxnOffsetCommitResponseTopic(rejected.topic.name, partitions)

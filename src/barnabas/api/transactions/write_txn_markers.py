@@ -11,7 +11,7 @@ from barnabas.api.authorization import allowed_cluster, require_cluster
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
 from barnabas.base.ids import TopicPartition
-from barnabas.replication.transaction_markers import write_end_markers
+from barnabas.replication.transaction_markers import write_transaction_markers
 from barnabas.wire.acls import AclOperation
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.write_txn_markers import (
@@ -31,7 +31,7 @@ Outcomes = dict[TopicPartition, ErrorCode]
 WRITTEN_AT_ONCE_COUNT = 50
 
 
-def refuse(request: WriteTxnMarkersRequest, error: KafkaError) -> WriteTxnMarkersResponse:
+def error_response(request: WriteTxnMarkersRequest, error: KafkaError) -> WriteTxnMarkersResponse:
     outcomes: dict[int, Outcomes] = {}
     for marker in request.markers:
         outcomes.setdefault(marker.producer_id, {}).update(dict.fromkeys(_partitions(marker), error.code))
@@ -45,14 +45,17 @@ def audit(_request: WriteTxnMarkersRequest, response: WriteTxnMarkersResponse) -
                 yield CLUSTER, partition.error_code, None
 
 
-@serves(WriteTxnMarkersRequest, WriteTxnMarkersResponse, 0, 2, refuse=refuse, audit=audit)
+@serves(WriteTxnMarkersRequest, WriteTxnMarkersResponse, 0, 2, error_response=error_response, audit=audit)
 async def handle(context: RequestContext, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
     """Write the markers in order; if a producer has several, the last result counts."""
     if not allowed_cluster(context, AclOperation.ALTER):
         require_cluster(context, AclOperation.CLUSTER_ACTION)
     async for marker in context.each(request.markers):
         if marker.producer_id < 0 or marker.producer_epoch < 0:
-            message = f"There is no producer {marker.producer_id} with epoch {marker.producer_epoch}."
+            message = (
+                f"Producer id {marker.producer_id} and epoch {marker.producer_epoch} are not valid: "
+                "both must be 0 or more."
+            )
             raise KafkaError(ErrorCode.INVALID_REQUEST, message)
     outcomes: dict[int, Outcomes] = {}
     async for marker in context.each(request.markers):
@@ -73,7 +76,7 @@ async def _write(context: RequestContext, marker: WritableTxnMarker) -> Outcomes
     partitions = await context.compute(_partitions, marker)
     outcomes: Outcomes = {}
     async for start in context.each(range(0, len(partitions), WRITTEN_AT_ONCE_COUNT)):
-        outcomes |= await write_end_markers(
+        outcomes |= await write_transaction_markers(
             node.replicas,
             node.flusher,
             end,

@@ -17,15 +17,15 @@ from barnabas.wire.messages.delete_acls import (
 from barnabas.wire.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
 
 
-def describe_acls_request(wanted: AclFilter) -> DescribeAclsRequest:
+def describe_acls_request(acl_filter: AclFilter) -> DescribeAclsRequest:
     return DescribeAclsRequest(
-        resource_type_filter=wanted.resource_type,
-        resource_name_filter=wanted.resource_name,
-        pattern_type_filter=wanted.pattern_type,
-        principal_filter=wanted.principal,
-        host_filter=wanted.host,
-        operation=wanted.operation,
-        permission_type=wanted.permission,
+        resource_type_filter=acl_filter.resource_type,
+        resource_name_filter=acl_filter.resource_name,
+        pattern_type_filter=acl_filter.pattern_type,
+        principal_filter=acl_filter.principal,
+        host_filter=acl_filter.host,
+        operation=acl_filter.operation,
+        permission_type=acl_filter.permission,
     )
 
 
@@ -57,7 +57,7 @@ class AclUse(NamedTuple):
     used: frozenset[AclBinding]
 
 
-def use_described(responses: Iterable[DescribeAclUseResponse]) -> AclUse:
+def combine_acl_use_responses(responses: Iterable[DescribeAclUseResponse]) -> AclUse:
     """Combine the responses of all brokers: the time since which all have counted, and the used ACLs.
 
     :raises KafkaError: If a broker refused the request.
@@ -68,15 +68,15 @@ def use_described(responses: Iterable[DescribeAclUseResponse]) -> AclUse:
         since_ms = max(since_ms, response.since)
         used |= {
             AclBinding.from_codes(
-                each.resource_type,
-                each.resource_name,
-                each.pattern_type,
-                each.principal,
-                each.host,
-                each.operation,
-                each.permission_type,
+                acl.resource_type,
+                acl.resource_name,
+                acl.pattern_type,
+                acl.principal,
+                acl.host,
+                acl.operation,
+                acl.permission_type,
             )
-            for each in response.acls
+            for acl in response.acls
         }
     return AclUse(since_ms, frozenset(used))
 
@@ -100,22 +100,22 @@ def acl_creation(binding: AclBinding) -> AclCreation:
 
 def parse_create_acls_response(response: CreateAclsResponse) -> list[KafkaError | None]:
     """Return the error of each ACL, in the order of the request; None for success."""
-    return [error_for(each.error_code, each.error_message) for each in response.results]
+    return [error_for(result.error_code, result.error_message) for result in response.results]
 
 
 def delete_acls_request(filters: Iterable[AclFilter]) -> DeleteAclsRequest:
     return DeleteAclsRequest(
         filters=[
             DeleteAclsFilter(
-                resource_type_filter=wanted.resource_type,
-                resource_name_filter=wanted.resource_name,
-                pattern_type_filter=wanted.pattern_type,
-                principal_filter=wanted.principal,
-                host_filter=wanted.host,
-                operation=wanted.operation,
-                permission_type=wanted.permission,
+                resource_type_filter=acl_filter.resource_type,
+                resource_name_filter=acl_filter.resource_name,
+                pattern_type_filter=acl_filter.pattern_type,
+                principal_filter=acl_filter.principal,
+                host_filter=acl_filter.host,
+                operation=acl_filter.operation,
+                permission_type=acl_filter.permission,
             )
-            for wanted in filters
+            for acl_filter in filters
         ]
     )
 

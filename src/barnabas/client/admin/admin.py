@@ -75,11 +75,11 @@ def raise_errors(outcomes: Iterable[object]) -> None:
 
 
 class Admin:
-    """Administers a cluster; has no state of its own."""
+    """Administers a cluster; stateless."""
 
     def __init__(self, cluster: ClusterClient, *, timeout_ms: int = TIMEOUT_MS) -> None:
         self.cluster = cluster
-        self.timeout_ms = timeout_ms  #: how long brokers may work on one call
+        self.timeout_ms = timeout_ms  #: time limit of brokers for one call
 
     async def send(self, request: Message, node: int | None = None) -> Any:
         """Send any request to `node`, or to any broker, and retry it after a lost connection.
@@ -95,8 +95,8 @@ class Admin:
     ) -> dict[str, TopicInfo | KafkaError]:
         """Describe the named topics, or all; an unknown one has UNKNOWN_TOPIC_OR_PARTITION."""
         metadata = await self.cluster.retrying(lambda: self.cluster.refresh(names))
-        found = metadata.topics if names is None else {name: metadata.topics[name] for name in names}
-        return {name: topic.error or topic for name, topic in sorted(found.items())}
+        topics = metadata.topics if names is None else {name: metadata.topics[name] for name in names}
+        return {name: topic.error or topic for name, topic in sorted(topics.items())}
 
     async def create_topics(
         self, topics: Iterable[NewTopic], *, validate_only: bool = False
@@ -119,7 +119,8 @@ class Admin:
         )
         response: DeleteTopicsResponse = await self._send_to_controller(request, "responses")
         return {
-            each.name or "": error_for(each.error_code, each.error_message) for each in response.responses
+            result.name or "": error_for(result.error_code, result.error_message)
+            for result in response.responses
         }
 
     async def create_partitions(
@@ -139,7 +140,9 @@ class Admin:
             validate_only=validate_only,
         )
         response: CreatePartitionsResponse = await self._send_to_controller(request, "results")
-        return {each.name: error_for(each.error_code, each.error_message) for each in response.results}
+        return {
+            result.name: error_for(result.error_code, result.error_message) for result in response.results
+        }
 
     async def describe_configs(
         self,
@@ -154,11 +157,13 @@ class Admin:
         for resource in resources:
             by_node[responsible_node(resource)].append(resource)
         outcomes: dict[Resource, list[ConfigEntry] | KafkaError] = {}
-        for node, asked in by_node.items():
-            wanted = [describe_configs_resource(resource, keys) for resource in asked]
+        for node, requested in by_node.items():
+            request_resources = [describe_configs_resource(resource, keys) for resource in requested]
             response: DescribeConfigsResponse = await self.send(
                 DescribeConfigsRequest(
-                    resources=wanted, include_synonyms=synonyms, include_documentation=documentation
+                    resources=request_resources,
+                    include_synonyms=synonyms,
+                    include_documentation=documentation,
                 ),
                 node,
             )
@@ -391,13 +396,13 @@ class Admin:
         """
         return await self.cluster.send(request, timeout_ms=self._answer_timeout_ms)
 
-    async def describe_acls(self, wanted: AclFilter | None = None) -> list[AclBinding]:
+    async def describe_acls(self, acl_filter: AclFilter | None = None) -> list[AclBinding]:
         """Return the ACLs that a filter matches, or all.
 
         :raises KafkaError: CLUSTER_AUTHORIZATION_FAILED; SECURITY_DISABLED without an authorizer.
         """
         return acls.parse_describe_acls_response(
-            await self.send(acls.describe_acls_request(wanted or AclFilter()))
+            await self.send(acls.describe_acls_request(acl_filter or AclFilter()))
         )
 
     async def describe_acl_use(self) -> acls.AclUse:
@@ -406,7 +411,9 @@ class Admin:
         :raises KafkaError: CLUSTER_AUTHORIZATION_FAILED, SECURITY_DISABLED; UNSUPPORTED_VERSION from other brokers.
         """
         nodes = sorted(self.cluster.metadata.nodes)
-        return acls.use_described([await self.send(DescribeAclUseRequest(), node) for node in nodes])
+        return acls.combine_acl_use_responses(
+            [await self.send(DescribeAclUseRequest(), node) for node in nodes]
+        )
 
     async def create_acls(self, bindings: Iterable[AclBinding]) -> list[KafkaError | None]:
         """Create each ACL; an existing one is a success. None for success."""
@@ -457,9 +464,9 @@ class Admin:
 
         :raises KafkaError: UNSUPPORTED_VERSION from any other broker.
         """
-        request = segments.import_request(partitions)
+        request = segments.import_segments_request(partitions)
         response = await self.cluster.send(request, node_id, timeout_ms=self._answer_timeout_ms)
-        return segments.import_results(response)
+        return segments.parse_import_response(response)
 
     async def purge_topics(self, topics: Iterable[trash.Trashed]) -> dict[trash.Trashed, KafkaError | None]:
         """Delete topics in the trash for good; None for success."""

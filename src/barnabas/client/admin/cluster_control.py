@@ -91,9 +91,11 @@ def parse_elect_leaders_response(response: ElectLeadersResponse) -> dict[TopicPa
     """
     check(response.error_code)
     return {
-        TopicPartition(topic.topic, each.partition_id): error_for(each.error_code, each.error_message)
+        TopicPartition(topic.topic, partition.partition_id): error_for(
+            partition.error_code, partition.error_message
+        )
         for topic in response.replica_election_results
-        for each in topic.partition_result
+        for partition in topic.partition_result
     }
 
 
@@ -121,9 +123,11 @@ def parse_alter_reassignments_response(
     """
     check(response.error_code, response.error_message)
     return {
-        TopicPartition(topic.name, each.partition_index): error_for(each.error_code, each.error_message)
+        TopicPartition(topic.name, partition.partition_index): error_for(
+            partition.error_code, partition.error_message
+        )
         for topic in response.responses
-        for each in topic.partitions
+        for partition in topic.partitions
     }
 
 
@@ -136,11 +140,11 @@ def parse_list_reassignments_response(
     """
     check(response.error_code, response.error_message)
     return {
-        TopicPartition(topic.name, each.partition_index): Reassignment(
-            tuple(each.replicas), tuple(each.adding_replicas), tuple(each.removing_replicas)
+        TopicPartition(topic.name, partition.partition_index): Reassignment(
+            tuple(partition.replicas), tuple(partition.adding_replicas), tuple(partition.removing_replicas)
         )
         for topic in response.topics
-        for each in topic.partitions
+        for partition in topic.partitions
     }
 
 
@@ -150,8 +154,10 @@ def parse_features(response: ApiVersionsResponse) -> list[FeatureDescription]:
     :raises KafkaError: If the request was refused.
     """
     check(response.error_code)
-    supported = {each.name: (each.min_version, each.max_version) for each in response.supported_features}
-    levels = {each.name: each.max_version_level for each in response.finalized_features}
+    supported = {
+        feature.name: (feature.min_version, feature.max_version) for feature in response.supported_features
+    }
+    levels = {feature.name: feature.max_version_level for feature in response.finalized_features}
     return [
         FeatureDescription(name, supported.get(name), levels.get(name, 0))
         for name in sorted(supported | levels)
@@ -181,7 +187,9 @@ def parse_describe_quorum_response(response: DescribeQuorumResponse) -> QuorumDe
     partition = response.topics[0].partitions[0]
     check(partition.error_code, partition.error_message)
     addresses = {
-        node.node_id: tuple((each.name, BrokerAddress(each.host, each.port)) for each in node.listeners)
+        node.node_id: tuple(
+            (listener.name, BrokerAddress(listener.host, listener.port)) for listener in node.listeners
+        )
         for node in response.nodes
     }
 

@@ -93,8 +93,8 @@ class OffsetAndMetadata(NamedTuple):
 def parse_list_groups_response(response: ListGroupsResponse) -> list[GroupListing]:
     """Return the groups of one broker."""
     return [
-        GroupListing(each.group_id, each.group_type, each.protocol_type, each.group_state)
-        for each in response.groups
+        GroupListing(group.group_id, group.group_type, group.protocol_type, group.group_state)
+        for group in response.groups
     ]
 
 
@@ -115,7 +115,7 @@ def classic_group_description(group: classic.DescribedGroup, coordinator: int) -
         group.protocol_data,
         coordinator,
         None,
-        [_classic_member(each, is_consumers) for each in group.members],
+        [_classic_member(member, is_consumers) for member in group.members],
     )
 
 
@@ -126,8 +126,8 @@ def _classic_member(member: classic.DescribedGroupMember, is_consumers: bool) ->
         try:  # the metadata of members is opaque, and empty during a rebalance
             topics = sorted(read_subscription(member.member_metadata).topics)
             partitions = _partitions(
-                (each.topic, each.partitions)
-                for each in read_assignment(member.member_assignment).assigned_partitions
+                (topic.topic, topic.partitions)
+                for topic in read_assignment(member.member_assignment).assigned_partitions
             )
         except DecodeError:
             pass
@@ -149,7 +149,7 @@ def consumer_group_description(group: consumer.DescribedGroup, coordinator: int)
             each.client_id,
             each.client_host,
             sorted(each.subscribed_topic_names),
-            _partitions((given.topic_name, given.partitions) for given in each.assignment.topic_partitions),
+            _partitions((topic.topic_name, topic.partitions) for topic in each.assignment.topic_partitions),
         )
         for each in group.members
     ]
@@ -203,18 +203,18 @@ def parse_offset_fetch_response(
     """
     answer = response.groups[0] if response.groups else response
     check(answer.error_code, "offsets cannot be fetched")
-    found: dict[TopicPartition, OffsetAndMetadata | KafkaError] = {}
+    offsets: dict[TopicPartition, OffsetAndMetadata | KafkaError] = {}
     for topic in answer.topics:
-        for each in topic.partitions:
-            tp = TopicPartition(topic.name, each.partition_index)
-            error = error_for(each.error_code, f"the committed offset of {tp}")
+        for partition in topic.partitions:
+            tp = TopicPartition(topic.name, partition.partition_index)
+            error = error_for(partition.error_code, f"the committed offset of {tp}")
             if error is not None:
-                found[tp] = error
-            elif each.committed_offset != _NO_OFFSET:
-                found[tp] = OffsetAndMetadata(
-                    each.committed_offset, each.committed_leader_epoch, each.metadata or ""
+                offsets[tp] = error
+            elif partition.committed_offset != _NO_OFFSET:
+                offsets[tp] = OffsetAndMetadata(
+                    partition.committed_offset, partition.committed_leader_epoch, partition.metadata or ""
                 )
-    return found
+    return offsets
 
 
 def offset_commit_request(
@@ -222,16 +222,18 @@ def offset_commit_request(
 ) -> OffsetCommitRequest:
     """Return the request to commit offsets without being a member."""
     topics: defaultdict[str, list[OffsetCommitRequestPartition]] = defaultdict(list)
-    for tp, given in offsets.items():
+    for tp, committed in offsets.items():
         offset, epoch, metadata = (
-            given if isinstance(given, OffsetAndMetadata) else OffsetAndMetadata(given, -1, "")
+            committed if isinstance(committed, OffsetAndMetadata) else OffsetAndMetadata(committed, -1, "")
         )
         topics[tp.topic].append(
             OffsetCommitRequestPartition(tp.partition, offset, epoch, committed_metadata=metadata)
         )
     return OffsetCommitRequest(
         name,
-        topics=[OffsetCommitRequestTopic(topic, partitions=each) for topic, each in topics.items()],
+        topics=[
+            OffsetCommitRequestTopic(topic, partitions=partitions) for topic, partitions in topics.items()
+        ],
     )
 
 
@@ -239,7 +241,7 @@ def leave_group_request(name: str, members: Iterable[LeavingMember]) -> LeaveGro
     """Return the request to remove members (KIP-345)."""
     reason = "removed by an administrator"
     return LeaveGroupRequest(
-        name, "", [MemberIdentity(each.member_id, each.instance_id, reason) for each in members]
+        name, "", [MemberIdentity(member.member_id, member.instance_id, reason) for member in members]
     )
 
 
@@ -250,9 +252,9 @@ def parse_leave_group_response(response: LeaveGroupResponse) -> dict[LeavingMemb
     """
     check(response.error_code, "members are not removed")
     outcomes: dict[LeavingMember, KafkaError | None] = {}
-    for each in response.members:
-        member = LeavingMember(each.member_id, each.group_instance_id)
-        outcomes[member] = error_for(each.error_code, f"member {member}")
+    for result in response.members:
+        member = LeavingMember(result.member_id, result.group_instance_id)
+        outcomes[member] = error_for(result.error_code, f"member {member}")
     return outcomes
 
 
@@ -266,21 +268,21 @@ def offset_delete_request(name: str, partitions: Iterable[TopicPartition]) -> Of
     )
 
 
-def partition_outcomes(
+def parse_partition_errors(
     response: OffsetCommitResponse | OffsetDeleteResponse,
 ) -> dict[TopicPartition, KafkaError | None]:
     """Return the error of each partition; None for success.
 
     :raises KafkaError: The first error that a coordinator returns for all of them until it is ready.
     """
-    found: dict[TopicPartition, KafkaError | None] = {}
+    errors: dict[TopicPartition, KafkaError | None] = {}
     for topic in response.topics:
-        for each in topic.partitions:
-            tp = TopicPartition(topic.name, each.partition_index)
-            error = found[tp] = error_for(each.error_code, f"the committed offset of {tp}")
+        for partition in topic.partitions:
+            tp = TopicPartition(topic.name, partition.partition_index)
+            error = errors[tp] = error_for(partition.error_code, f"the committed offset of {tp}")
             if error is not None and error.code in _OF_THE_COORDINATOR:
                 raise error
-    return found
+    return errors
 
 
 _OF_THE_COORDINATOR = frozenset(

@@ -19,7 +19,7 @@ from barnabas.client.admin.group_messages import (
     parse_leave_group_response,
     parse_list_groups_response,
     parse_offset_fetch_response,
-    partition_outcomes,
+    parse_partition_errors,
 )
 from barnabas.client.core.cluster import ClusterClient
 from barnabas.client.core.coordinators import KeyType, ask_coordinator
@@ -48,7 +48,7 @@ _NOT_OF_CONSUMER_PROTOCOL = frozenset({ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.U
 
 
 class Groups:
-    """Administers the groups of a cluster; has no state of its own."""
+    """Administers the groups of a cluster; stateless."""
 
     def __init__(self, cluster: ClusterClient) -> None:
         self.cluster = cluster
@@ -59,10 +59,10 @@ class Groups:
         :raises KafkaError: If a broker refuses the request, or is loading for as long as the cluster retries.
         """
         await self.cluster.refresh([])
-        found: list[GroupListing] = []
+        listings: list[GroupListing] = []
         for node in sorted(self.cluster.metadata.nodes):
-            found += await self._list_on(node, ListGroupsRequest(list(states), list(types)))
-        return sorted(found)
+            listings += await self._list_on(node, ListGroupsRequest(list(states), list(types)))
+        return sorted(listings)
 
     async def _list_on(self, node: int, request: ListGroupsRequest) -> Iterable[GroupListing]:
         async def attempt() -> Iterable[GroupListing]:
@@ -74,7 +74,7 @@ class Groups:
 
     async def describe(self, names: Iterable[str]) -> dict[str, GroupDescription | KafkaError]:
         """Describe each group with its members; GROUP_ID_NOT_FOUND for an unknown one."""
-        return await _each(names, self._describe)
+        return await _result_by_name(names, self._describe)
 
     async def _describe(self, name: str) -> GroupDescription:
         async def ask(node: int) -> GroupDescription:
@@ -132,7 +132,7 @@ class Groups:
 
     async def delete(self, names: Iterable[str]) -> dict[str, KafkaError | None]:
         """Delete each group, which must have no members; None for success."""
-        return await _each(names, self._delete)
+        return await _result_by_name(names, self._delete)
 
     async def _delete(self, name: str) -> None:
         async def ask(node: int) -> None:
@@ -178,12 +178,12 @@ class Groups:
     ) -> dict[TopicPartition, KafkaError | None]:
         """Commit offsets of a group without members; None for success.
 
-        :raises KafkaError: COORDINATOR_NOT_AVAILABLE and the like, for as long as the cluster retries.
+        :raises KafkaError: COORDINATOR_NOT_AVAILABLE and similar errors, for as long as the cluster retries.
         """
         request = offset_commit_request(name, offsets)
 
         async def ask(node: int) -> dict[TopicPartition, KafkaError | None]:
-            return partition_outcomes(
+            return parse_partition_errors(
                 await self.cluster.send(request, node, version_max=_VERSION_BY_NAME_MAX)
             )
 
@@ -201,7 +201,7 @@ class Groups:
         async def ask(node: int) -> dict[TopicPartition, KafkaError | None]:
             response: OffsetDeleteResponse = await self.cluster.send(request, node)
             check(response.error_code, f"offsets of group '{name}' are not deleted")
-            return partition_outcomes(response)
+            return parse_partition_errors(response)
 
         return await self._ask(name, ask)
 
@@ -209,12 +209,12 @@ class Groups:
         return await ask_coordinator(self.cluster, KeyType.GROUP, name, ask)
 
 
-async def _each(names: Iterable[str], act: Callable[[str], Awaitable[Any]]) -> dict[str, Any]:
+async def _result_by_name(names: Iterable[str], act: Callable[[str], Awaitable[Any]]) -> dict[str, Any]:
     """Return the result of `act` for each name, or its error."""
-    found: dict[str, Any] = {}
+    results: dict[str, Any] = {}
     for name in names:
         try:
-            found[name] = await act(name)
+            results[name] = await act(name)
         except KafkaError as error:
-            found[name] = error
-    return found
+            results[name] = error
+    return results

@@ -34,20 +34,20 @@ async def list_epoch_ends(
 
     :raises BrokerConnectionError: If a leader cannot be reached.
     """
-    found: dict[TopicPartition, EpochEnd | KafkaError] = {}
+    ends: dict[TopicPartition, EpochEnd | KafkaError] = {}
     by_leader: defaultdict[int, list[TopicPartition]] = defaultdict(list)
     for tp in epochs:
         try:
             by_leader[await cluster.leader(tp)].append(tp)
         except KafkaError as error:
-            found[tp] = error
+            ends[tp] = error
     for leader, partitions in by_leader.items():
         request = _request({tp: epochs[tp] for tp in partitions})
         response: OffsetForLeaderEpochResponse = await cluster.send(request, leader)
         for topic in response.topics:
-            for each in topic.partitions:
-                found[TopicPartition(topic.topic, each.partition)] = _end(topic.topic, each)
-    return found
+            for partition in topic.partitions:
+                ends[TopicPartition(topic.topic, partition.partition)] = _epoch_end(topic.topic, partition)
+    return ends
 
 
 def _request(epochs: Mapping[TopicPartition, int]) -> OffsetForLeaderEpochRequest:
@@ -58,6 +58,6 @@ def _request(epochs: Mapping[TopicPartition, int]) -> OffsetForLeaderEpochReques
     return OffsetForLeaderEpochRequest(_CONSUMER_REPLICA_ID, list(topics.values()))
 
 
-def _end(topic: str, each: EpochEndOffset) -> EpochEnd | KafkaError:
-    error = error_for(each.error_code, f"epochs of partition {topic}-{each.partition}")
-    return error or EpochEnd(each.leader_epoch, each.end_offset)
+def _epoch_end(topic: str, partition: EpochEndOffset) -> EpochEnd | KafkaError:
+    error = error_for(partition.error_code, f"epochs of partition {topic}-{partition.partition}")
+    return error or EpochEnd(partition.leader_epoch, partition.end_offset)

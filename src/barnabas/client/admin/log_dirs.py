@@ -53,16 +53,16 @@ def parse_describe_log_dirs_response(response: DescribeLogDirsResponse) -> list[
     :raises KafkaError: If the request was refused.
     """
     check(response.error_code)
-    return [_described(result) for result in response.results]
+    return [_log_dir_description(result) for result in response.results]
 
 
-def _described(result: DescribeLogDirsResult) -> LogDirDescription:
+def _log_dir_description(result: DescribeLogDirsResult) -> LogDirDescription:
     replicas = {
-        TopicPartition(topic.name, each.partition_index): LogDirReplica(
-            each.partition_size, each.offset_lag, each.is_future_key
+        TopicPartition(topic.name, partition.partition_index): LogDirReplica(
+            partition.partition_size, partition.offset_lag, partition.is_future_key
         )
         for topic in result.topics
-        for each in topic.partitions
+        for partition in topic.partitions
     }
     error = error_for(result.error_code)
     return LogDirDescription(
@@ -91,9 +91,9 @@ def parse_alter_log_dirs_response(
 ) -> dict[TopicPartition, KafkaError | None]:
     """Return the error of each replica; None if the move has started, or was not necessary."""
     return {
-        TopicPartition(topic.topic_name, each.partition_index): error_for(each.error_code)
+        TopicPartition(topic.topic_name, partition.partition_index): error_for(partition.error_code)
         for topic in response.results
-        for each in topic.partitions
+        for partition in topic.partitions
     }
 
 

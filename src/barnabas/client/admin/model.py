@@ -133,9 +133,9 @@ def responsible_node(resource: Resource) -> int | None:
 
 def describe_configs_resource(resource: Resource, keys: Collection[str] | None) -> DescribeConfigsResource:
     """Return a resource of a DescribeConfigs request; `keys` of None requests all."""
-    wanted = None if keys is None else list(keys)
+    key_list = None if keys is None else list(keys)
     return DescribeConfigsResource(
-        resource_type=resource.kind, resource_name=resource.name, configuration_keys=wanted
+        resource_type=resource.kind, resource_name=resource.name, configuration_keys=key_list
     )
 
 
@@ -148,9 +148,9 @@ def config_entries(result: DescribeConfigsResult) -> list[ConfigEntry] | KafkaEr
 def parse_list_config_resources_response(response: ListConfigResourcesResponse) -> list[Resource]:
     """Return the resources of a ListConfigResources response, without unknown kinds."""
     return [
-        Resource(ResourceKind(each.resource_type), each.resource_name)
-        for each in response.config_resources
-        if each.resource_type in set(ResourceKind)
+        Resource(ResourceKind(resource.resource_type), resource.resource_name)
+        for resource in response.config_resources
+        if resource.resource_type in set(ResourceKind)
     ]
 
 
@@ -211,9 +211,10 @@ def parse_delete_records_response(response: DeleteRecordsResponse) -> dict[Topic
 def parse_describe_cluster_response(response: DescribeClusterResponse) -> ClusterDescription:
     """Return the cluster of a DescribeCluster response."""
     nodes = tuple(
-        Node(each.broker_id, BrokerAddress(each.host, each.port), each.rack) for each in response.brokers
+        Node(broker.broker_id, BrokerAddress(broker.host, broker.port), broker.rack)
+        for broker in response.brokers
     )
-    fenced = frozenset(each.broker_id for each in response.brokers if each.is_fenced)
+    fenced = frozenset(broker.broker_id for broker in response.brokers if broker.is_fenced)
     return ClusterDescription(response.cluster_id, response.controller_id, nodes, fenced)
 
 

@@ -32,13 +32,13 @@ async def reset_offsets(
     first = await find_offsets(cluster, dict.fromkeys(committed, EARLIEST))
     last = await find_offsets(cluster, dict.fromkeys(committed, LATEST))
     if isinstance(target, OffsetSpec):
-        found = await find_offsets(cluster, dict.fromkeys(committed, target))
-        return {tp: last[tp] if found[tp] < 0 else found[tp] for tp in committed}
-    wanted = {tp: _wanted(target, offset, first[tp]) for tp, offset in committed.items()}
-    return {tp: min(max(offset, first[tp]), last[tp]) for tp, offset in wanted.items()}
+        positions = await find_offsets(cluster, dict.fromkeys(committed, target))
+        return {tp: last[tp] if positions[tp] < 0 else positions[tp] for tp in committed}
+    shifted = {tp: _shifted_offset(target, offset, first[tp]) for tp, offset in committed.items()}
+    return {tp: min(max(offset, first[tp]), last[tp]) for tp, offset in shifted.items()}
 
 
-def _wanted(target: int | Shift, committed: int | None, first: int) -> int:
+def _shifted_offset(target: int | Shift, committed: int | None, first: int) -> int:
     if isinstance(target, Shift):
         return (first if committed is None else committed) + target.by
     return target

@@ -66,22 +66,22 @@ async def list_offsets(
 
     :raises BrokerConnectionError: If a leader cannot be reached.
     """
-    found: dict[TopicPartition, ListedOffset | KafkaError] = {}
+    results: dict[TopicPartition, ListedOffset | KafkaError] = {}
 
     async def attempt() -> None:
-        missing = {tp: specs[tp] for tp in specs if not isinstance(found.get(tp), ListedOffset)}
-        found.update(await _ask_leaders(cluster, missing, isolation))
+        missing = {tp: specs[tp] for tp in specs if not isinstance(results.get(tp), ListedOffset)}
+        results.update(await _list_from_leaders(cluster, missing, isolation))
         for tp in missing:
-            outcome = found[tp]
-            if isinstance(outcome, KafkaError) and _worth_retrying(outcome):
-                raise outcome
+            result = results[tp]
+            if isinstance(result, KafkaError) and _is_worth_retrying(result):
+                raise result
 
     try:
         await cluster.retrying(attempt)
     except KafkaError as error:
-        if error not in found.values():
+        if error not in results.values():
             raise
-    return found
+    return results
 
 
 async def find_offsets(
@@ -89,7 +89,7 @@ async def find_offsets(
     specs: Mapping[TopicPartition, OffsetSpec],
     isolation: Isolation = Isolation.READ_UNCOMMITTED,
 ) -> dict[TopicPartition, int]:
-    """Do the same, but raise the first error.
+    """Return the offset of each spec as `list_offsets`, but raise the first error.
 
     :raises KafkaError: That of the first partition that fails.
     :raises BrokerConnectionError: If a leader cannot be reached.
@@ -104,26 +104,26 @@ async def find_offsets(
     return offsets
 
 
-def _worth_retrying(error: KafkaError) -> bool:
+def _is_worth_retrying(error: KafkaError) -> bool:
     # The metadata had a leader, so an unknown topic does not exist.
     return error.code.retriable and error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-async def _ask_leaders(
+async def _list_from_leaders(
     cluster: ClusterClient, specs: Mapping[TopicPartition, OffsetSpec], isolation: Isolation
 ) -> dict[TopicPartition, ListedOffset | KafkaError]:
-    found: dict[TopicPartition, ListedOffset | KafkaError] = {}
+    results: dict[TopicPartition, ListedOffset | KafkaError] = {}
     by_leader: defaultdict[int, list[TopicPartition]] = defaultdict(list)
     for tp in specs:
         try:
             by_leader[await cluster.leader(tp)].append(tp)
         except KafkaError as error:
-            found[tp] = error
+            results[tp] = error
     for leader, partitions in by_leader.items():
         request = _request({tp: specs[tp] for tp in partitions}, isolation)
         response: ListOffsetsResponse = await cluster.send(request, leader)
-        found.update(_results(response))
-    return found
+        results.update(_results(response))
+    return results
 
 
 def _request(specs: Mapping[TopicPartition, OffsetSpec], isolation: Isolation) -> ListOffsetsRequest:

@@ -59,9 +59,9 @@ def parse_describe_scram_response(
     """
     check(response.error_code, response.error_message)
     return {
-        each.user: error_for(each.error_code, each.error_message)
-        or {ScramMechanism(info.mechanism): info.iterations for info in each.credential_infos}
-        for each in response.results
+        user.user: error_for(user.error_code, user.error_message)
+        or {ScramMechanism(info.mechanism): info.iterations for info in user.credential_infos}
+        for user in response.results
     }
 
 
@@ -70,17 +70,19 @@ def alter_scram_request(
 ) -> AlterUserScramCredentialsRequest:
     """Return the request for those alterations. Salting passwords takes time."""
     request = AlterUserScramCredentialsRequest()
-    for each in alterations:
-        if isinstance(each, UserScramCredentialDeletion):
-            request.deletions.append(ScramCredentialDeletion(name=each.user, mechanism=each.mechanism))
+    for alteration in alterations:
+        if isinstance(alteration, UserScramCredentialDeletion):
+            request.deletions.append(
+                ScramCredentialDeletion(name=alteration.user, mechanism=alteration.mechanism)
+            )
             continue
         salt = secrets.token_bytes(_SALT_BYTES)
-        salted = salted_password(each.mechanism, each.password, salt, each.iterations)
+        salted = salted_password(alteration.mechanism, alteration.password, salt, alteration.iterations)
         request.upsertions.append(
             ScramCredentialUpsertion(
-                name=each.user,
-                mechanism=each.mechanism,
-                iterations=each.iterations,
+                name=alteration.user,
+                mechanism=alteration.mechanism,
+                iterations=alteration.iterations,
                 salt=salt,
                 salted_password=salted,
             )
@@ -90,4 +92,4 @@ def alter_scram_request(
 
 def parse_alter_scram_response(response: AlterUserScramCredentialsResponse) -> dict[str, KafkaError | None]:
     """Return the error of each user; None for success."""
-    return {each.user: error_for(each.error_code, each.error_message) for each in response.results}
+    return {result.user: error_for(result.error_code, result.error_message) for result in response.results}

@@ -37,7 +37,7 @@ async def describe_topic_partitions(
 
     :raises KafkaError: UNSUPPORTED_VERSION from brokers before 3.8.
     """
-    found: dict[str, list[PartitionDescription] | KafkaError] = {}
+    descriptions: dict[str, list[PartitionDescription] | KafkaError] = {}
     topics = [TopicRequest(name) for name in sorted(names)]
     cursor: Cursor | None = None
     while True:
@@ -46,24 +46,26 @@ async def describe_topic_partitions(
         for topic in response.topics:
             name = topic.name or ""
             error = error_for(topic.error_code, f"topic '{name}'")
-            before = found.get(name, [])
+            before = descriptions.get(name, [])
             if error is not None:
-                found[name] = error
+                descriptions[name] = error
             elif isinstance(before, list):
-                found[name] = before + [_state(each) for each in topic.partitions]
+                descriptions[name] = before + [
+                    _partition_description(partition) for partition in topic.partitions
+                ]
         if response.next_cursor is None:
-            return found
+            return descriptions
         cursor = Cursor(response.next_cursor.topic_name, response.next_cursor.partition_index)
 
 
-def _state(each: DescribeTopicPartitionsResponsePartition) -> PartitionDescription:
+def _partition_description(partition: DescribeTopicPartitionsResponsePartition) -> PartitionDescription:
     return PartitionDescription(
-        each.partition_index,
-        each.leader_id,
-        each.leader_epoch,
-        tuple(each.replica_nodes),
-        tuple(each.isr_nodes),
-        tuple(each.eligible_leader_replicas or ()),
-        tuple(each.last_known_elr or ()),
-        tuple(each.offline_replicas),
+        partition.partition_index,
+        partition.leader_id,
+        partition.leader_epoch,
+        tuple(partition.replica_nodes),
+        tuple(partition.isr_nodes),
+        tuple(partition.eligible_leader_replicas or ()),
+        tuple(partition.last_known_elr or ()),
+        tuple(partition.offline_replicas),
     )

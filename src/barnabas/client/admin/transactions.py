@@ -60,7 +60,7 @@ class ProducerDescription(NamedTuple):
 
 
 class Transactions:
-    """Administers the transactions of a cluster; has no state of its own."""
+    """Administers the transactions of a cluster; stateless."""
 
     def __init__(self, cluster: ClusterClient) -> None:
         self.cluster = cluster
@@ -79,18 +79,18 @@ class Transactions:
         """
         request = ListTransactionsRequest([*states], [*producer_ids], longer_than_ms, pattern)
         await self.cluster.refresh([])
-        found: set[TransactionListing] = set()
+        listings: set[TransactionListing] = set()
         for node in sorted(self.cluster.metadata.nodes):
-            found.update(await self._list_on(node, request))
-        return sorted(found)
+            listings.update(await self._list_on(node, request))
+        return sorted(listings)
 
     async def _list_on(self, node: int, request: ListTransactionsRequest) -> Iterable[TransactionListing]:
         async def attempt() -> Iterable[TransactionListing]:
             response: ListTransactionsResponse = await self.cluster.send(request, node)
             check(response.error_code, f"broker {node} refused ListTransactions")
             return [
-                TransactionListing(each.transactional_id, each.producer_id, each.transaction_state)
-                for each in response.transaction_states
+                TransactionListing(state.transactional_id, state.producer_id, state.transaction_state)
+                for state in response.transaction_states
             ]
 
         return await self.cluster.retrying(attempt)
@@ -104,18 +104,18 @@ class Transactions:
         async def ask(node: int) -> TransactionDescription:
             request = DescribeTransactionsRequest([transactional_id])
             response: DescribeTransactionsResponse = await self.cluster.send(request, node)
-            found = response.transaction_states[0]
-            check(found.error_code, f"transactional id '{transactional_id}'")
+            state = response.transaction_states[0]
+            check(state.error_code, f"transactional id '{transactional_id}'")
             return TransactionDescription(
                 transactional_id,
                 node,
-                found.transaction_state,
-                found.producer_id,
-                found.producer_epoch,
-                found.transaction_timeout_ms,
-                found.transaction_start_time_ms,
+                state.transaction_state,
+                state.producer_id,
+                state.producer_epoch,
+                state.transaction_timeout_ms,
+                state.transaction_start_time_ms,
                 sorted(
-                    TopicPartition(each.topic, index) for each in found.topics for index in each.partitions
+                    TopicPartition(topic.topic, index) for topic in state.topics for index in topic.partitions
                 ),
             )
 
@@ -146,18 +146,18 @@ class Transactions:
             request = DescribeProducersRequest([TopicRequest(tp.topic, [tp.partition])])
             leader = await self.cluster.leader(tp)
             response: DescribeProducersResponse = await self.cluster.send(request, leader)
-            found = response.topics[0].partitions[0]
-            check(found.error_code, found.error_message or f"producers of {tp}")
+            partition = response.topics[0].partitions[0]
+            check(partition.error_code, partition.error_message or f"producers of {tp}")
             return [
                 ProducerDescription(
-                    each.producer_id,
-                    each.producer_epoch,
-                    each.last_sequence,
-                    each.last_timestamp,
-                    each.coordinator_epoch,
-                    None if each.current_txn_start_offset < 0 else each.current_txn_start_offset,
+                    producer.producer_id,
+                    producer.producer_epoch,
+                    producer.last_sequence,
+                    producer.last_timestamp,
+                    producer.coordinator_epoch,
+                    None if producer.current_txn_start_offset < 0 else producer.current_txn_start_offset,
                 )
-                for each in found.active_producers
+                for producer in partition.active_producers
             ]
 
         await self.cluster.topic(tp.topic)
@@ -167,7 +167,7 @@ class Transactions:
     async def abort(self, tp: TopicPartition, start_offset: int) -> ProducerDescription:
         """Abort the transaction that began at an offset, in that partition alone; return its producer.
 
-        Use it for transactions that their coordinator does not know any more; others are ended by their producers.
+        Use it for transactions that are unknown to their coordinator; others are ended by their producers.
 
         :raises KafkaError: INVALID_TXN_STATE if no transaction began there; CLUSTER_AUTHORIZATION_FAILED.
         """
@@ -175,7 +175,7 @@ class Transactions:
             if producer.transaction_start_offset == start_offset:
                 await self._write_abort(tp, producer)
                 return producer
-        message = f"no transaction that is open began at offset {start_offset} of {tp}"
+        message = f"no open transaction of {tp} begins at offset {start_offset}"
         raise KafkaError(ErrorCode.INVALID_TXN_STATE, message)
 
     async def _write_abort(self, tp: TopicPartition, producer: ProducerDescription) -> None:

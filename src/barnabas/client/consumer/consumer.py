@@ -18,7 +18,7 @@ from barnabas.wire.messages.fetch import FetchResponse, PartitionData
 
 _LANE = "fetch"
 
-#: Where to start: an offset, or its meaning.
+#: Start of a partition: an offset, or its meaning.
 Start = int | OffsetSpec
 
 
@@ -191,13 +191,13 @@ class Consumer:
         failures: list[Exception] = []
         for task in answers:
             try:
-                asked, data = task.result()
+                positions, data = task.result()
             except (KafkaError, ConnectionError) as error:
                 failures.append(error)
                 continue
             for tp, answered in data.items():
                 position = self.positions.get(tp)
-                if position is None or position.offset != asked.get(tp):
+                if position is None or position.offset != positions.get(tp):
                     continue  # unassigned since the fetch was sent
                 try:
                     records += self._advance(position, answered)
@@ -212,7 +212,11 @@ class Consumer:
         check(code, f"fetch from offset {position.offset} of partition {position.tp}")
         position.high_watermark = data.high_watermark
         records, position.offset = read_fetched(position.tp, data, position.offset, self._isolation)
-        return records if position.end is None else [each for each in records if each.offset < position.end]
+        return (
+            records
+            if position.end is None
+            else [record for record in records if record.offset < position.end]
+        )
 
     async def _raise(self, failure: Exception) -> None:
         """Raise the failure, unless it is an offset out of range from which the consumer can recover."""

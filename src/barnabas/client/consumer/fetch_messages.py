@@ -20,7 +20,7 @@ _VERSION_BY_NAME_MAX = 12
 
 @dataclass(frozen=True)
 class FetchLimits:
-    """How long a broker may hold a fetch, and how many bytes it may answer."""
+    """Limits of a fetch: the wait of the broker, and the size of the response."""
 
     max_wait_ms: int = 500
     min_bytes: int = 1
@@ -31,7 +31,7 @@ class FetchLimits:
 def fetch_request(
     positions: Mapping[TopicPartition, int], metadata: Metadata, limits: FetchLimits, isolation: Isolation
 ) -> FetchRequest:
-    """A fetch outside any session, with topics by name and id, fenced by the leader epochs that are known."""
+    """Return a fetch outside any session, with topics by name and id, fenced by the leader epochs that are known."""
     topics: dict[str, FetchTopic] = {}
     for tp, position in positions.items():
         if tp.topic not in topics:
@@ -54,13 +54,15 @@ def fetch_request(
 
 
 def version_max(request: FetchRequest) -> int | None:
-    """The newest version that can carry the request; without the ids of all topics, the last one that names topics."""
+    """Return the newest version that can carry the request; without the ids of all topics, the last one that names
+    topics.
+    """
     unknown = any(topic.topic_id == ZERO_UUID for topic in request.topics)
     return _VERSION_BY_NAME_MAX if unknown else None
 
 
 def data_by_partition(response: FetchResponse, metadata: Metadata) -> dict[TopicPartition, PartitionData]:
-    """The response's data of each partition."""
+    """Return the response's data of each partition."""
     return {
         TopicPartition(
             topic.topic or metadata.topic_name(topic.topic_id) or "", partition.partition_index

@@ -16,7 +16,7 @@ _LIMITS = FetchLimits()
 
 
 async def read_log(cluster: ClusterClient, tp: TopicPartition) -> AsyncIterator[Buffer]:
-    """All batches from the first offset to the partition's end at the time of the call.
+    """Yield all batches from the first offset to the partition's end at the time of the call.
 
     :raises KafkaError: An error of the broker that is not retriable.
     :raises BrokerConnectionError: When a leader was not reached for as long as the cluster retries.
@@ -28,7 +28,7 @@ async def read_log(cluster: ClusterClient, tp: TopicPartition) -> AsyncIterator[
 
 
 async def _read(cluster: ClusterClient, tp: TopicPartition, position: int) -> tuple[Buffer, int]:
-    """The batches at `position`, at least one, and the offset behind them."""
+    """Return the batches at `position`, at least one, and the offset after them."""
 
     async def attempt() -> tuple[Buffer, int]:
         leader = await cluster.leader(tp)
@@ -40,7 +40,9 @@ async def _read(cluster: ClusterClient, tp: TopicPartition, position: int) -> tu
         batches = data.records or b""
         behind = [header.next_offset for _, header in iterate_headers(batches)]
         if not behind:
-            message = f"nothing at offset {position} of partition {tp}, which ended behind it before"
+            message = (
+                f"no data at offset {position} of partition {tp}, although its end offset was larger before"
+            )
             raise KafkaError(ErrorCode.OFFSET_NOT_AVAILABLE, message)
         return batches, behind[-1]
 

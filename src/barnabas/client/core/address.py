@@ -1,4 +1,4 @@
-"""Addresses of brokers, and lists of them as people write them."""
+"""Addresses of brokers, and their textual form."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -18,16 +18,14 @@ class BrokerAddress(NamedTuple):
 
 
 def parse_bootstrap(bootstrap: str | Sequence[str]) -> tuple[BrokerAddress, ...]:
-    """The addresses in `host:port,host:port` (or a sequence of such parts); the default port is 9092.
+    """Return the addresses in `host:port,host:port` (or a sequence of such parts); the default port is 9092.
 
     :raises ValueError: When a part is not an address, or the list is empty.
     """
     parts = bootstrap.split(",") if isinstance(bootstrap, str) else list(bootstrap)
     addresses = tuple(_parse(part.strip()) for part in parts if part.strip())
     if not addresses:
-        message = (
-            f"bootstrap '{bootstrap}' names no broker: expected is host:port, or several separated by commas"
-        )
+        message = f"invalid bootstrap '{bootstrap}': expected host:port, or several separated by commas"
         raise ValueError(message)
     return addresses
 
@@ -35,7 +33,7 @@ def parse_bootstrap(bootstrap: str | Sequence[str]) -> tuple[BrokerAddress, ...]
 def _parse(text: str) -> BrokerAddress:
     host, port = _split(text)
     if not host or not port.isascii() or not port.isdigit() or not 0 < int(port) <= _PORT_MAX:
-        message = f"'{text}' is not a broker's address: host:port is expected, such as 127.0.0.1:9092"
+        message = f"'{text}' is not a valid broker address: expected host:port, such as 127.0.0.1:9092"
         raise ValueError(message)
     return BrokerAddress(host, int(port))
 

@@ -1,4 +1,4 @@
-"""Talks to a cluster: bootstrap, one connection per broker and lane, metadata, leaders, retries."""
+"""Connections to a cluster: bootstrap, one connection per broker and lane, metadata, leaders, retries."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Sequence
@@ -47,7 +47,7 @@ class ClusterClient:
         self.client_id = client_id
         self.request_timeout_ms = request_timeout_ms
         self.retry = retry or Retry()
-        self.metadata = Metadata()  #: the newest known
+        self.metadata = Metadata()  #: the latest metadata
         self._metadata_max_age_ms = metadata_max_age_ms
         self._connect_timeout_ms = connect_timeout_ms
         self._login = login
@@ -107,7 +107,7 @@ class ClusterClient:
         return await connection.send(request, version_max=version_max, timeout_ms=timeout_ms)
 
     async def connection(self, node: int | None = None, lane: str = MAIN_LANE) -> BrokerConnection:
-        """An open connection to `node`, or to any broker that can be reached.
+        """Return an open connection to `node`, or to any broker that can be reached.
 
         :raises KafkaError: BROKER_NOT_AVAILABLE for an unknown node.
         :raises BrokerConnectionError: When it cannot be reached.
@@ -124,13 +124,13 @@ class ClusterClient:
             raise BrokerUnreachable(address, hint) from error
 
     async def refresh(self, topics: Collection[str] | None = None, *, auto_create: bool = False) -> Metadata:
-        """Fetch metadata of the brokers and of `topics` (None: all topics); return all that is known then.
+        """Fetch metadata of the brokers and of `topics` (None: all topics); return all cached metadata.
 
         :raises KafkaError: UNSUPPORTED_VERSION. Errors of topics are kept with the topics.
         :raises BrokerConnectionError: When no broker responds.
         """
-        wanted = None if topics is None else [MetadataRequestTopic(name=name) for name in sorted(topics)]
-        request = MetadataRequest(topics=wanted, allow_auto_topic_creation=auto_create)
+        requested = None if topics is None else [MetadataRequestTopic(name=name) for name in sorted(topics)]
+        request = MetadataRequest(topics=requested, allow_auto_topic_creation=auto_create)
         response: MetadataResponse = await self.send(request)
         complete = topics is None or self.metadata.topics.keys() <= set(topics)
         self.metadata = self.metadata.updated(response, complete=topics is None)
@@ -144,7 +144,7 @@ class ClusterClient:
         self._stale = True
 
     async def topic(self, name: str, *, auto_create: bool = False) -> TopicInfo:
-        """The topic's cached metadata, fetched if it is not cached.
+        """Return the topic's cached metadata, fetched if it is not cached.
 
         :raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION, or another error of the topic.
         """
@@ -158,7 +158,7 @@ class ClusterClient:
         return self.metadata.topic(name)
 
     def cached_topic(self, name: str) -> TopicInfo | None:
-        """The topic's cached metadata, unless it is too old or an error."""
+        """Return the topic's cached metadata, unless it is too old or an error."""
         if self._is_old:
             return None
         known = self.metadata.topics.get(name)
@@ -171,7 +171,7 @@ class ClusterClient:
         return self._stale or age_ms > self._metadata_max_age_ms
 
     async def leader(self, tp: TopicPartition) -> int:
-        """Node id of a partition's leader, fetched if it is not known.
+        """Return the node id of a partition's leader, fetched if it is not known.
 
         :raises KafkaError: LEADER_NOT_AVAILABLE, UNKNOWN_TOPIC_OR_PARTITION.
         """
@@ -209,11 +209,13 @@ class ClusterClient:
                 failures.append(error)
         if len(failures) == 1:
             raise failures[0]
-        message = "none of the brokers can be reached: " + "; ".join(str(each) for each in failures)
+        message = "none of the brokers can be reached: " + "; ".join(str(failure) for failure in failures)
         raise BrokerUnreachable(self.bootstrap[0], message)
 
     def _candidates(self, lane: str) -> list[BrokerAddress]:
-        """Addresses to try for any broker: open connections first, then known brokers, then the bootstrap addresses."""
+        """Return the addresses to try for any broker: open connections first, then known brokers, then the bootstrap
+        addresses.
+        """
         known = [node.address for node in self.metadata.nodes.values()]
         everyone = list(dict.fromkeys([*known, *self.bootstrap]))
         self.retry.random.shuffle(everyone)
@@ -236,7 +238,7 @@ class ClusterClient:
 
 
 def _opened(task: asyncio.Task[BrokerConnection] | None) -> BrokerConnection | None:
-    """The connection that the task opened, while it is open."""
+    """Return the connection that the task opened, while it is open."""
     if task is None or not task.done() or task.cancelled() or task.exception() is not None:
         return None
     return task.result() if task.result().is_open else None

@@ -59,7 +59,7 @@ class BrokerConnection:
         self._request_timeout_ms = request_timeout_ms
         self._login = login
         self._renewing = asyncio.Lock()
-        self._renew_s: float | None = None  #: time of the next authentication, by the loop's clock
+        self._renew_s: float | None = None  #: time of the next authentication, on the loop's clock
         self._correlation_ids = itertools.count()
         self._pending: dict[int, _Pending] = {}
         self._failure: BrokerConnectionError | None = None
@@ -150,7 +150,7 @@ class BrokerConnection:
             raise self._failure
 
     def version_of(self, request: type[Message], version_max: int | None = None) -> int:
-        """The highest version of `request` that both sides support, at most `version_max`.
+        """Return the highest version of `request` that both sides support, at most `version_max`.
 
         :raises KafkaError: UNSUPPORTED_VERSION when there is none.
         """
@@ -196,8 +196,8 @@ class BrokerConnection:
         self._renew_s = now_s + session_ms / 1000 * _RENEWAL_SHARE if session_ms else None
 
     async def _renew(self) -> None:
-        """Authenticate again when it is time; other requests wait, because the broker accepts none in between
-        (KIP-368).
+        """Authenticate again when the session ends soon; other requests wait, because the broker accepts none in
+        between (KIP-368).
         """
         async with self._renewing:
             if self._renew_s is not None and asyncio.get_running_loop().time() >= self._renew_s:
@@ -268,7 +268,7 @@ class BrokerConnection:
 
 
 def _reason(error: OSError) -> str:
-    """The operating system's error message instead of asyncio's."""
+    """Return the operating system's error message instead of asyncio's."""
     return os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror or str(error)
 
 

@@ -12,22 +12,25 @@ ResultT = TypeVar("ResultT")
 
 
 class KeyType(IntEnum):
-    """What a coordinator is responsible for."""
+    """The kind of a coordinator."""
 
     GROUP = 0
     TRANSACTION = 1
 
 
 async def find_coordinator(cluster: ClusterClient, key_type: KeyType, key: str) -> int:
-    """The node id of a key's coordinator.
+    """Return the node id of a key's coordinator.
 
     :raises KafkaError: COORDINATOR_NOT_AVAILABLE while there is none; an authorization error of the key.
     """
     request = FindCoordinatorRequest(key=key, key_type=key_type, coordinator_keys=[key])
     response: FindCoordinatorResponse = await cluster.send(request)
-    found = response.coordinators[0] if response.coordinators else response
-    check(found.error_code, f"no coordinator of '{key}': {found.error_message or 'the response has none'}")
-    return found.node_id
+    coordinator = response.coordinators[0] if response.coordinators else response
+    check(
+        coordinator.error_code,
+        f"no coordinator of '{key}': {coordinator.error_message or 'the response has none'}",
+    )
+    return coordinator.node_id
 
 
 async def ask_coordinator(

@@ -1,4 +1,4 @@
-"""Errors between this client and a broker, with messages that say what to try next."""
+"""Errors between this client and a broker, with messages with a hint what to try next."""
 
 import re
 
@@ -34,7 +34,7 @@ class RequestTimedOut(BrokerConnectionError):
 
 
 def error_for(code: int, message: str | None = None) -> KafkaError | None:
-    """The error of a response's `error_code` and `error_message`; None for code 0."""
+    """Return the error of a response's `error_code` and `error_message`; None for code 0."""
     if code == 0:
         return None
     try:

@@ -39,7 +39,7 @@ class FrameMemory:
         self._taking = Lock()
 
     def take(self, size_bytes: int) -> memoryview:
-        """Memory of that size, with arbitrary content."""
+        """Return memory of that size, with arbitrary content."""
         with self._taking:
             for memory in self._kept:
                 if len(memory) >= size_bytes and _is_free(memory):
@@ -60,7 +60,7 @@ def _is_free(memory: bytearray) -> bool:
 
 
 class Frames(asyncio.BufferedProtocol):
-    """The protocol below a connection: hands on whole frames without their lengths, and reports the end."""
+    """The protocol below a connection: passes on whole frames without their lengths, and reports the end."""
 
     transport: asyncio.WriteTransport  #: set when the connection is made
 
@@ -71,11 +71,11 @@ class Frames(asyncio.BufferedProtocol):
         lose: Callable[[Exception | None], None],
         memory: FrameMemory | None = None,
     ) -> None:
-        """All callbacks run on the loop. When `receive` or `refuse` closes the transport, no further frame is handed
+        """All callbacks run on the loop. When `receive` or `refuse` closes the transport, no further frame is passed
         on.
 
         :param receive: Called with each frame.
-        :param refuse: Called with a length that no frame has; closes the transport.
+        :param refuse: Called with a length that is not valid; closes the transport.
         :param lose: Called at the end, with the reason unless the other side closed the connection.
         :param memory: Memory for large frames, if it is to outlive the connection.
         """
@@ -103,11 +103,11 @@ class Frames(asyncio.BufferedProtocol):
         self._lose(exc)
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """The buffer for the next bytes; never empty."""
+        """Return the buffer for the next bytes; never empty."""
         return (self._room if self._frame is None else self._frame)[self._filled_bytes :]
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Hand on the frames that are complete."""
+        """Pass on the complete frames."""
         self._filled_bytes += nbytes
         if self._frame is None:
             self._take_apart()
@@ -129,7 +129,7 @@ class Frames(asyncio.BufferedProtocol):
         await self._writable.wait()
 
     def _take_apart(self) -> None:
-        """Hand on the frames in the buffer, and move the rest to its front."""
+        """Pass on the frames in the buffer, and move the rest to its front."""
         position, end = 0, self._filled_bytes
         while end - position >= _SIZE.size and not self.transport.is_closing():
             (size_bytes,) = _SIZE.unpack_from(self._room, position)

@@ -18,19 +18,19 @@ _INT16 = struct.Struct(">h")
 
 
 def api_name(message: type[Message]) -> str:
-    """The API's name as Kafka spells it: "Produce" of ProduceRequest."""
+    """Return the API's name as Kafka spells it: "Produce" of ProduceRequest."""
     return message.__name__.removesuffix("Request").removesuffix("Response")
 
 
 @cache
 def response_type(request: type[Message]) -> type[Message]:
-    """The message type of a request's response."""
+    """Return the message type of a request's response."""
     module = sys.modules[request.__module__]
     return cast("type[Message]", getattr(module, f"{api_name(request)}Response"))
 
 
 def encode_request(request: Message, version: int, correlation_id: int, client_id: str) -> list[Buffer]:
-    """A whole frame with its length; record data is not copied."""
+    """Return a whole frame with its length; record data is not copied."""
     header = bytearray(_HEADER.pack(0, request.API_KEY, version, correlation_id))
     write_nullable_string(header, client_id)
     if version in request.FLEXIBLE:
@@ -42,7 +42,7 @@ def encode_request(request: Message, version: int, correlation_id: int, client_i
 
 
 def decode_response(request: type[Message], version: int, frame: Buffer) -> Message:
-    """The message in a response frame (without length, with correlation id).
+    """Return the message in a response frame (without length, with correlation id).
 
     :raises barnabas.wire.codec.Malformed: When the bytes are not that response.
     """
@@ -55,7 +55,7 @@ def decode_response(request: type[Message], version: int, frame: Buffer) -> Mess
 
 
 def _body(request: type[Message], version: int, frame: Buffer) -> tuple[int, int]:
-    """Offset of the response behind its header, and its version."""
+    """Return the offset of the response after its header, and its version."""
     if request is ApiVersionsRequest:
         # The header of ApiVersions has no tagged fields, and a refused version is answered in version 0 (KIP-511).
         (error_code,) = _INT16.unpack_from(frame, _SIZE_BYTES)

@@ -1,4 +1,4 @@
-"""Runs an event loop in a thread of its own, and cleans up when it stops."""
+"""Runs an event loop in its own thread, and cleans up when it stops."""
 
 import asyncio
 import concurrent.futures
@@ -27,11 +27,11 @@ class LoopThread:
             raise
 
     def start(self, work: Coroutine[Any, Any, ResultT]) -> concurrent.futures.Future[ResultT]:
-        """Begin `work`; the caller goes on, and asks the future when it needs the result."""
+        """Begin `work`; the caller continues, and gets the result from the future."""
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def stop(self) -> None:
-        """Cancel what still runs, then end the loop, its worker threads and its thread."""
+        """Cancel running tasks, then end the loop, its worker threads and its thread."""
         self.run(_cancel_others())
         self.run(self._loop.shutdown_default_executor())
         self._loop.call_soon_threadsafe(self._loop.stop)

@@ -1,4 +1,4 @@
-"""What a client knows of a cluster: brokers, topics, leaders. Immutable; a refresh makes a new one."""
+"""The metadata of a cluster: brokers, topics, leaders. Immutable; a refresh creates a new object."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -27,7 +27,7 @@ class Node(NamedTuple):
 
 
 class PartitionInfo(NamedTuple):
-    """A partition's place in the cluster; `leader` is -1 while there is none."""
+    """The leader and replicas of a partition; `leader` is -1 while there is none."""
 
     partition_index: int
     leader: int
@@ -39,7 +39,7 @@ class PartitionInfo(NamedTuple):
 
 @dataclass(frozen=True)
 class TopicInfo:
-    """A topic and its partitions in the order of their indexes; `error` tells why it cannot be used."""
+    """A topic and its partitions in the order of their indexes; `error` is the reason if it cannot be used."""
 
     name: str
     topic_id: bytes
@@ -48,7 +48,7 @@ class TopicInfo:
     error: KafkaError | None = None
 
     def partition(self, index: int) -> PartitionInfo:
-        """The partition with that index.
+        """Return the partition with that index.
 
         :raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION.
         """
@@ -63,7 +63,7 @@ class TopicInfo:
 
 @dataclass(frozen=True)
 class Metadata:
-    """Brokers and as many topics as were asked for so far."""
+    """Brokers, and the topics requested so far."""
 
     cluster_id: str | None = None
     controller_id: int = -1
@@ -71,18 +71,18 @@ class Metadata:
     topics: Mapping[str, TopicInfo] = field(default_factory=dict)
 
     def node(self, node_id: int) -> Node:
-        """The broker with that id.
+        """Return the broker with that id.
 
         :raises KafkaError: BROKER_NOT_AVAILABLE.
         """
         if node_id not in self.nodes:
-            known = ", ".join(str(each) for each in sorted(self.nodes)) or "none"
+            known = ", ".join(str(known_id) for known_id in sorted(self.nodes)) or "none"
             message = f"there is no broker with node id {node_id}; the cluster has: {known}"
             raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, message)
         return self.nodes[node_id]
 
     def topic(self, name: str) -> TopicInfo:
-        """The topic of that name.
+        """Return the topic of that name.
 
         :raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION when it was never fetched, or the topic's error.
         """
@@ -94,14 +94,14 @@ class Metadata:
         return topic
 
     def partition(self, tp: TopicPartition) -> PartitionInfo:
-        """That partition, with or without a leader.
+        """Return that partition, with or without a leader.
 
         :raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION, or the topic's own error.
         """
         return self.topic(tp.topic).partition(tp.partition)
 
     def leader(self, tp: TopicPartition) -> int:
-        """Node id of the partition's leader.
+        """Return the node id of the partition's leader.
 
         :raises KafkaError: LEADER_NOT_AVAILABLE while there is none; UNKNOWN_TOPIC_OR_PARTITION.
         """
@@ -111,11 +111,12 @@ class Metadata:
         return leader
 
     def topic_name(self, topic_id: bytes) -> str | None:
-        """Name of the topic with that id, if it is known."""
+        """Return the name of the topic with that id; None if it is not known."""
         return next((topic.name for topic in self.topics.values() if topic.topic_id == topic_id), None)
 
     def updated(self, response: MetadataResponse, *, complete: bool) -> "Metadata":
-        """This metadata with a response added; with `complete` (all topics were requested) other topics are removed.
+        """Return this metadata with a response added; with `complete` (all topics were requested) other topics are
+        removed.
 
         :raises KafkaError: The error of the response as a whole (version 13 on).
         """
@@ -141,7 +142,8 @@ def _node(broker: MetadataResponseBroker) -> Node:
 def _topic(topic: MetadataResponseTopic) -> TopicInfo:
     assert topic.name is not None
     partitions = [
-        _partition(each) for each in sorted(topic.partitions, key=lambda each: each.partition_index)
+        _partition(partition)
+        for partition in sorted(topic.partitions, key=lambda partition: partition.partition_index)
     ]
     missing = topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     error = error_for(topic.error_code, f"topic '{topic.name}'" + " does not exist" * missing)

@@ -11,7 +11,7 @@ _PROTOCOLS = ("PLAINTEXT", "SASL_PLAINTEXT")
 
 
 def login_from_properties(properties: Mapping[str, str]) -> SaslLogin | None:
-    """The login that `security.protocol`, `sasl.mechanism` and `sasl.jaas.config` describe; None without
+    """Return the login that `security.protocol`, `sasl.mechanism` and `sasl.jaas.config` describe; None without
     authentication.
 
     Other properties belong to other clients and are ignored.
@@ -20,13 +20,13 @@ def login_from_properties(properties: Mapping[str, str]) -> SaslLogin | None:
     """
     protocol = properties.get("security.protocol", "PLAINTEXT").strip().upper()
     if protocol not in _PROTOCOLS:
-        message = f"security.protocol={protocol}: this client speaks {' and '.join(_PROTOCOLS)}"
+        message = f"security.protocol={protocol}: this client supports {' and '.join(_PROTOCOLS)}"
         raise ValueError(message)
     if protocol == "PLAINTEXT":
         return None
     mechanism = properties.get("sasl.mechanism", "GSSAPI").strip()
     if mechanism not in MECHANISMS:
-        message = f"sasl.mechanism={mechanism}: this client knows {', '.join(MECHANISMS)}"
+        message = f"sasl.mechanism={mechanism}: this client supports {', '.join(MECHANISMS)}"
         raise ValueError(message)
     user, password = _user(properties.get("sasl.jaas.config", ""))
     return SaslLogin(mechanism, user, password)
@@ -34,13 +34,13 @@ def login_from_properties(properties: Mapping[str, str]) -> SaslLogin | None:
 
 def suspect_properties(properties: Iterable[Property]) -> Iterator[str]:
     """Yield a warning for each line without a value, and for each property that Kafka's clients do not know."""
-    for each in properties:
-        near = None if is_client_property(each.key) else nearest_property(each.key)
+    for property_line in properties:
+        near = None if is_client_property(property_line.key) else nearest_property(property_line.key)
         hint = f"; did you mean {near}?" if near else ""
-        if each.is_key_alone:  # not quoted: it may be part of a password
-            yield f"line {each.line}: expected key=value{hint}"
-        elif not is_client_property(each.key):
-            yield f"line {each.line}: unknown client property '{each.key}'{hint}"
+        if property_line.is_key_alone:  # not quoted: it may be part of a password
+            yield f"line {property_line.line}: expected key=value{hint}"
+        elif not is_client_property(property_line.key):
+            yield f"line {property_line.line}: unknown client property '{property_line.key}'{hint}"
 
 
 def _user(text: str) -> tuple[str, str]:

@@ -29,7 +29,7 @@ class Retry:
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
 
     def pause_ms(self, attempts: int) -> float:
-        """The pause after `attempts` failed attempts (at least 1)."""
+        """Return the pause after `attempts` failed attempts (at least 1)."""
         pause_ms = min(self.first_ms * 2.0 ** (attempts - 1), float(self.pause_ms_max))
         return pause_ms * self.random.uniform(1 - _JITTER, 1 + _JITTER)
 
@@ -44,12 +44,12 @@ class Retry:
     ) -> ResultT:
         """Call `look` until its result satisfies the condition or the looks are used up; return the last result.
 
-        :raises Exception: What `look` raises, at once.
+        :raises Exception: The errors of `look`, immediately.
         """
         for looks in range(1, looks_max):
-            seen = await look()
-            if holds(seen):
-                return seen
+            result = await look()
+            if holds(result):
+                return result
             await self.pause(looks)
         return await look()
 

@@ -1,1 +1,1 @@
-"""Produces records, in transactions too."""
+"""Producing records, also in transactions."""

@@ -11,13 +11,13 @@ from barnabas.wire.records.batch import BATCH_HEADER_BYTES
 from barnabas.wire.records.compression import Compression
 from barnabas.wire.records.record import Record, encode_batch
 
-#: Upper bound of what a record's lengths and deltas take.
+#: Upper bound of the size of a record's lengths and deltas.
 _RECORD_OVERHEAD_BYTES = 21
 _RECORD_HEADER_OVERHEAD_BYTES = 10
 
 
 class RecordMetadata(NamedTuple):
-    """Where a record was stored; `offset` is -1 with acks=0, or if the broker does not know it."""
+    """The partition and offset of a stored record; `offset` is -1 with acks=0, or if the broker does not know it."""
 
     tp: TopicPartition
     offset: int
@@ -47,7 +47,7 @@ class Batch:
     failures: int = 0  #: how often it could not be sent or was refused
     retry_at_ms: int = 0
     in_flight: bool = False
-    closed: bool = False  #: takes no more records and does not linger
+    closed: bool = False  #: closed for more records, and sent without lingering
     identity: Identity | None = None
     base_sequence: int = -1
     encoded: bytearray = field(default_factory=bytearray)
@@ -62,7 +62,7 @@ class Batch:
         self.size_bytes += record_size_bytes(record)
 
     def encode(self, compression: Compression) -> None:
-        """Make the bytes to send, once, so that every attempt sends the same."""
+        """Encode the batch once, so that every attempt sends the same."""
         if self.encoded:
             return
         identity = self.identity or Identity(-1, -1)
@@ -125,14 +125,14 @@ class Accumulator:
         return fresh or queue[-1].size_bytes >= self._batch_size_bytes
 
     def ready(self, now_ms: int, *, flushing: bool) -> list[Batch]:
-        """The head of each queue that should be sent now; they are in flight from here on."""
+        """Return the head of each queue that should be sent now; they are in flight from here on."""
         batches = [batch for batch in self._heads() if self._due_ms(batch, flushing) <= now_ms]
         for batch in batches:
             batch.in_flight = batch.closed = True
         return batches
 
     def next_due_ms(self, *, flushing: bool) -> int | None:
-        """When the next batch should be sent; None when no batch waits."""
+        """Return when the next batch should be sent; None if no batch waits."""
         return min((self._due_ms(batch, flushing) for batch in self._heads()), default=None)
 
     def release(self, batch: Batch) -> None:
@@ -169,7 +169,7 @@ class Accumulator:
         self.size_bytes = 0
 
     def last_waiters(self) -> list[Waiter]:
-        """The future of the last record of each partition; all earlier ones complete before it."""
+        """Return the future of the last record of each partition; all earlier ones complete before it."""
         return [queue[-1].waiters[-1] for queue in self._queues.values()]
 
     def _heads(self) -> Iterator[Batch]:

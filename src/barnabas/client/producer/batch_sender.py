@@ -95,7 +95,7 @@ class BatchSender:
     async def put(self, batches: Iterable[tuple[TopicPartition, Encoded]]) -> None:
         """Put batches behind those of their partitions; wait while the buffer is full.
 
-        :raises KafkaError: Why an earlier batch was not stored.
+        :raises KafkaError: The error of an earlier batch that was not stored.
         :raises BrokerConnectionError: When no broker was reached for as long as the delivery timeout.
         """
         for tp, data in batches:
@@ -157,7 +157,7 @@ class BatchSender:
                 self._spawn(self._deliver(leader, request))
 
     def _requests(self, sendings: list[_InFlightBatch]) -> Iterable[list[_InFlightBatch]]:
-        """The batches in groups of at most the maximum request size; a larger batch is a group of its own."""
+        """Return the batches in groups of at most the maximum request size; a larger batch is a group of its own."""
         request: list[_InFlightBatch] = []
         size_bytes = 0
         for sending in sendings:
@@ -203,19 +203,19 @@ class BatchSender:
             return {sending.tp: PartitionProduceResponse() for sending in sendings}
         response: ProduceResponse = await connection.send(request, version_max=_VERSION_MAX)
         return {
-            TopicPartition(topic.name, each.index): each
+            TopicPartition(topic.name, partition.index): partition
             for topic in response.responses
-            for each in topic.partition_responses
+            for partition in topic.partition_responses
         }
 
-    def _complete(self, sending: _InFlightBatch, outcome: PartitionProduceResponse | None) -> None:
+    def _complete(self, sending: _InFlightBatch, response: PartitionProduceResponse | None) -> None:
         tp = sending.tp
-        if outcome is None:
-            missing = f"the answer to Produce says nothing of partition {tp}"
+        if response is None:
+            missing = f"the Produce response lacks partition {tp}"
             return self._failed(sending, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, missing))
-        reasons = [each.batch_index_error_message for each in outcome.record_errors]
-        about = next(filter(None, [*reasons, outcome.error_message]), f"{_count(sending.data)} records")
-        error = error_for(outcome.error_code, f"partition {tp}: {about}")
+        reasons = [record_error.batch_index_error_message for record_error in response.record_errors]
+        about = next(filter(None, [*reasons, response.error_message]), f"{_count(sending.data)} records")
+        error = error_for(response.error_code, f"partition {tp}: {about}")
         if error is None or error.code is ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
             return self._stored(sending)
         if error.code in _TOO_LARGE and _count(sending.data) > 1:
@@ -235,7 +235,7 @@ class BatchSender:
         self._progress.set()
 
     def _split(self, sending: _InFlightBatch) -> None:
-        """Two batches in place of one that was refused; the records keep their sequences."""
+        """Replace a refused batch by two smaller ones; the records keep their sequences."""
         queue = self._queues[sending.tp]
         queue.popleft()
         halves = split_batch(sending.data)
@@ -257,7 +257,7 @@ class BatchSender:
 
 
 def split_batch(data: Encoded) -> tuple[bytearray, bytearray]:
-    """The records of a batch in two batches, each with its part of the sequence."""
+    """Return the records of a batch in two batches, each with its part of the sequence."""
     header = _header(data)
     records = decode_records(data)
     middle = len(records) // 2

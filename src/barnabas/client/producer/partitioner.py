@@ -12,7 +12,7 @@ _POSITIVE = 0x7FFFFFFF
 
 
 def murmur2(data: bytes) -> int:
-    """The 32-bit hash of Kafka's Java clients (`Utils.murmur2`), unsigned."""
+    """Return the 32-bit hash of Kafka's Java clients (`Utils.murmur2`), unsigned."""
     words, tail = divmod(len(data), 4)
     digest = _SEED ^ len(data)
     for word in struct.unpack_from(f"<{words}I", data):
@@ -26,7 +26,7 @@ def murmur2(data: bytes) -> int:
 
 
 def partition_for_key(key: bytes, partitions_count: int) -> int:
-    """`toPositive(murmur2(key)) % n`: the partition that Java's default partitioner picks."""
+    """Return `toPositive(murmur2(key)) % n`, the partition of Java's default partitioner."""
     return (murmur2(key) & _POSITIVE) % partitions_count
 
 
@@ -39,7 +39,7 @@ class Sticky:
         self._current: dict[str, tuple[int, int]] = {}  # topic -> (partition, bytes left in its batch)
 
     def partition(self, topic: str, available: Sequence[int], size_bytes: int) -> int:
-        """The partition among `available` for a record of `size_bytes`."""
+        """Return the partition among `available` for a record of `size_bytes`."""
         partition, left_bytes = self._current.get(topic, (-1, 0))
         if left_bytes <= 0 or partition not in available:
             partition, left_bytes = self._random.choice(available), self._batch_size_bytes

@@ -20,7 +20,7 @@ _VERSION_BY_NAME_MAX = 12
 def produce_request(
     batches: Iterable[Batch], metadata: Metadata, acks: int, timeout_ms: int
 ) -> ProduceRequest:
-    """A request with one batch per partition, with topics by name and id."""
+    """Return a request with one batch per partition, with topics by name and id."""
     topics: dict[str, TopicProduceData] = {}
     for batch in batches:
         name, index = batch.tp
@@ -31,7 +31,9 @@ def produce_request(
 
 
 def version_max(request: ProduceRequest) -> int | None:
-    """The newest version that can carry the request; without the ids of all topics, the last one that names topics."""
+    """Return the newest version that can carry the request; without the ids of all topics, the last one that names
+    topics.
+    """
     unknown = any(topic.topic_id == ZERO_UUID for topic in request.topic_data)
     return _VERSION_BY_NAME_MAX if unknown else None
 
@@ -39,7 +41,7 @@ def version_max(request: ProduceRequest) -> int | None:
 def outcomes_by_partition(
     response: ProduceResponse, metadata: Metadata
 ) -> dict[TopicPartition, PartitionProduceResponse | Exception]:
-    """The outcome of each partition in the response."""
+    """Return the outcome of each partition in the response."""
     return {
         TopicPartition(topic.name or metadata.topic_name(topic.topic_id) or "", partition.index): partition
         for topic in response.responses

@@ -68,7 +68,9 @@ class Producer:
         clock: Clock | None = None,
     ) -> None:
         if acks not in (ACKS_ALL, 0, 1):
-            message = f"acks={acks}: -1 (all in-sync replicas), 1 (the leader) or 0 (nobody) is expected"
+            message = (
+                f"acks={acks}: -1 (all in-sync replicas), 1 (the leader) or 0 (no acknowledgment) is expected"
+            )
             raise ValueError(message)
         self.cluster = cluster
         self._acks = acks
@@ -82,7 +84,7 @@ class Producer:
         self._identity: Identity | None = None
         self._sequences: defaultdict[TopicPartition, int] = defaultdict(int)
         self._flushing = 0  #: calls of `flush` that wait
-        self._work = asyncio.Event()  #: set when the sender should look at the queues
+        self._work = asyncio.Event()  #: set when the sender should check the queues
         self._room = asyncio.Event()  #: set when a batch was delivered or has failed
         self._sender: asyncio.Task[None] | None = None
         self._deliveries: set[asyncio.Task[None]] = set()
@@ -135,7 +137,7 @@ class Producer:
     ) -> RecordMetadata:
         """Send one record and wait until it is stored.
 
-        :raises KafkaError: Why it was not stored.
+        :raises KafkaError: The error if it was not stored.
         :raises BrokerConnectionError: When no broker was reached for as long as the delivery timeout.
         """
         delivery = await self.send(
@@ -190,7 +192,7 @@ class Producer:
             return self.cluster.metadata.partition(TopicPartition(topic.name, partition)).partition_index
         if record.key is not None:
             return partition_for_key(record.key, len(topic.partitions))
-        led = [each.partition_index for each in topic.partitions if each.leader != NO_LEADER]
+        led = [info.partition_index for info in topic.partitions if info.leader != NO_LEADER]
         everywhere = led or range(len(topic.partitions))
         return self._sticky.partition(topic.name, everywhere, record_size_bytes(record))
 
@@ -272,7 +274,7 @@ class Producer:
 
     def _complete(self, batch: Batch, outcome: PartitionProduceResponse | Exception | None) -> None:
         if outcome is None:
-            missing = f"the answer to Produce says nothing of partition {batch.tp}"
+            missing = f"the Produce response lacks partition {batch.tp}"
             outcome = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, missing)
         if isinstance(outcome, Exception):
             return self._failed(batch, outcome)
@@ -356,11 +358,13 @@ class Producer:
 
 
 def _record_errors(
-    outcome: PartitionProduceResponse, error: KafkaError, records_count: int
+    response: PartitionProduceResponse, error: KafkaError, records_count: int
 ) -> dict[int, KafkaError]:
     """Return the errors of single records by their index in the batch; empty for brokers before 2.4."""
     return {
-        each.batch_index: KafkaError(error.code, each.batch_index_error_message or error.message)
-        for each in outcome.record_errors
-        if 0 <= each.batch_index < records_count
+        record_error.batch_index: KafkaError(
+            error.code, record_error.batch_index_error_message or error.message
+        )
+        for record_error in response.record_errors
+        if 0 <= record_error.batch_index < records_count
     }

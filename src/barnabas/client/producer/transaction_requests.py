@@ -54,7 +54,7 @@ class TransactionalId:
 
         async def ask(node: int) -> Identity:
             response: InitProducerIdResponse = await self.cluster.send(request, node)
-            check(response.error_code, self._about(f"no identity (timeout {timeout_ms} ms)"))
+            check(response.error_code, self._with_id(f"no producer id (timeout {timeout_ms} ms)"))
             return Identity(response.producer_id, response.producer_epoch)
 
         return await self._ask(ask)
@@ -71,7 +71,7 @@ class TransactionalId:
             v3_and_below_transactional_id=self.name,
             v3_and_below_producer_id=identity.producer_id,
             v3_and_below_producer_epoch=identity.producer_epoch,
-            v3_and_below_topics=[AddPartitionsToTxnTopic(*each) for each in topics.items()],
+            v3_and_below_topics=[AddPartitionsToTxnTopic(name, indexes) for name, indexes in topics.items()],
         )
 
         async def ask(node: int) -> None:
@@ -79,11 +79,11 @@ class TransactionalId:
                 request, node, version_max=_ADD_PARTITIONS_VERSION_MAX
             )
             for topic in response.results_by_topic_v3_and_below:
-                for each in topic.results_by_partition:
-                    tp = TopicPartition(topic.name, each.partition_index)
+                for result in topic.results_by_partition:
+                    tp = TopicPartition(topic.name, result.partition_index)
                     check(
-                        each.partition_error_code,
-                        self._about(f"partition {tp} was not added to the transaction"),
+                        result.partition_error_code,
+                        self._with_id(f"partition {tp} was not added to the transaction"),
                     )
 
         await self._ask(ask)
@@ -104,19 +104,19 @@ class TransactionalId:
             )
             check(
                 response.error_code,
-                self._about(f"offsets of group '{group}' were not added to the transaction"),
+                self._with_id(f"offsets of group '{group}' were not added to the transaction"),
             )
 
-        request = _committing(self.name, identity, group, offsets)
+        request = _offset_commit_request(self.name, identity, group, offsets)
 
         async def commit(node: int) -> None:
             response: TxnOffsetCommitResponse = await self.cluster.send(
                 request, node, version_max=_COMMIT_OFFSETS_VERSION_MAX
             )
             for topic in response.topics:
-                for each in topic.partitions:
-                    tp = TopicPartition(topic.name, each.partition_index)
-                    check(each.error_code, self._about(f"group '{group}', the offset of {tp}"))
+                for partition in topic.partitions:
+                    tp = TopicPartition(topic.name, partition.partition_index)
+                    check(partition.error_code, self._with_id(f"group '{group}', the offset of {tp}"))
 
         await self._ask(add)
         await ask_coordinator(self.cluster, KeyType.GROUP, group, commit)
@@ -125,24 +125,24 @@ class TransactionalId:
         """End the transaction; ending it the same way again has no effect.
 
         :raises KafkaError: PRODUCER_FENCED when the id has a newer epoch, as after a timeout;
-            INVALID_TXN_STATE when no transaction is open, or it ended the other way.
+            INVALID_TXN_STATE if no transaction is open, or it has the other outcome.
         """
         request = EndTxnRequest(self.name, *identity, commit)
 
         async def ask(node: int) -> None:
             response: EndTxnResponse = await self.cluster.send(request, node, version_max=_END_VERSION_MAX)
-            check(response.error_code, self._about("not committed" if commit else "not aborted"))
+            check(response.error_code, self._with_id("not committed" if commit else "not aborted"))
 
         await self._ask(ask)
 
     async def _ask(self, ask: Callable[[int], Awaitable[ResultT]]) -> ResultT:
         return await ask_coordinator(self.cluster, KeyType.TRANSACTION, self.name, ask)
 
-    def _about(self, what: str) -> str:
+    def _with_id(self, what: str) -> str:
         return f"transactional id '{self.name}': {what}"
 
 
-def _committing(
+def _offset_commit_request(
     name: str, identity: Identity, group: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]
 ) -> TxnOffsetCommitRequest:
     topics: dict[str, list[TxnOffsetCommitRequestPartition]] = {}
@@ -153,14 +153,14 @@ def _committing(
         group_id=group,
         producer_id=identity.producer_id,
         producer_epoch=identity.producer_epoch,
-        topics=[TxnOffsetCommitRequestTopic(*each) for each in topics.items()],
+        topics=[TxnOffsetCommitRequestTopic(*topic) for topic in topics.items()],
     )
 
 
 async def idempotent_identity(cluster: ClusterClient, lane: str = MAIN_LANE) -> Identity:
-    """A producer id without a transactional id, with which each batch is stored once however often it is sent.
+    """Return a producer id without a transactional id, with which each batch is stored once however often it is sent.
 
-    :raises KafkaError: When the cluster refuses.
+    :raises KafkaError: The error of the broker.
     """
     request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=_NO_TRANSACTION_TIMEOUT_MS)
 

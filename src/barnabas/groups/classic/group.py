@@ -4,7 +4,7 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 from barnabas.coordinator.result import CoordinatorResult
-from barnabas.groups.classic.members import Roster
+from barnabas.groups.classic.members import GroupMembers
 from barnabas.groups.classic.states import TRANSITIONS, ClassicState
 from barnabas.groups.classic.subscriptions import CONSUMER, subscribed_topics
 from barnabas.groups.classic.timers import await_heartbeat
@@ -34,7 +34,7 @@ class InitialWait(NamedTuple):
     is_extended: bool = False  #: a member has joined meanwhile
 
 
-class ClassicGroup(Roster):
+class ClassicGroup(GroupMembers):
     """Members join and leave immediately; assignments are applied with the record that stores them."""
 
     group_type = "classic"
@@ -79,7 +79,7 @@ class ClassicGroup(Roster):
         return protocol_type == self.protocol_type and self.all_know_one_of(protocols)
 
     def begin_generation(self, now_ms: int) -> None:
-        """Start a generation after everyone has joined: select a protocol, and wait for the leader if there are
+        """Start a generation after all members have joined: select a protocol, and wait for the leader if there are
         members.
         """
         self.generation += 1
@@ -88,9 +88,9 @@ class ClassicGroup(Roster):
         self.protocol = self.selected_protocol() if self.members else None
         target = _S.COMPLETING_REBALANCE if self.members else _S.EMPTY
         self.transition(target, f"{len(self.members)} members have joined", now_ms)
-        self.note_subscriptions()
+        self.update_subscriptions()
 
-    def note_subscriptions(self) -> None:
+    def update_subscriptions(self) -> None:
         """Determine the topics to which the members of this generation subscribe."""
         protocol = self.protocol or ""
         subscriptions = [member.protocols[protocol] for member in self.members.values()]
@@ -117,7 +117,7 @@ class ClassicGroup(Roster):
             self.check_member(member_id, group_instance_id)
             self.check_generation(generation)
         elif not is_transactional:
-            message = f"The group '{self.group_id}' has members, and only those may commit."
+            message = f"The group '{self.group_id}' has members, so only a member may commit."
             raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, message)
         if not is_transactional and self.state is _S.COMPLETING_REBALANCE:
             message = f"The group '{self.group_id}' waits for its leader's assignment."
@@ -135,11 +135,11 @@ class ClassicGroup(Roster):
     def check_offset_fetch(self, member_id: str | None, member_epoch: int) -> None:
         """Check an offset fetch, which any client may send for a classic group."""
 
-    def committed_by(self, step: CoordinatorResult, member_id: str) -> None:
+    def on_commit(self, result: CoordinatorResult, member_id: str) -> None:
         """Handle a commit of a member, which counts as a heartbeat."""
         member = self.members.get(member_id)
         if member is not None and self.state in (_S.STABLE, _S.PREPARING_REBALANCE):
-            await_heartbeat(step, self.group_id, member)
+            await_heartbeat(result, self.group_id, member)
 
     def check_offset_deletion(self) -> None:
         """Check that offsets may be deleted: not if members do not publish their subscriptions.
@@ -175,9 +175,9 @@ class ClassicGroup(Roster):
         """Time since which the group is empty; None: count from each commit."""
         return self.state_since_ms if self.protocol_type and self.is_empty else None
 
-    def append_tombstones(self, step: CoordinatorResult) -> None:
+    def append_tombstones(self, result: CoordinatorResult) -> None:
         """Append the tombstone of the group's record."""
-        step.append(GroupMetadataKey(group=self.group_id), None)
+        result.append(GroupMetadataKey(group=self.group_id), None)
 
     def validate(self) -> None:
         """Assert the invariants between events."""

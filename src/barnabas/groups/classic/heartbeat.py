@@ -18,14 +18,14 @@ class Heartbeat(NamedTuple):
     group_instance_id: str | None = None
 
 
-def heartbeat(step: CoordinatorResult, group: ClassicGroup, beat: Heartbeat) -> ErrorCode:
-    """Reset the member's session timeout; tell it to rejoin if a rebalance is being prepared.
+def heartbeat(result: CoordinatorResult, group: ClassicGroup, beat: Heartbeat) -> ErrorCode:
+    """Reset the member's session timeout; return REBALANCE_IN_PROGRESS if a rebalance is being prepared.
 
     :raises KafkaError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS.
     """
     member = group.check_member(beat.member_id, beat.group_instance_id)
     group.check_generation(beat.generation_id)
-    await_heartbeat(step, group.group_id, member)
+    await_heartbeat(result, group.group_id, member)
     if group.state is ClassicState.PREPARING_REBALANCE:
         return ErrorCode.REBALANCE_IN_PROGRESS
     return ErrorCode.NONE

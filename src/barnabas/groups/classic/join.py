@@ -25,7 +25,7 @@ FIRST_VERSION_WITH_SKIPPED_ASSIGNMENT = 9  #: KIP-814
 #: Maximum length of the client id in a member id.
 _PREFIX_LENGTH_MAX = 255
 
-#: Member ids that were given out but not used yet (KIP-394): maximum for one group, and for all groups of a shard.
+#: Pending member ids, which no member has used yet (KIP-394): maximum for one group, and for all groups of a shard.
 #: Beyond, the oldest are removed, and a member that rejoins with one gets another.
 GROUP_PENDING_MEMBERS_MAX, PENDING_MEMBERS_MAX = 1_000, 2_000
 
@@ -60,8 +60,8 @@ class Join(NamedTuple):
     @property
     def rebalance_timeout_ms(self) -> int:
         """How long the member may take to rejoin; before version 1 its session timeout."""
-        given = self.request.rebalance_timeout_ms
-        return self.request.session_timeout_ms if self.client.version < 1 else given
+        timeout_ms = self.request.rebalance_timeout_ms
+        return self.request.session_timeout_ms if self.client.version < 1 else timeout_ms
 
 
 class Joining:
@@ -74,7 +74,7 @@ class Joining:
         #: (group id, member id) of pending members, the oldest first; some may have been removed since
         self._pending: dict[tuple[str, str], ClassicGroup] = {}
 
-    def join(self, step: CoordinatorResult, group: ClassicGroup, join: Join) -> None:
+    def join(self, result: CoordinatorResult, group: ClassicGroup, join: Join) -> None:
         """Answer, or keep the request until all members have joined.
 
         :raises KafkaError: INCONSISTENT_GROUP_PROTOCOL, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
@@ -82,17 +82,17 @@ class Joining:
         member_id = join.request.member_id
         if not self._has_room(group, member_id):
             group.remove(member_id)
-            step.cancel_timer(session_timer(group.group_id, member_id))
-            step.answer(join.pending, not_joined(ErrorCode.GROUP_MAX_SIZE_REACHED))
+            result.cancel_timer(session_timer(group.group_id, member_id))
+            result.answer(join.pending, not_joined(ErrorCode.GROUP_MAX_SIZE_REACHED))
             return
         self._check_protocols(group, join)
         if member_id in group.pending_members:
             self._check_dynamic(join)
-            self._add(step, group, join, member_id)
+            self._add(result, group, join, member_id)
         elif member_id:
-            self._rejoin(step, group, join)
+            self._rejoin(result, group, join)
         else:
-            self._join_anew(step, group, join)
+            self._join_new_member(result, group, join)
 
     def _has_room(self, group: ClassicGroup, member_id: str) -> bool:
         size_max = self._config().integer("group.max.size")
@@ -105,7 +105,10 @@ class Joining:
 
     @staticmethod
     def _check_protocols(group: ClassicGroup, join: Join) -> None:
-        protocol_type, names = join.request.protocol_type, [each.name for each in join.request.protocols]
+        protocol_type, names = (
+            join.request.protocol_type,
+            [protocol.name for protocol in join.request.protocols],
+        )
         if not group.supports(protocol_type, names):
             message = (
                 f"A member of type '{protocol_type}' with protocols {names} cannot be in the group "
@@ -117,45 +120,45 @@ class Joining:
     def _check_dynamic(join: Join) -> None:
         """Check that a static member does not use the id of a dynamic one."""
         if join.request.group_instance_id is not None:
-            message = f"The id '{join.request.member_id}' was given to a member without a group instance id."
+            message = f"The id '{join.request.member_id}' belongs to a member without a group instance id."
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, message)
 
     # A new member
 
-    def _join_anew(self, step: CoordinatorResult, group: ClassicGroup, join: Join) -> None:
+    def _join_new_member(self, result: CoordinatorResult, group: ClassicGroup, join: Join) -> None:
         instance_id = join.request.group_instance_id
         prefix = join.client.client_id if instance_id is None else instance_id
         member_id = f"{prefix[:_PREFIX_LENGTH_MAX]}-{UUID(int=self._rng.getrandbits(128), version=4)}"
         if instance_id is None and join.client.version >= FIRST_VERSION_WITH_KNOWN_MEMBER_ID:
-            self._give_out(step, group, member_id, join.request.session_timeout_ms)
-            step.answer(join.pending, not_joined(ErrorCode.MEMBER_ID_REQUIRED, member_id))
+            self._add_pending_member(result, group, member_id, join.request.session_timeout_ms)
+            result.answer(join.pending, not_joined(ErrorCode.MEMBER_ID_REQUIRED, member_id))
         elif instance_id in group.static_members:
-            self._replace(step, group, join, group.members[group.static_members[instance_id]], member_id)
+            self._replace(result, group, join, group.members[group.static_members[instance_id]], member_id)
         else:
-            self._add(step, group, join, member_id)
+            self._add(result, group, join, member_id)
 
-    def _give_out(
-        self, step: CoordinatorResult, group: ClassicGroup, member_id: str, session_timeout_ms: int
+    def _add_pending_member(
+        self, result: CoordinatorResult, group: ClassicGroup, member_id: str, session_timeout_ms: int
     ) -> None:
         """Register a pending member id, unless there are too many."""
         group.pending_members[member_id] = None
         self._pending[group.group_id, member_id] = group
-        step.set_timer(session_timer(group.group_id, member_id), session_timeout_ms)
+        result.set_timer(session_timer(group.group_id, member_id), session_timeout_ms)
         if len(group.pending_members) > GROUP_PENDING_MEMBERS_MAX:
-            self._take_back(step, group, next(iter(group.pending_members)))
+            self._remove_pending_member(result, group, next(iter(group.pending_members)))
         while len(self._pending) > PENDING_MEMBERS_MAX:
             (_, oldest), its_group = next(iter(self._pending.items()))
-            self._take_back(step, its_group, oldest)
+            self._remove_pending_member(result, its_group, oldest)
 
-    def _take_back(self, step: CoordinatorResult, group: ClassicGroup, member_id: str) -> None:
+    def _remove_pending_member(self, result: CoordinatorResult, group: ClassicGroup, member_id: str) -> None:
         """Remove a pending member id if it has not been used."""
         self._pending.pop((group.group_id, member_id), None)
         if member_id in group.pending_members:
-            step.cancel_timer(session_timer(group.group_id, member_id))
+            result.cancel_timer(session_timer(group.group_id, member_id))
             group.remove(member_id)
-            self._rebalances.maybe_complete_join(step, group)
+            self._rebalances.maybe_complete_join(result, group)
 
-    def _add(self, step: CoordinatorResult, group: ClassicGroup, join: Join, member_id: str) -> None:
+    def _add(self, result: CoordinatorResult, group: ClassicGroup, join: Join, member_id: str) -> None:
         request, client = join.request, join.client
         self._pending.pop((group.group_id, member_id), None)
         member = ClassicGroupMember(
@@ -172,40 +175,40 @@ class Joining:
         group.add(member, request.protocol_type)
         if group.initial_wait is not None:
             group.initial_wait = group.initial_wait._replace(is_extended=True)
-        step.set_timer(session_timer(group.group_id, member_id), NEW_MEMBER_JOIN_MS)
-        self._rebalances.record(step, group, EventKind.JOINED, member, request.reason or "")
-        self._rebalances.maybe_rebalance(step, group, f"{member_id} joins; its reason: {join.why}")
+        result.set_timer(session_timer(group.group_id, member_id), NEW_MEMBER_JOIN_MS)
+        self._rebalances.record(result, group, EventKind.JOINED, member, request.reason or "")
+        self._rebalances.maybe_rebalance(result, group, f"{member_id} joins; its reason: {join.why}")
 
     # A static member without its member id
 
     def _replace(
         self,
-        step: CoordinatorResult,
+        result: CoordinatorResult,
         group: ClassicGroup,
         join: Join,
         old: ClassicGroupMember,
         member_id: str,
     ) -> None:
-        refuse_joining(step, old, ErrorCode.FENCED_INSTANCE_ID, old.member_id)
+        refuse_joining(result, old, ErrorCode.FENCED_INSTANCE_ID, old.member_id)
         fenced = KafkaError(ErrorCode.FENCED_INSTANCE_ID, f"'{member_id}' has replaced '{old.member_id}'.")
-        refuse_syncing(step, old, fenced)
+        refuse_syncing(result, old, fenced)
         leader = group.leader
         member = old.renamed(member_id)
         self._update(member, join)
         group.replace(old, member)
-        await_heartbeat(step, group.group_id, member)
+        await_heartbeat(result, group.group_id, member)
         if group.state is _S.STABLE and group.selected_protocol() == group.protocol:
-            self._store_replaced(step, group, join, old, member, leader or "")
+            self._store_replaced(result, group, join, old, member, leader or "")
             return
         member.joining = join.pending
-        self._rebalances.record(step, group, EventKind.REPLACED, member, f"replaces {old.member_id}")
+        self._rebalances.record(result, group, EventKind.REPLACED, member, f"replaces {old.member_id}")
         self._rebalances.maybe_rebalance(
-            step, group, f"{member_id} replaces {old.member_id}; its reason: {join.why}"
+            result, group, f"{member_id} replaces {old.member_id}; its reason: {join.why}"
         )
 
     @staticmethod
     def _store_replaced(
-        step: CoordinatorResult,
+        result: CoordinatorResult,
         group: ClassicGroup,
         join: Join,
         old: ClassicGroupMember,
@@ -213,48 +216,48 @@ class Joining:
         leader: str,
     ) -> None:
         """Replace the member, which keeps its assignment without a rebalance."""
-        step.append(GroupMetadataKey(group=group.group_id), group_record(group, assignments_of(group)))
+        result.append(GroupMetadataKey(group=group.group_id), group_record(group, assignments_of(group)))
         if join.client.version >= FIRST_VERSION_WITH_SKIPPED_ASSIGNMENT:
             response = joined(group, new.member_id, skip_assignment=group.leader == new.member_id)
         else:  # older clients would assign again if they knew that they lead
             response = joined(group, new.member_id)
             response.leader, response.members = leader, []
-        step.answer(join.pending, response)
+        result.answer(join.pending, response)
 
-        def put_back(instead: CoordinatorResult, error: KafkaError) -> None:
+        def restore_member(instead: CoordinatorResult, error: KafkaError) -> None:
             group.replace(new, old)
             await_heartbeat(instead, group.group_id, old)
             instead.answer(join.pending, not_joined(error.code))
 
-        step.otherwise = put_back
+        result.on_append_error = restore_member
 
     # A known member
 
-    def _rejoin(self, step: CoordinatorResult, group: ClassicGroup, join: Join) -> None:
+    def _rejoin(self, result: CoordinatorResult, group: ClassicGroup, join: Join) -> None:
         member = group.check_member(join.request.member_id, join.request.group_instance_id)
         if self._must_rebalance(group, member, join):
             earlier = member.joining
             if earlier is not None:  # its connection was lost, else it would not join again
-                step.answer(earlier, not_joined(ErrorCode.REBALANCE_IN_PROGRESS, member.member_id))
+                result.answer(earlier, not_joined(ErrorCode.REBALANCE_IN_PROGRESS, member.member_id))
             if group.can_rebalance:
-                self._record_rejoin(step, group, member, join)
+                self._record_rejoin(result, group, member, join)
             self._update(member, join)
             member.joining = join.pending
             self._rebalances.maybe_rebalance(
-                step, group, f"{member.member_id} joins anew; its reason: {join.why}"
+                result, group, f"{member.member_id} rejoins; its reason: {join.why}"
             )
         else:
             response = joined(group, member.member_id)
-            step.answer(join.pending, response)
+            result.answer(join.pending, response)
 
     def _record_rejoin(
-        self, step: CoordinatorResult, group: ClassicGroup, member: ClassicGroupMember, join: Join
+        self, result: CoordinatorResult, group: ClassicGroup, member: ClassicGroupMember, join: Join
     ) -> None:
         if member.matches(join.protocols):
             kind, why = EventKind.REJOINED, "the leader requests a rebalance"
         else:
             kind, why = EventKind.SUBSCRIPTION_CHANGED, "its subscription or owned partitions changed"
-        self._rebalances.record(step, group, kind, member, join.request.reason or why)
+        self._rebalances.record(result, group, kind, member, join.request.reason or why)
 
     @staticmethod
     def _must_rebalance(group: ClassicGroup, member: ClassicGroupMember, join: Join) -> bool:

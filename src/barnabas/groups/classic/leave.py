@@ -10,44 +10,46 @@ from barnabas.wire.messages.leave_group import LeaveGroupResponse, MemberIdentit
 
 
 def leave(
-    step: CoordinatorResult, group: ClassicGroup, identities: list[MemberIdentity], rebalances: Rebalances
+    result: CoordinatorResult, group: ClassicGroup, identities: list[MemberIdentity], rebalances: Rebalances
 ) -> LeaveGroupResponse:
     """Remove members, each on its own; there is one rebalance for all."""
-    answers = [_leave_one(step, group, identity, rebalances) for identity in identities]
-    gone = [
+    answers = [_leave_one(result, group, identity, rebalances) for identity in identities]
+    reasons = [
         f"{identity.member_id or identity.group_instance_id} leaves; its reason: {identity.reason or 'not provided'}"
         for identity, answer in zip(identities, answers, strict=True)
         if answer.error_code == ErrorCode.NONE
     ]
-    if gone and not group.is_empty:
-        rebalances.maybe_rebalance(step, group, "; ".join(gone))
+    if reasons and not group.is_empty:
+        rebalances.maybe_rebalance(result, group, "; ".join(reasons))
     return LeaveGroupResponse(members=answers)
 
 
 def unknown_member_responses(identities: list[MemberIdentity]) -> LeaveGroupResponse:
     """Return the response for an unknown group."""
-    return LeaveGroupResponse(members=[_answer(each, ErrorCode.UNKNOWN_MEMBER_ID) for each in identities])
+    return LeaveGroupResponse(
+        members=[_member_response(identity, ErrorCode.UNKNOWN_MEMBER_ID) for identity in identities]
+    )
 
 
-def _answer(identity: MemberIdentity, code: ErrorCode) -> MemberResponse:
+def _member_response(identity: MemberIdentity, code: ErrorCode) -> MemberResponse:
     return MemberResponse(
         member_id=identity.member_id, group_instance_id=identity.group_instance_id, error_code=code
     )
 
 
 def _leave_one(
-    step: CoordinatorResult, group: ClassicGroup, identity: MemberIdentity, rebalances: Rebalances
+    result: CoordinatorResult, group: ClassicGroup, identity: MemberIdentity, rebalances: Rebalances
 ) -> MemberResponse:
     member_id, instance_id = identity.member_id, identity.group_instance_id
     if member_id in group.pending_members:
         group.remove(member_id)
-        step.cancel_timer(session_timer(group.group_id, member_id))
-        return _answer(identity, ErrorCode.NONE)
+        result.cancel_timer(session_timer(group.group_id, member_id))
+        return _member_response(identity, ErrorCode.NONE)
     try:
         known = member_id or group.static_members.get(instance_id or "", "")
         member = group.check_member(known, instance_id)
-        rebalances.record(step, group, EventKind.LEFT, member, identity.reason or "")
-        rebalances.remove_member(step, group, member)
+        rebalances.record(result, group, EventKind.LEFT, member, identity.reason or "")
+        rebalances.remove_member(result, group, member)
     except KafkaError as error:
-        return _answer(identity, error.code)
-    return _answer(identity, ErrorCode.NONE)
+        return _member_response(identity, error.code)
+    return _member_response(identity, ErrorCode.NONE)

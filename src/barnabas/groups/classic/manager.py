@@ -11,7 +11,7 @@ from barnabas.groups.classic.leave import leave, unknown_member_responses
 from barnabas.groups.classic.rebalance import Rebalances
 from barnabas.groups.classic.records import group_of, new_group_record
 from barnabas.groups.classic.states import ClassicState
-from barnabas.groups.classic.sync import sync, take_over_assignment
+from barnabas.groups.classic.sync import apply_assignment, sync
 from barnabas.groups.classic.timers import JOIN, SESSION, SYNC, await_heartbeat
 from barnabas.groups.context import Expire, GroupCoordinatorContext, Replay
 from barnabas.groups.group import Group
@@ -36,7 +36,7 @@ class ClassicGroups:
         self._counts = context.counts
         self.rebalances = Rebalances(context.config, context.rebalances)
         self._joining = Joining(context.config, context.rng, self.rebalances)
-        self._made: dict[str, ClassicGroup] = {}  #: groups whose first record is being written
+        self._new_groups: dict[str, ClassicGroup] = {}  #: groups whose first record is being written
         self._is_loaded = False  #: until then, groups have only what their records contain
         self.replays: dict[type[Message], Replay] = {GroupMetadataKey: self._replay}
         self.expiries: dict[object, Expire] = {
@@ -47,38 +47,38 @@ class ClassicGroups:
 
     # Requests
 
-    def join(self, step: CoordinatorResult, join: Join) -> None:
+    def join(self, result: CoordinatorResult, join: Join) -> None:
         """Handle a JoinGroup; without a member id it creates the group if necessary.
 
         :raises KafkaError: INCONSISTENT_GROUP_PROTOCOL, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
         """
         group = self.find(join.request.group_id)
         if group is not None:
-            self._joining.join(step, group, join)
+            self._joining.join(result, group, join)
         elif join.request.member_id:
             raise _no_member(join.request.group_id)
         else:
-            self._join_new_group(step, join)
+            self._join_new_group(result, join)
 
     def sync(
-        self, step: CoordinatorResult, pending: Pending[SyncGroupResponse], request: SyncGroupRequest
+        self, result: CoordinatorResult, pending: Pending[SyncGroupResponse], request: SyncGroupRequest
     ) -> None:
         """Call `sync.sync`."""
-        sync(step, self._known(request.group_id), request, pending, self.rebalances)
+        sync(result, self._known(request.group_id), request, pending, self.rebalances)
 
-    def heartbeat(self, step: CoordinatorResult, beat: Heartbeat) -> ErrorCode:
+    def heartbeat(self, result: CoordinatorResult, beat: Heartbeat) -> ErrorCode:
         """Call `heartbeat.heartbeat`."""
-        return heartbeat(step, self._known(beat.group_id), beat)
+        return heartbeat(result, self._known(beat.group_id), beat)
 
     def leave(
-        self, step: CoordinatorResult, pending: Pending[LeaveGroupResponse], request: LeaveGroupRequest
+        self, result: CoordinatorResult, pending: Pending[LeaveGroupResponse], request: LeaveGroupRequest
     ) -> None:
         """Call `leave.leave`; an unknown group has no members."""
         group = self.find(request.group_id)
         if group is None:
-            step.answer(pending, unknown_member_responses(request.members))
+            result.answer(pending, unknown_member_responses(request.members))
         else:
-            step.answer(pending, leave(step, group, request.members, self.rebalances))
+            result.answer(pending, leave(result, group, request.members, self.rebalances))
 
     def make_simple_group(self, group_id: str) -> None:
         """Create a group without members and records, for consumers that only commit offsets."""
@@ -95,7 +95,7 @@ class ClassicGroups:
             raise _no_member(group_id)
         return group
 
-    def _join_new_group(self, step: CoordinatorResult, join: Join) -> None:
+    def _join_new_group(self, result: CoordinatorResult, join: Join) -> None:
         """Join a group that exists once its record is written; an empty group of another protocol is replaced.
 
         :raises KafkaError: INCONSISTENT_GROUP_PROTOCOL.
@@ -103,23 +103,23 @@ class ClassicGroups:
         group_id = join.request.group_id
         other = self._groups.get(group_id)
         if other is not None and not other.is_empty:
-            message = f"The group '{group_id}' speaks the {other.group_type} protocol."
+            message = f"The group '{group_id}' uses the {other.group_type} protocol."
             raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, message)
-        group = ClassicGroup(group_id, step.now_ms)
+        group = ClassicGroup(group_id, result.now_ms)
         try:
-            self._joining.join(step, group, join)
-        except KafkaError as error:  # the group is created nevertheless, as in Kafka
-            step.refuse(join.pending, error)
+            self._joining.join(result, group, join)
+        except KafkaError as error:  # the group is created even so, as in Kafka
+            result.fail(join.pending, error)
         if other is not None:
-            other.append_tombstones(step)
-        step.append(GroupMetadataKey(group=group_id), new_group_record(group))
-        self._made[group_id] = group
+            other.append_tombstones(result)
+        result.append(GroupMetadataKey(group=group_id), new_group_record(group))
+        self._new_groups[group_id] = group
 
-        def unmake(instead: CoordinatorResult, error: KafkaError) -> None:
-            del self._made[group_id]
-            instead.refuse(join.pending, error)
+        def discard_new_group(instead: CoordinatorResult, error: KafkaError) -> None:
+            del self._new_groups[group_id]
+            instead.fail(join.pending, error)
 
-        step.otherwise = unmake
+        result.on_append_error = discard_new_group
 
     # The log
 
@@ -129,13 +129,13 @@ class ClassicGroups:
         if value is None:
             self._remove(key.group, position)
             return
-        made = self._made.pop(key.group, None)
+        new_group = self._new_groups.pop(key.group, None)
         group = self.find(key.group)
-        if made is not None:
-            self._groups[key.group] = made
+        if new_group is not None:
+            self._groups[key.group] = new_group
         elif group is None or not self._is_loaded:
             self._groups[key.group] = group_of(key.group, value)
-        elif take_over_assignment(group, value, position.timestamp_ms):
+        elif apply_assignment(group, value, position.timestamp_ms):
             self._counts.classic_rebalances_count += 1
             self.rebalances.record_assignment(group, position.timestamp_ms)
 
@@ -147,39 +147,39 @@ class ClassicGroups:
             )
             del self._groups[group_id]
 
-    def loaded(self, step: CoordinatorResult) -> None:
+    def on_loaded(self, result: CoordinatorResult) -> None:
         """Start the session timeouts of all members."""
         self._is_loaded = True
         size_max = self._config().integer("group.max.size")
         for group in self._classic():
-            self.await_members(step, group)
+            self.await_members(result, group)
             if len(group.members) > size_max:
                 why = f"{len(group.members)} members exceed group.max.size={size_max}"
-                self.rebalances.record(step, group, EventKind.COORDINATOR, None, why)
-                self.rebalances.begin(step, group, why)
+                self.rebalances.record(result, group, EventKind.COORDINATOR, None, why)
+                self.rebalances.begin(result, group, why)
 
     @staticmethod
-    def await_members(step: CoordinatorResult, group: ClassicGroup) -> None:
+    def await_members(result: CoordinatorResult, group: ClassicGroup) -> None:
         """Start the session timeouts of a group that was read from its record."""
         for member in group.members.values():
-            await_heartbeat(step, group.group_id, member)
+            await_heartbeat(result, group.group_id, member)
 
     # Timers
 
-    def _expire_join(self, step: CoordinatorResult, key: TimerKey) -> None:
+    def _expire_join(self, result: CoordinatorResult, key: TimerKey) -> None:
         group = self.find(str(key[1]))
         if group is not None:
-            self.rebalances.expire_join(step, group)
+            self.rebalances.expire_join(result, group)
 
-    def _expire_sync(self, step: CoordinatorResult, key: TimerKey) -> None:
+    def _expire_sync(self, result: CoordinatorResult, key: TimerKey) -> None:
         group = self.find(str(key[1]))
         if group is not None:
-            self.rebalances.expire_sync(step, group)
+            self.rebalances.expire_sync(result, group)
 
-    def _expire_session(self, step: CoordinatorResult, key: TimerKey) -> None:
+    def _expire_session(self, result: CoordinatorResult, key: TimerKey) -> None:
         group = self.find(str(key[1]))
         if group is not None:
-            self.rebalances.expire_session(step, group, str(key[2]))
+            self.rebalances.expire_session(result, group, str(key[2]))
 
     # Statistics
 

@@ -6,7 +6,7 @@ from barnabas.groups.classic.member import ClassicGroupMember
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 
-class Roster:
+class GroupMembers:
     """The members of a group: the leader, static members by instance id, pending members."""
 
     def __init__(self) -> None:
@@ -14,7 +14,7 @@ class Roster:
         self.leader: str | None = None  #: member id; None without members
         self.members: dict[str, ClassicGroupMember] = {}  #: by member id, in the order of joining
         self.static_members: dict[str, str] = {}  #: group instance id -> member id
-        #: member ids that were given out (KIP-394), in order; a set
+        #: pending member ids \(KIP-394\), in order; a set
         self.pending_members: dict[str, None] = {}
         self.unsynced_members: set[str] = set()  #: members that have not sent SyncGroup for this generation
 

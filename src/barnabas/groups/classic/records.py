@@ -55,7 +55,7 @@ def group_of(group_id: str, value: GroupMetadataValue) -> ClassicGroup:
     group.protocol = value.protocol
     if value.leader in group.members:
         group.leader = value.leader
-    group.note_subscriptions()
+    group.update_subscriptions()
     return group
 
 

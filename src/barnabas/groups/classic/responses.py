@@ -34,18 +34,18 @@ def synced(group: ClassicGroup, assignment: bytes) -> SyncGroupResponse:
 
 
 def refuse_joining(
-    step: CoordinatorResult, member: ClassicGroupMember, code: ErrorCode, member_id: str = ""
+    result: CoordinatorResult, member: ClassicGroupMember, code: ErrorCode, member_id: str = ""
 ) -> None:
     """Answer the waiting JoinGroup of a member with an error."""
     if member.joining is not None:
-        step.answer(member.joining, not_joined(code, member_id))
+        result.answer(member.joining, not_joined(code, member_id))
         member.joining = None
 
 
-def refuse_syncing(step: CoordinatorResult, member: ClassicGroupMember, error: KafkaError) -> None:
+def refuse_syncing(result: CoordinatorResult, member: ClassicGroupMember, error: KafkaError) -> None:
     """Answer the waiting SyncGroup of a member with an error."""
     if member.syncing is not None:
-        step.refuse(member.syncing, error)
+        result.fail(member.syncing, error)
         member.syncing = None
 
 

@@ -17,7 +17,7 @@ _S = ClassicState
 
 
 def sync(
-    step: CoordinatorResult,
+    result: CoordinatorResult,
     group: ClassicGroup,
     request: SyncGroupRequest,
     pending: Pending[SyncGroupResponse],
@@ -35,18 +35,18 @@ def sync(
         raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS, "The group waits for its members to join.")
     group.unsynced_members.discard(member.member_id)
     if not group.unsynced_members:
-        step.cancel_timer(sync_timer(group.group_id))
+        result.cancel_timer(sync_timer(group.group_id))
     if group.state is _S.STABLE:
-        step.answer(pending, synced(group, member.assignment))
+        result.answer(pending, synced(group, member.assignment))
         return
-    _wait(step, member, pending)
+    _wait(result, member, pending)
     if group.leader == member.member_id:
-        _assign(step, group, request, rebalances)
+        _assign(result, group, request, rebalances)
 
 
-def _wait(step: CoordinatorResult, member: ClassicGroupMember, pending: Pending[SyncGroupResponse]) -> None:
+def _wait(result: CoordinatorResult, member: ClassicGroupMember, pending: Pending[SyncGroupResponse]) -> None:
     if member.syncing is not None:  # its connection was lost, else it would not sync again
-        step.refuse(
+        result.fail(
             member.syncing,
             KafkaError(ErrorCode.REBALANCE_IN_PROGRESS, "A later SyncGroup request replaced this one."),
         )
@@ -54,27 +54,27 @@ def _wait(step: CoordinatorResult, member: ClassicGroupMember, pending: Pending[
 
 
 def _assign(
-    step: CoordinatorResult, group: ClassicGroup, request: SyncGroupRequest, rebalances: Rebalances
+    result: CoordinatorResult, group: ClassicGroup, request: SyncGroupRequest, rebalances: Rebalances
 ) -> None:
     """Write the leader's assignment and answer the waiting members; members without an assignment get an empty one."""
-    brought = {each.member_id: bytes(each.assignment) for each in request.assignments}
+    brought = {assignment.member_id: bytes(assignment.assignment) for assignment in request.assignments}
     assignments = {member_id: brought.get(member_id, b"") for member_id in group.members}
-    step.append(GroupMetadataKey(group=group.group_id), group_record(group, assignments))
+    result.append(GroupMetadataKey(group=group.group_id), group_record(group, assignments))
     for member in group.members.values():
         if member.syncing is not None:
-            step.answer(member.syncing, synced(group, assignments[member.member_id]))
-            await_heartbeat(step, group.group_id, member)
+            result.answer(member.syncing, synced(group, assignments[member.member_id]))
+            await_heartbeat(result, group.group_id, member)
 
-    def begin_again(instead: CoordinatorResult, error: KafkaError) -> None:
+    def restart_rebalance(instead: CoordinatorResult, error: KafkaError) -> None:
         rebalances.fail_pending_syncs(instead, group, error)
         why = f"the assignment cannot be stored: {error.message}"
         rebalances.record(instead, group, EventKind.COORDINATOR, None, why)
         rebalances.begin(instead, group, why)
 
-    step.otherwise = begin_again
+    result.on_append_error = restart_rebalance
 
 
-def take_over_assignment(group: ClassicGroup, value: GroupMetadataValue, now_ms: int) -> bool:
+def apply_assignment(group: ClassicGroup, value: GroupMetadataValue, now_ms: int) -> bool:
     """Apply an assignment from the log; return whether this completed a rebalance."""
     for assignment in value.members:
         member = group.members[assignment.member_id]

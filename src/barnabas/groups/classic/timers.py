@@ -22,6 +22,6 @@ def session_timer(group_id: str, member_id: str) -> TimerKey:
     return (SESSION, group_id, member_id)
 
 
-def await_heartbeat(step: CoordinatorResult, group_id: str, member: ClassicGroupMember) -> None:
+def await_heartbeat(result: CoordinatorResult, group_id: str, member: ClassicGroupMember) -> None:
     """Restart the session timeout of a member."""
-    step.set_timer(session_timer(group_id, member.member_id), member.session_timeout_ms)
+    result.set_timer(session_timer(group_id, member.member_id), member.session_timeout_ms)

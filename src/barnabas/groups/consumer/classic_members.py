@@ -1,6 +1,7 @@
 """Members of consumer groups that use the classic protocol: JoinGroup, SyncGroup, Heartbeat, LeaveGroup (KIP-848).
 
-For them, the group's epoch is the generation. A new target is a rebalance: they are told to rejoin, and the owned
+For them, the group's epoch is the generation. A new target is a
+rebalance: they get REBALANCE_IN_PROGRESS, and the owned
 partitions in their subscription show what they have revoked.
 """
 
@@ -44,7 +45,7 @@ from barnabas.wire.messages.join_group import JoinGroupResponse
 from barnabas.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 
-class ClassicMemberRefused(KafkaError):
+class ClassicMemberRejectedError(KafkaError):
     """A classic member that a consumer group refuses. The response names no member, unlike that of a classic group."""
 
 
@@ -56,7 +57,7 @@ class ClassicMembers:
 
     # JoinGroup
 
-    def join(self, step: CoordinatorResult, group: ConsumerGroup, join: Join, topics_revision: int) -> None:
+    def join(self, result: CoordinatorResult, group: ConsumerGroup, join: Join, topics_revision: int) -> None:
         """Handle a JoinGroup; it is answered immediately, with the epoch as generation.
 
         :raises KafkaError: INCONSISTENT_GROUP_PROTOCOL, GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
@@ -67,28 +68,32 @@ class ClassicMembers:
         check_size(group, member_id, self._settings.size_max())
         is_dynamic = request.group_instance_id is None
         if is_dynamic and not request.member_id and join.client.version >= FIRST_VERSION_WITH_KNOWN_MEMBER_ID:
-            step.answer(join.pending, not_joined(ErrorCode.MEMBER_ID_REQUIRED, member_id))
+            result.answer(join.pending, not_joined(ErrorCode.MEMBER_ID_REQUIRED, member_id))
             return
         subscription = _subscription(join)
         earlier = group.static_member(request.group_instance_id)
-        before = self._joining_member(step, group, join, member_id)
-        progress = Progress(step, group, self._settings, before, _updated_member(before, join, subscription))
+        before = self._joining_member(result, group, join, member_id)
+        progress = Progress(
+            result, group, self._settings, before, _updated_member(before, join, subscription)
+        )
         caller = Caller(join.client.client_id, join.client.client_host, join.client.version)
         progress.subscribe(caller, topics_revision)
         owned = owned_by(subscription, progress.image)
-        if earlier is not None and self._takes_group_along(group, earlier):
-            self._downgrade(step, group, progress, earlier, subscription)
+        if earlier is not None and self._downgrades_group(group, earlier):
+            self._downgrade(result, group, progress, earlier, subscription)
         else:
             progress.assign()
             progress.reconcile(owned)
-            set_session_timer(step, group, progress.member, request.session_timeout_ms)
-            set_sync_timer(step, group, progress.member)
-        cancel_rejoin_timer(step, group, member_id)
-        step.answer(join.pending, _joined(progress.member))
+            set_session_timer(result, group, progress.member, request.session_timeout_ms)
+            set_sync_timer(result, group, progress.member)
+        cancel_rejoin_timer(result, group, member_id)
+        result.answer(join.pending, _joined(progress.member))
 
-    def _takes_group_along(self, group: ConsumerGroup, earlier: ConsumerGroupMember) -> bool:
+    def _downgrades_group(self, group: ConsumerGroup, earlier: ConsumerGroupMember) -> bool:
         """Return whether the group's last member of the consumer protocol returns as a classic one."""
-        return not earlier.speaks_classic and may_downgrade(group, [earlier], self._settings, joining_count=1)
+        return not earlier.uses_classic_protocol and may_downgrade(
+            group, [earlier], self._settings, joining_count=1
+        )
 
     def _check(self, group: ConsumerGroup, join: Join) -> None:
         """Check that a member can join the group by the classic protocol.
@@ -102,12 +107,12 @@ class ClassicMembers:
             )
             raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, message)
         spoken = Counter(
-            each.name
+            protocol.name
             for member in group.members.values()
             if member.classic is not None
-            for each in member.classic.supported_protocols
+            for protocol in member.classic.supported_protocols
         )
-        classic_count = sum(member.speaks_classic for member in group.members.values())
+        classic_count = sum(member.uses_classic_protocol for member in group.members.values())
         is_known = any(spoken[name] == classic_count for name in join.protocols)
         if join.request.protocol_type != PROTOCOL_TYPE or not is_known:
             message = (
@@ -117,24 +122,24 @@ class ClassicMembers:
 
     @staticmethod
     def _joining_member(
-        step: CoordinatorResult, group: ConsumerGroup, join: Join, member_id: str
+        result: CoordinatorResult, group: ConsumerGroup, join: Join, member_id: str
     ) -> ConsumerGroupMember:
         instance_id = join.request.group_instance_id
         if instance_id is None:
             return dynamic_member(group, member_id, creates=True)
         if join.request.member_id:
             return known_static_member(group, member_id, instance_id)
-        return joining_static_member(step, group, member_id, instance_id, is_classic=True)
+        return joining_static_member(result, group, member_id, instance_id, is_classic=True)
 
     def _downgrade(
         self,
-        step: CoordinatorResult,
+        result: CoordinatorResult,
         group: ConsumerGroup,
         progress: Progress,
         earlier: ConsumerGroupMember,
         subscription: ConsumerProtocolSubscription,
     ) -> None:
-        """Convert the group: its last member of the consumer protocol returns as a classic one."""
+        """Downgrade the group: its last member of the consumer protocol returns as a classic one."""
         is_stale = group.assignment_epoch < progress.epoch
         target = group.target_of(earlier)
         if not is_stale:
@@ -145,13 +150,13 @@ class ClassicMembers:
             if member_id != earlier.member_id
         ]
         members.append((progress.member, target))
-        downgrade(step, group, members, progress.image, rebalances=is_stale)
+        downgrade(result, group, members, progress.image, rebalances=is_stale)
 
     # SyncGroup, Heartbeat
 
     def sync(
         self,
-        step: CoordinatorResult,
+        result: CoordinatorResult,
         group: ConsumerGroup,
         pending: Pending[SyncGroupResponse],
         request: SyncGroupRequest,
@@ -165,11 +170,11 @@ class ClassicMembers:
         _check_generation(member, request.generation_id)
         _check_protocol(member, request)
         if group.assignment_epoch > member.member_epoch and member.state is not _S.UNREVOKED_PARTITIONS:
-            set_rejoin_timer(step, group, member)
-            step.refuse(pending, KafkaError(ErrorCode.REBALANCE_IN_PROGRESS, "The member must rejoin."))
+            set_rejoin_timer(result, group, member)
+            result.fail(pending, KafkaError(ErrorCode.REBALANCE_IN_PROGRESS, "The member must rejoin."))
             return
-        cancel_sync_timer(step, group, member.member_id)
-        set_session_timer(step, group, member, 0)
+        cancel_sync_timer(result, group, member.member_id)
+        set_session_timer(result, group, member, 0)
         assert member.classic is not None
         subscription = bytes(member.classic.supported_protocols[0].metadata)
         image = self._settings.context.image()
@@ -177,20 +182,20 @@ class ClassicMembers:
         response = SyncGroupResponse(
             protocol_type=request.protocol_type, protocol_name=request.protocol_name, assignment=assignment
         )
-        step.answer(pending, response)
+        result.answer(pending, response)
 
     @staticmethod
-    def heartbeat(step: CoordinatorResult, group: ConsumerGroup, beat: Heartbeat) -> ErrorCode:
-        """Handle a Heartbeat: the member is told to rejoin if it has to revoke partitions, or gets new ones.
+    def heartbeat(result: CoordinatorResult, group: ConsumerGroup, beat: Heartbeat) -> ErrorCode:
+        """Handle a Heartbeat: REBALANCE_IN_PROGRESS if the member has to revoke partitions, or gets new ones.
 
         :raises KafkaError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION.
         """
         member = _classic_member(group, beat.member_id, beat.group_instance_id)
         _check_generation(member, beat.generation_id)
-        set_session_timer(step, group, member, 0)
+        set_session_timer(result, group, member, 0)
         if not _must_rejoin(group, member):
             return ErrorCode.NONE
-        set_rejoin_timer(step, group, member)
+        set_rejoin_timer(result, group, member)
         return ErrorCode.REBALANCE_IN_PROGRESS
 
 
@@ -265,7 +270,7 @@ def _classic_member(group: ConsumerGroup, member_id: str, instance_id: str | Non
         member = group.member(member_id)
     else:
         member = known_static_member(group, member_id, instance_id)
-    if not member.speaks_classic:
+    if not member.uses_classic_protocol:
         message = f"Member {member_id} does not use the classic protocol."
         raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, message)
     return member

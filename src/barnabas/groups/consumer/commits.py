@@ -15,7 +15,7 @@ def check_member_commit(
 
     :raises KafkaError: STALE_MEMBER_EPOCH, or for a classic member ILLEGAL_GENERATION; UNSUPPORTED_VERSION.
     """
-    if not (is_transactional or member.speaks_classic or version >= FIRST_VERSION_WITH_MEMBER_EPOCH):
+    if not (is_transactional or member.uses_classic_protocol or version >= FIRST_VERSION_WITH_MEMBER_EPOCH):
         message = f"Members of consumer groups commit by OffsetCommit 9 or later; this is version {version}."
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, message)
     if epoch == member.member_epoch:
@@ -39,12 +39,10 @@ def _check_partition(member: ConsumerGroupMember, epoch: int, topic_id: bytes, i
     if assigned_epoch is None:
         raise _stale(member, f"The member has no partition {index} of this topic.")
     if epoch < assigned_epoch:
-        message = (
-            f"Epoch {epoch} is older than {assigned_epoch}, in which the member was given partition {index}."
-        )
+        message = f"Epoch {epoch} is older than {assigned_epoch}, in which partition {index} was assigned."
         raise _stale(member, message)
 
 
 def _stale(member: ConsumerGroupMember, message: str) -> KafkaError:
-    code = ErrorCode.ILLEGAL_GENERATION if member.speaks_classic else ErrorCode.STALE_MEMBER_EPOCH
+    code = ErrorCode.ILLEGAL_GENERATION if member.uses_classic_protocol else ErrorCode.STALE_MEMBER_EPOCH
     return KafkaError(code, message)

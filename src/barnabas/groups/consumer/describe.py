@@ -35,7 +35,7 @@ def _member(group: ConsumerGroup, member: ConsumerGroupMember, image: MetadataIm
         subscribed_topic_regex=member.subscribed_regex,
         assignment=_assignment(owned_partitions(member), image),
         target_assignment=_assignment(group.target_of(member), image),
-        member_type=CLASSIC_MEMBER if member.speaks_classic else CONSUMER_MEMBER,
+        member_type=CLASSIC_MEMBER if member.uses_classic_protocol else CONSUMER_MEMBER,
     )
 
 

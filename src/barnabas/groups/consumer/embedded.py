@@ -43,6 +43,8 @@ def decode_assignment(assignment: bytes, image: MetadataImage) -> tuple[Partitio
     if not assignment:
         return {}, False
     message = read_assignment(assignment)
-    found = {topic.topic: frozenset(topic.partitions) for topic in message.assigned_partitions}
-    known = {image.topics[name].topic_id: indexes for name, indexes in found.items() if name in image.topics}
+    by_name = {topic.topic: frozenset(topic.partitions) for topic in message.assigned_partitions}
+    known = {
+        image.topics[name].topic_id: indexes for name, indexes in by_name.items() if name in image.topics
+    }
     return known, bool(message.user_data)

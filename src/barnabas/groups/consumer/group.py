@@ -47,7 +47,7 @@ class ConsumerGroup:
     metadata_fresh: tuple[int, int] = (0, 0)
     #: member id -> epoch that the member must leave before its timer is due
     leaving_epochs: dict[str, int] = field(default_factory=dict)
-    #: classic members that have been told to rejoin
+    #: classic members that must rejoin
     rejoining: set[str] = field(default_factory=set)
 
     # Changes by records
@@ -59,7 +59,7 @@ class ConsumerGroup:
             self._release(before)
             self._remove_instance(before)
         self.members[member.member_id] = member
-        for topic_id, index in _held_by(member):
+        for topic_id, index in _owned_by(member):
             self.owners[topic_id, index] = member.member_id
         if member.instance_id is not None:
             self.static_members[member.instance_id] = member.member_id
@@ -72,7 +72,7 @@ class ConsumerGroup:
             self._remove_instance(member)
 
     def _release(self, member: ConsumerGroupMember) -> None:
-        for held in _held_by(member):
+        for held in _owned_by(member):
             if self.owners.get(held) == member.member_id:
                 del self.owners[held]
 
@@ -179,7 +179,7 @@ class ConsumerGroup:
         if member_id is not None or member_epoch >= 0:
             check_member_epoch(self.member(member_id or ""), member_epoch)
 
-    def committed_by(self, step: CoordinatorResult, member_id: str) -> None:
+    def on_commit(self, result: CoordinatorResult, member_id: str) -> None:
         """Do nothing: only heartbeats show that a member is alive."""
 
     def check_offset_deletion(self) -> None:
@@ -206,16 +206,16 @@ class ConsumerGroup:
         """Return None: count from each commit."""
         return None
 
-    def append_tombstones(self, step: CoordinatorResult) -> None:
+    def append_tombstones(self, result: CoordinatorResult) -> None:
         """Append the tombstones of the group's records."""
-        append_group_tombstones(step, self.group_id, self.members, self.regexes)
+        append_group_tombstones(result, self.group_id, self.members, self.regexes)
 
     def validate(self) -> None:
         """Assert the invariants between events."""
         held = [
             (partition, member.member_id)
             for member in self.members.values()
-            for partition in _held_by(member)
+            for partition in _owned_by(member)
         ]
         assert dict(held) == self.owners, "every partition has one owner"
         assert len(held) == len(self.owners), "every partition has one owner"
@@ -237,11 +237,11 @@ def subscribed_topic_ids(
     member: ConsumerGroupMember, regexes: Mapping[str, ResolvedRegex], image: MetadataImage
 ) -> frozenset[bytes]:
     """Return the ids of the existing topics to which a member subscribes."""
-    found = (image.topics.get(name) for name in subscribed_topics(member, regexes))
-    return frozenset(topic.topic_id for topic in found if topic is not None)
+    topics = (image.topics.get(name) for name in subscribed_topics(member, regexes))
+    return frozenset(topic.topic_id for topic in topics if topic is not None)
 
 
-def _held_by(member: ConsumerGroupMember) -> Iterable[tuple[bytes, int]]:
+def _owned_by(member: ConsumerGroupMember) -> Iterable[tuple[bytes, int]]:
     for held in (member.assigned, member.revoking):
         for topic_id, epochs in held.items():
             for index in epochs:

@@ -7,7 +7,7 @@ from barnabas.groups.consumer.assignors.group_spec import Partitions
 from barnabas.groups.consumer.client_info import Caller
 from barnabas.groups.consumer.group import ConsumerGroup, subscribed_topic_ids
 from barnabas.groups.consumer.member import ConsumerGroupMember, MemberState
-from barnabas.groups.consumer.reconciliation import Aim, reconcile
+from barnabas.groups.consumer.reconciliation import ReconciliationInput, reconcile
 from barnabas.groups.consumer.records import (
     append_assignment_epoch,
     append_current,
@@ -34,7 +34,7 @@ class Progress:
 
     def __init__(
         self,
-        step: CoordinatorResult,
+        result: CoordinatorResult,
         group: ConsumerGroup,
         settings: Settings,
         before: ConsumerGroupMember,
@@ -43,7 +43,7 @@ class Progress:
         """:param before: The member before the request.
         :param member: The member as its request updates it.
         """
-        self.step = step
+        self.result = result
         self.group = group
         self.settings = settings
         self.before = before
@@ -69,7 +69,7 @@ class Progress:
         if is_unknown:
             check_regex(self.member.subscribed_regex)
         if self.member != self.before:
-            append_member(self.step, self.group.group_id, self.member)
+            append_member(self.result, self.group.group_id, self.member)
         self.has_subscription_changed = (
             has_new_regex or self.member.subscribed_topics != self.before.subscribed_topics
         )
@@ -81,7 +81,7 @@ class Progress:
             self._update_epoch(self._subscription_event(), is_due=True)
         elif has_new_matches:
             self._update_epoch(EventKind.TOPICS_CHANGED, is_due=True)
-        elif self.group.has_metadata_expired(self.step.now_ms):
+        elif self.group.has_metadata_expired(self.result.now_ms):
             self._update_epoch(EventKind.TOPICS_CHANGED, is_due=False)
 
     def _subscription_event(self) -> EventKind:
@@ -95,7 +95,7 @@ class Progress:
         patterns = {member.subscribed_regex for member in members} - {""}
         for pattern in sorted(self.regexes.keys() - patterns):
             del self.regexes[pattern]
-            append_regex(self.step, self.group.group_id, pattern, None)
+            append_regex(self.result, self.group.group_id, pattern, None)
         due = patterns if refreshes else patterns - self.regexes.keys()
         changes = [self._match(pattern, caller) for pattern in sorted(due)]
         return any(changes)
@@ -105,7 +105,7 @@ class Progress:
             return False
         refreshed_ms = min(resolved.timestamp_ms for resolved in self.regexes.values())
         version = min(resolved.version for resolved in self.regexes.values())
-        age_ms = self.step.now_ms - refreshed_ms
+        age_ms = self.result.now_ms - refreshed_ms
         has_new_topics = version < topics_revision and age_ms >= REFRESH_INTERVAL_MS_MIN
         return has_new_topics or age_ms >= self.settings.regex_refresh_interval_ms()
 
@@ -121,8 +121,8 @@ class Progress:
             names = frozenset()
         topics = frozenset(caller.visible_topics(names))
         before = self.regexes.get(pattern)
-        self.regexes[pattern] = ResolvedRegex(topics, self.image.revision, self.step.now_ms)
-        append_regex(self.step, self.group.group_id, pattern, self.regexes[pattern])
+        self.regexes[pattern] = ResolvedRegex(topics, self.image.revision, self.result.now_ms)
+        append_regex(self.result, self.group.group_id, pattern, self.regexes[pattern])
         return topics != (frozenset() if before is None else before.topics)
 
     def _update_epoch(self, cause: EventKind, *, is_due: bool) -> None:
@@ -131,14 +131,16 @@ class Progress:
         new_hash = metadata_hash(members, self.regexes, self.image)
         if is_due or new_hash != self.group.metadata_hash:
             self.epoch += 1
-            append_group_epoch(self.step, self.group.group_id, self.epoch, new_hash)
+            append_group_epoch(self.result, self.group.group_id, self.epoch, new_hash)
             self.settings.context.counts.consumer_rebalances_count += 1
             member = NO_MEMBER if cause is EventKind.TOPICS_CHANGED else self.member.identity
-            self._history.record(self.group.group_id, self.group.group_type, self.step.now_ms, cause, member)
+            self._history.record(
+                self.group.group_id, self.group.group_type, self.result.now_ms, cause, member
+            )
             self._history.set_epoch(self.group.group_id, self.epoch)
-        self.group.metadata_fresh = (self.step.now_ms + _METADATA_FRESH_MS, self.epoch)
+        self.group.metadata_fresh = (self.result.now_ms + _METADATA_FRESH_MS, self.epoch)
         if self.group.has_partition_metadata:
-            append_no_partition_metadata(self.step, self.group.group_id)
+            append_no_partition_metadata(self.result, self.group.group_id)
 
     # Target
 
@@ -148,15 +150,15 @@ class Progress:
         assigned_ms = self.group.assignment_timestamp_ms
         if self.group.assignment_epoch >= self.epoch:
             return
-        if assigned_ms and interval_ms and self.step.now_ms < assigned_ms + interval_ms:
+        if assigned_ms and interval_ms and self.result.now_ms < assigned_ms + interval_ms:
             return
         members = self.group.members_with(self.member)
         assign = self.settings.assignors()[preferred_assignor(members, self.settings)]
         targets = assign(group_spec(self.group, members, self.regexes, self.image))
         for member_id, partitions in targets.items():
             if partitions != self.group.target.get(member_id):
-                append_target(self.step, self.group.group_id, member_id, partitions)
-        append_assignment_epoch(self.step, self.group.group_id, self.epoch, self.step.now_ms)
+                append_target(self.result, self.group.group_id, member_id, partitions)
+        append_assignment_epoch(self.result, self.group.group_id, self.epoch, self.result.now_ms)
         self.assignment_epoch = self.epoch
         self.target = targets[self.member.member_id]
         assignments = (
@@ -183,22 +185,22 @@ class Progress:
             return
         topic_ids = subscribed_topic_ids(self.member, self.regexes, self.image)
         is_owned = self.group.is_owned
-        aim = Aim(
+        aim = ReconciliationInput(
             self.assignment_epoch, self.target, topic_ids, is_owned, owned, self.has_subscription_changed
         )
         reconciled = reconcile(self.member, aim)
         if reconciled is self.member:
             return
-        append_current(self.step, self.group.group_id, reconciled)
+        append_current(self.result, self.group.group_id, reconciled)
         self.member = reconciled
         if self._history.is_rebalancing(self.group.group_id) and self._is_group_reconciled():
-            self._history.complete(self.group.group_id, self.step.now_ms)
-        if reconciled.speaks_classic:
+            self._history.complete(self.group.group_id, self.result.now_ms)
+        if reconciled.uses_classic_protocol:
             return
         if reconciled.state is MemberState.UNREVOKED_PARTITIONS:
-            set_rebalance_timer(self.step, self.group, reconciled)
+            set_rebalance_timer(self.result, self.group, reconciled)
         else:
-            cancel_rebalance_timer(self.step, self.group, reconciled.member_id)
+            cancel_rebalance_timer(self.result, self.group, reconciled.member_id)
 
     def _is_group_reconciled(self) -> bool:
         """Return whether all members own what the group's epoch assigns to them, once this request is stored."""
@@ -211,6 +213,6 @@ class Progress:
 def preferred_assignor(members: dict[str, ConsumerGroupMember], settings: Settings) -> str:
     """Return the assignor that most members name, or the first configured one."""
     known = settings.assignors()
-    wanted = Counter(dict.fromkeys(known, 0))
-    wanted.update(name for member in members.values() if (name := member.server_assignor) in known and name)
-    return max(wanted, key=wanted.__getitem__)
+    votes = Counter(dict.fromkeys(known, 0))
+    votes.update(name for member in members.values() if (name := member.server_assignor) in known and name)
+    return max(votes, key=votes.__getitem__)

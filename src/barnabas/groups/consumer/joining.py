@@ -46,7 +46,7 @@ def dynamic_member(group: ConsumerGroup, member_id: str, *, creates: bool) -> Co
 
 
 def joining_static_member(
-    step: CoordinatorResult, group: ConsumerGroup, member_id: str, instance_id: str, *, is_classic: bool
+    result: CoordinatorResult, group: ConsumerGroup, member_id: str, instance_id: str, *, is_classic: bool
 ) -> ConsumerGroupMember:
     """Return the member that joins with an instance id; it takes over the assignment of its predecessor.
 
@@ -55,7 +55,7 @@ def joining_static_member(
     earlier = group.static_member(instance_id)
     if earlier is None:
         return dynamic_member(group, member_id, creates=True)
-    is_consumer = not (is_classic or earlier.speaks_classic)
+    is_consumer = not (is_classic or earlier.uses_classic_protocol)
     if is_consumer and earlier.member_epoch != STATIC_LEAVE_EPOCH:
         message = (
             f"Static member {member_id} with instance id {instance_id} cannot join the group because the instance "
@@ -63,18 +63,18 @@ def joining_static_member(
         )
         raise KafkaError(ErrorCode.UNRELEASED_INSTANCE_ID, message)
     member = replace(earlier, member_id=member_id, member_epoch=JOIN_EPOCH, previous_epoch=JOIN_EPOCH)
-    _replace(step, group, earlier, member)
+    _replace(result, group, earlier, member)
     return member
 
 
 def _replace(
-    step: CoordinatorResult, group: ConsumerGroup, earlier: ConsumerGroupMember, member: ConsumerGroupMember
+    result: CoordinatorResult, group: ConsumerGroup, earlier: ConsumerGroupMember, member: ConsumerGroupMember
 ) -> None:
-    append_member_tombstones(step, group.group_id, earlier.member_id)
-    append_member(step, group.group_id, member)
-    append_target(step, group.group_id, member.member_id, group.target.get(earlier.member_id, {}))
-    append_current(step, group.group_id, member)
-    cancel_timers(step, group, earlier.member_id)
+    append_member_tombstones(result, group.group_id, earlier.member_id)
+    append_member(result, group.group_id, member)
+    append_target(result, group.group_id, member.member_id, group.target.get(earlier.member_id, {}))
+    append_current(result, group.group_id, member)
+    cancel_timers(result, group, earlier.member_id)
 
 
 def known_static_member(group: ConsumerGroup, member_id: str, instance_id: str) -> ConsumerGroupMember:

@@ -28,40 +28,40 @@ class MemberToRemove(NamedTuple):
 
 
 def remove_members(
-    step: CoordinatorResult,
+    result: CoordinatorResult,
     group: ConsumerGroup,
     members: Collection[ConsumerGroupMember],
     image: MetadataImage,
     history: RebalanceHistory,
 ) -> None:
     """Remove members; a new epoch assigns their partitions to others."""
-    gone = dict.fromkeys(member.member_id for member in members)
-    for member_id in gone:
-        append_member_tombstones(step, group.group_id, member_id)
-        cancel_timers(step, group, member_id)
-    left = [member for member in group.members.values() if member.member_id not in gone]
+    member_ids = dict.fromkeys(member.member_id for member in members)
+    for member_id in member_ids:
+        append_member_tombstones(result, group.group_id, member_id)
+        cancel_timers(result, group, member_id)
+    left = [member for member in group.members.values() if member.member_id not in member_ids]
     patterns = {member.subscribed_regex for member in left}
     for pattern in sorted(group.regexes.keys() - patterns):
-        append_regex(step, group.group_id, pattern, None)
+        append_regex(result, group.group_id, pattern, None)
     regexes = {pattern: resolved for pattern, resolved in group.regexes.items() if pattern in patterns}
-    append_group_epoch(step, group.group_id, group.epoch + 1, metadata_hash(left, regexes, image))
+    append_group_epoch(result, group.group_id, group.epoch + 1, metadata_hash(left, regexes, image))
     history.set_epoch(group.group_id, group.epoch + 1)
     if not left:
         history.set_assignments(group.group_id, (), 0)
-        history.complete(group.group_id, step.now_ms)
+        history.complete(group.group_id, result.now_ms)
 
 
 def leaving_members(
     group: ConsumerGroup, identities: list[MemberIdentity]
 ) -> tuple[dict[str, MemberToRemove], list[MemberResponse]]:
     """Return the members that a LeaveGroup removes, and the response to each identity; an instance id suffices."""
-    gone: dict[str, MemberToRemove] = {}
+    leaving: dict[str, MemberToRemove] = {}
     answers = []
     for identity in identities:
         code = ErrorCode.NONE
         try:
-            member = _identified(group, identity)
-            gone[member.member_id] = MemberToRemove(member, identity.reason or "")
+            member = _find_member(group, identity)
+            leaving[member.member_id] = MemberToRemove(member, identity.reason or "")
         except KafkaError as error:
             code = error.code
         answers.append(
@@ -69,10 +69,10 @@ def leaving_members(
                 member_id=identity.member_id, group_instance_id=identity.group_instance_id, error_code=code
             )
         )
-    return gone, answers
+    return leaving, answers
 
 
-def _identified(group: ConsumerGroup, identity: MemberIdentity) -> ConsumerGroupMember:
+def _find_member(group: ConsumerGroup, identity: MemberIdentity) -> ConsumerGroupMember:
     if identity.group_instance_id is None:
         return group.member(identity.member_id)
     earlier = group.static_member(identity.group_instance_id)
@@ -80,7 +80,9 @@ def _identified(group: ConsumerGroup, identity: MemberIdentity) -> ConsumerGroup
     return known_static_member(group, member_id, identity.group_instance_id)
 
 
-def suspend_static_member(step: CoordinatorResult, group: ConsumerGroup, member: ConsumerGroupMember) -> None:
+def suspend_static_member(
+    result: CoordinatorResult, group: ConsumerGroup, member: ConsumerGroupMember
+) -> None:
     """Keep the assignment of a static member that will return, until its session expires."""
     away = replace(
         member,
@@ -88,7 +90,7 @@ def suspend_static_member(step: CoordinatorResult, group: ConsumerGroup, member:
         assigned=_with_epoch_zero(member.assigned),
         revoking={},
     )
-    append_current(step, group.group_id, away)
+    append_current(result, group.group_id, away)
 
 
 def _with_epoch_zero(assigned: Assigned) -> Assigned:

@@ -9,7 +9,7 @@ from barnabas.groups.classic.group import ClassicGroup
 from barnabas.groups.classic.heartbeat import Heartbeat
 from barnabas.groups.classic.join import Join
 from barnabas.groups.consumer import timers
-from barnabas.groups.consumer.classic_members import ClassicMemberRefused, ClassicMembers
+from barnabas.groups.consumer.classic_members import ClassicMemberRejectedError, ClassicMembers
 from barnabas.groups.consumer.client_info import Caller
 from barnabas.groups.consumer.describe import described
 from barnabas.groups.consumer.group import ConsumerGroup
@@ -85,7 +85,7 @@ class ConsumerGroups:
 
     def heartbeat(
         self,
-        step: CoordinatorResult,
+        result: CoordinatorResult,
         pending: HeartbeatPending,
         request: ConsumerGroupHeartbeatRequest,
         caller: Caller,
@@ -98,34 +98,34 @@ class ConsumerGroups:
         """
         check_heartbeat(request, caller.api_version, self.settings.assignors())
         if request.member_epoch < JOIN_EPOCH:
-            step.answer(pending, self._leave(step, request))
+            result.answer(pending, self._leave(result, request))
         else:
-            step.answer(pending, self._handle_heartbeat(step, request, caller))
+            result.answer(pending, self._handle_heartbeat(result, request, caller))
 
     def _handle_heartbeat(
-        self, step: CoordinatorResult, request: ConsumerGroupHeartbeatRequest, caller: Caller
+        self, result: CoordinatorResult, request: ConsumerGroupHeartbeatRequest, caller: Caller
     ) -> ConsumerGroupHeartbeatResponse:
         joins = request.member_epoch == JOIN_EPOCH
-        group = self._find_or_create(step, request.group_id) if joins else self.find(request.group_id)
+        group = self._find_or_create(result, request.group_id) if joins else self.find(request.group_id)
         check_size(group, request.member_id, self.settings.size_max())
         owned = owned_partitions(request.topic_partitions)
         member_id = request.member_id or new_member_id(self._context.rng)
         if request.instance_id is None:
             member = dynamic_member(group, member_id, creates=joins)
         elif joins:
-            member = joining_static_member(step, group, member_id, request.instance_id, is_classic=False)
+            member = joining_static_member(result, group, member_id, request.instance_id, is_classic=False)
         else:
             member = known_static_member(group, member_id, request.instance_id)
         check_epoch(member, request.member_epoch, owned)
-        progress = Progress(step, group, self.settings, member, _updated_member(member, request, caller))
+        progress = Progress(result, group, self.settings, member, _updated_member(member, request, caller))
         progress.subscribe(caller, self._topics_revision)
         progress.assign()
         progress.reconcile(owned)
-        self._schedule_session_timeout(step, group, progress.member)
+        self._schedule_session_timeout(result, group, progress.member)
         has_assignment = joins or is_full(request) or progress.member.assigned != member.assigned
         return self._response(request.group_id, progress.member, has_assignment=has_assignment)
 
-    def _find_or_create(self, step: CoordinatorResult, group_id: str) -> ConsumerGroup:
+    def _find_or_create(self, result: CoordinatorResult, group_id: str) -> ConsumerGroup:
         """Return the group that a member joins: existing, new, or converted from a classic one.
 
         :raises KafkaError: GROUP_ID_NOT_FOUND for a classic group that cannot be converted.
@@ -136,10 +136,10 @@ class ConsumerGroups:
         if not isinstance(group, ClassicGroup):
             return self.find(group_id)
         if group.is_empty:
-            group.append_tombstones(step)
+            group.append_tombstones(result)
             return ConsumerGroup(group_id)
         check_upgrade(group, self.settings)
-        return upgrade(step, group, self.settings)
+        return upgrade(result, group, self.settings)
 
     def _response(
         self, group_id: str, member: ConsumerGroupMember, *, has_assignment: bool
@@ -152,12 +152,12 @@ class ConsumerGroups:
         )
 
     def _schedule_session_timeout(
-        self, step: CoordinatorResult, group: ConsumerGroup, member: ConsumerGroupMember
+        self, result: CoordinatorResult, group: ConsumerGroup, member: ConsumerGroupMember
     ) -> None:
-        timers.set_session_timer(step, group, member, self.settings.session_timeout_ms(group.group_id))
+        timers.set_session_timer(result, group, member, self.settings.session_timeout_ms(group.group_id))
 
     def _leave(
-        self, step: CoordinatorResult, request: ConsumerGroupHeartbeatRequest
+        self, result: CoordinatorResult, request: ConsumerGroupHeartbeatRequest
     ) -> ConsumerGroupHeartbeatResponse:
         group = self.find(request.group_id)
         if request.instance_id is None:
@@ -165,14 +165,14 @@ class ConsumerGroups:
         else:
             member = known_static_member(group, request.member_id, request.instance_id)
         if request.instance_id is not None and request.member_epoch == STATIC_LEAVE_EPOCH:
-            suspend_static_member(step, group, member)
+            suspend_static_member(result, group, member)
         else:
-            self.remove(step, group, EventKind.LEFT, [MemberToRemove(member, "")])
+            self.remove(result, group, EventKind.LEFT, [MemberToRemove(member, "")])
         return ConsumerGroupHeartbeatResponse(member_id=request.member_id, member_epoch=request.member_epoch)
 
     def remove(
         self,
-        step: CoordinatorResult,
+        result: CoordinatorResult,
         group: ConsumerGroup,
         cause: EventKind,
         leaving: Collection[MemberToRemove],
@@ -180,14 +180,14 @@ class ConsumerGroups:
         """Remove members; if all others use the classic protocol, convert the group."""
         image, history = self._context.image(), self._context.rebalances
         for member, reason in leaving:
-            history.record(group.group_id, group.group_type, step.now_ms, cause, member.identity, reason)
+            history.record(group.group_id, group.group_type, result.now_ms, cause, member.identity, reason)
         members = [member for member, _ in leaving]
         if not may_downgrade(group, members, self.settings):
-            remove_members(step, group, members, image, history)
+            remove_members(result, group, members, image, history)
             return
         staying = [member for member in group.members.values() if member not in members]
         targets = [(member, group.target_of(member)) for member in staying]
-        downgrade(step, group, targets, image, rebalances=True)
+        downgrade(result, group, targets, image, rebalances=True)
 
     # Members of the classic protocol
 
@@ -196,36 +196,36 @@ class ConsumerGroups:
         group = self._groups.get(group_id)
         return isinstance(group, ConsumerGroup) and not group.is_empty
 
-    def join(self, step: CoordinatorResult, join: Join) -> None:
+    def join(self, result: CoordinatorResult, join: Join) -> None:
         """Handle a JoinGroup.
 
-        :raises ClassicMemberRefused: With the codes of `ClassicMembers.join`.
+        :raises ClassicMemberRejectedError: With the codes of `ClassicMembers.join`.
         """
         group = self.find(join.request.group_id)
         try:
-            self._classic.join(step, group, join, self._topics_revision)
+            self._classic.join(result, group, join, self._topics_revision)
         except KafkaError as error:
-            raise ClassicMemberRefused(error.code, error.message) from error
+            raise ClassicMemberRejectedError(error.code, error.message) from error
 
     def sync(
-        self, step: CoordinatorResult, pending: Pending[SyncGroupResponse], request: SyncGroupRequest
+        self, result: CoordinatorResult, pending: Pending[SyncGroupResponse], request: SyncGroupRequest
     ) -> None:
         """Call `ClassicMembers.sync`."""
-        self._classic.sync(step, self.find(request.group_id), pending, request)
+        self._classic.sync(result, self.find(request.group_id), pending, request)
 
-    def classic_heartbeat(self, step: CoordinatorResult, beat: Heartbeat) -> ErrorCode:
+    def classic_heartbeat(self, result: CoordinatorResult, beat: Heartbeat) -> ErrorCode:
         """Call `ClassicMembers.heartbeat`."""
-        return self._classic.heartbeat(step, self.find(beat.group_id), beat)
+        return self._classic.heartbeat(result, self.find(beat.group_id), beat)
 
     def leave(
-        self, step: CoordinatorResult, pending: Pending[LeaveGroupResponse], request: LeaveGroupRequest
+        self, result: CoordinatorResult, pending: Pending[LeaveGroupResponse], request: LeaveGroupRequest
     ) -> None:
         """Handle a LeaveGroup: each member on its own, with one new epoch for all."""
         group = self.find(request.group_id)
-        gone, answers = leaving_members(group, request.members)
-        if gone:
-            self.remove(step, group, EventKind.LEFT, gone.values())
-        step.answer(pending, LeaveGroupResponse(members=answers))
+        leaving, answers = leaving_members(group, request.members)
+        if leaving:
+            self.remove(result, group, EventKind.LEFT, leaving.values())
+        result.answer(pending, LeaveGroupResponse(members=answers))
 
     def describe(self, group_id: str) -> DescribedGroup:
         """Describe a group (ConsumerGroupDescribe).
@@ -238,36 +238,36 @@ class ConsumerGroups:
 
     # Timers and updates
 
-    def _session_expired(self, step: CoordinatorResult, key: TimerKey) -> None:
-        self._fence_member(step, key, EventKind.SESSION_TIMEOUT, "sent no heartbeat in time")
+    def _session_expired(self, result: CoordinatorResult, key: TimerKey) -> None:
+        self._fence_member(result, key, EventKind.SESSION_TIMEOUT, "sent no heartbeat in time")
 
-    def _rebalance_expired(self, step: CoordinatorResult, key: TimerKey) -> None:
+    def _rebalance_expired(self, result: CoordinatorResult, key: TimerKey) -> None:
         group = self._groups.get(str(key[1]))
         if isinstance(group, ConsumerGroup) and not timers.has_left_epoch(group, key):
             why = "did not revoke its partitions in time"
-            self._fence_member(step, key, EventKind.REBALANCE_TIMEOUT, why)
+            self._fence_member(result, key, EventKind.REBALANCE_TIMEOUT, why)
 
-    def _rejoin_expired(self, step: CoordinatorResult, key: TimerKey) -> None:
-        self._fence_member(step, key, EventKind.REBALANCE_TIMEOUT, "did not rejoin in time")
+    def _rejoin_expired(self, result: CoordinatorResult, key: TimerKey) -> None:
+        self._fence_member(result, key, EventKind.REBALANCE_TIMEOUT, "did not rejoin in time")
 
-    def _sync_expired(self, step: CoordinatorResult, key: TimerKey) -> None:
-        self._fence_member(step, key, EventKind.SYNC_TIMEOUT, "joined, but sent no SyncGroup in time")
+    def _sync_expired(self, result: CoordinatorResult, key: TimerKey) -> None:
+        self._fence_member(result, key, EventKind.SYNC_TIMEOUT, "joined, but sent no SyncGroup in time")
 
-    def _fence_member(self, step: CoordinatorResult, key: TimerKey, cause: EventKind, why: str) -> None:
+    def _fence_member(self, result: CoordinatorResult, key: TimerKey, cause: EventKind, why: str) -> None:
         _, group_id, member_id = key
         group = self._groups.get(str(group_id))
         if isinstance(group, ConsumerGroup) and (member := group.members.get(str(member_id))) is not None:
-            self.remove(step, group, cause, [MemberToRemove(member, why)])
+            self.remove(result, group, cause, [MemberToRemove(member, why)])
 
-    def loaded(self, step: CoordinatorResult) -> None:
+    def on_loaded(self, result: CoordinatorResult) -> None:
         """Start the timers of all members."""
         self._topics_revision = self._context.image().revision
         for group in self._groups.values():
             if isinstance(group, ConsumerGroup):
                 for member in group.members.values():
-                    self._schedule_session_timeout(step, group, member)
+                    self._schedule_session_timeout(result, group, member)
                     if member.state is MemberState.UNREVOKED_PARTITIONS:
-                        timers.set_rebalance_timer(step, group, member)
+                        timers.set_rebalance_timer(result, group, member)
 
     def on_metadata_update(self, before: MetadataImage, after: MetadataImage) -> None:
         """Check subscriptions with the next heartbeat after topics have changed."""

@@ -67,7 +67,7 @@ class ConsumerGroupMember:
         return GroupMember(self.member_id, self.instance_id, self.client_id, self.client_host)
 
     @property
-    def speaks_classic(self) -> bool:
+    def uses_classic_protocol(self) -> bool:
         """Whether the member joined by JoinGroup."""
         return self.classic is not None
 

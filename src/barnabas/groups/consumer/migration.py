@@ -53,14 +53,14 @@ def check_upgrade(group: ClassicGroup, settings: Settings) -> None:
     :raises KafkaError: GROUP_ID_NOT_FOUND.
     """
     if not settings.migration_policy().allows_upgrade:
-        raise _not_upgraded(group, "online upgrade is disabled")
+        raise _upgrade_error(group, "online upgrade is disabled")
     if group.protocol_type != PROTOCOL_TYPE:
-        raise _not_upgraded(group, "the group does not use the consumer embedded protocol")
+        raise _upgrade_error(group, "the group does not use the consumer embedded protocol")
     if len(group.members) > settings.size_max():
-        raise _not_upgraded(group, "the group size exceeds the consumer group maximum size")
+        raise _upgrade_error(group, "the group size exceeds the consumer group maximum size")
 
 
-def upgrade(step: CoordinatorResult, group: ClassicGroup, settings: Settings) -> ConsumerGroup:
+def upgrade(result: CoordinatorResult, group: ClassicGroup, settings: Settings) -> ConsumerGroup:
     """Write a classic group as a consumer group; return the group as it will be after the replay.
 
     :raises KafkaError: GROUP_ID_NOT_FOUND.
@@ -69,16 +69,16 @@ def upgrade(step: CoordinatorResult, group: ClassicGroup, settings: Settings) ->
     try:
         members = [_upgraded_member(group, member, image) for member in group.members.values()]
     except DecodeError:
-        raise _not_upgraded(group, "the embedded consumer protocol is malformed") from None
-    group.append_tombstones(step)
-    first = len(step.records)
-    _append_group(step, group, members, image)
-    upgraded = _replayed(group.group_id, step.records[first:])
+        raise _upgrade_error(group, "the embedded consumer protocol is malformed") from None
+    group.append_tombstones(result)
+    first = len(result.records)
+    _append_group(result, group, members, image)
+    upgraded = _replay_into_new_group(group.group_id, result.records[first:])
     for member in members:
-        _leave_classic(step, group, group.members[member.member_id])
-        set_session_timer(step, upgraded, member, settings.session_timeout_ms(group.group_id))
-    step.cancel_timer(join_timer(group.group_id))
-    step.cancel_timer(sync_timer(group.group_id))
+        _fail_waiting_requests(result, group, group.members[member.member_id])
+        set_session_timer(result, upgraded, member, settings.session_timeout_ms(group.group_id))
+    result.cancel_timer(join_timer(group.group_id))
+    result.cancel_timer(sync_timer(group.group_id))
     return upgraded
 
 
@@ -93,7 +93,7 @@ def _upgraded_member(
             "an unsupported custom assignor is in use. Please refer to the documentation or switch to a default "
             "assignor before re-attempting the upgrade"
         )
-        raise _not_upgraded(group, why)
+        raise _upgrade_error(group, why)
     return ConsumerGroupMember(
         member.member_id,
         member.group_instance_id,
@@ -117,24 +117,24 @@ def _upgraded_member(
 
 
 def _append_group(
-    step: CoordinatorResult,
+    result: CoordinatorResult,
     group: ClassicGroup,
     members: Collection[ConsumerGroupMember],
     image: MetadataImage,
 ) -> None:
     group_id, epoch = group.group_id, group.generation
     for member in members:
-        append_member(step, group_id, member)
-    append_group_epoch(step, group_id, epoch, metadata_hash(members, {}, image))
+        append_member(result, group_id, member)
+    append_group_epoch(result, group_id, epoch, metadata_hash(members, {}, image))
     for member in members:
         partitions = {topic_id: frozenset(epochs) for topic_id, epochs in member.assigned.items()}
-        append_target(step, group_id, member.member_id, partitions)
-    append_assignment_epoch(step, group_id, epoch, 0)
+        append_target(result, group_id, member.member_id, partitions)
+    append_assignment_epoch(result, group_id, epoch, 0)
     for member in members:
-        append_current(step, group_id, member)
+        append_current(result, group_id, member)
 
 
-def _replayed(group_id: str, records: Collection[object]) -> ConsumerGroup:
+def _replay_into_new_group(group_id: str, records: Collection[object]) -> ConsumerGroup:
     groups: dict[str, Group] = {}
     replays = ConsumerReplay(groups).by_record()
     for record in records:
@@ -145,15 +145,21 @@ def _replayed(group_id: str, records: Collection[object]) -> ConsumerGroup:
     return group
 
 
-def _leave_classic(step: CoordinatorResult, group: ClassicGroup, member: ClassicGroupMember) -> None:
-    """Tell members that wait in the classic group to rejoin; they then join the consumer group."""
-    refuse_joining(step, member, ErrorCode.REBALANCE_IN_PROGRESS)
-    error = KafkaError(ErrorCode.REBALANCE_IN_PROGRESS, "The group changes its protocol.")
-    refuse_syncing(step, member, error)
-    step.cancel_timer(session_timer(group.group_id, member.member_id))
+def _fail_waiting_requests(
+    result: CoordinatorResult, group: ClassicGroup, member: ClassicGroupMember
+) -> None:
+    """Fail the waiting requests of the classic group with REBALANCE_IN_PROGRESS; its members then join the consumer
+    group.
+    """
+    refuse_joining(result, member, ErrorCode.REBALANCE_IN_PROGRESS)
+    error = KafkaError(
+        ErrorCode.REBALANCE_IN_PROGRESS, "The group is being upgraded to the consumer protocol."
+    )
+    refuse_syncing(result, member, error)
+    result.cancel_timer(session_timer(group.group_id, member.member_id))
 
 
-def _not_upgraded(group: ClassicGroup, why: str) -> KafkaError:
+def _upgrade_error(group: ClassicGroup, why: str) -> KafkaError:
     message = f"Cannot upgrade classic group {group.group_id} to consumer group because {why}."
     return KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, message)
 
@@ -162,21 +168,25 @@ def _not_upgraded(group: ClassicGroup, why: str) -> KafkaError:
 
 
 def may_downgrade(
-    group: ConsumerGroup, gone: Collection[ConsumerGroupMember], settings: Settings, *, joining_count: int = 0
+    group: ConsumerGroup,
+    leaving: Collection[ConsumerGroupMember],
+    settings: Settings,
+    *,
+    joining_count: int = 0,
 ) -> bool:
     """Return whether all remaining and joining members use the classic protocol, and the group may be downgraded."""
-    ids = {member.member_id for member in gone}
+    ids = {member.member_id for member in leaving}
     staying = [member for member_id, member in group.members.items() if member_id not in ids]
     size_max = settings.context.config().integer("group.max.size")
     return (
         settings.migration_policy().allows_downgrade
         and 0 < len(staying) + joining_count <= size_max
-        and all(member.speaks_classic for member in staying)
+        and all(member.uses_classic_protocol for member in staying)
     )
 
 
 def downgrade(
-    step: CoordinatorResult,
+    result: CoordinatorResult,
     group: ConsumerGroup,
     members: Sequence[tuple[ConsumerGroupMember, Partitions]],
     image: MetadataImage,
@@ -185,10 +195,10 @@ def downgrade(
 ) -> None:
     """Write a consumer group as a classic one with these members and their targets."""
     ids = sorted(group.members.keys() | {member.member_id for member, _ in members})
-    append_group_tombstones(step, group.group_id, ids, group.regexes)
+    append_group_tombstones(result, group.group_id, ids, group.regexes)
     for member_id in ids:
-        cancel_timers(step, group, member_id)
-    classic = ClassicGroup(group.group_id, step.now_ms)
+        cancel_timers(result, group, member_id)
+    classic = ClassicGroup(group.group_id, result.now_ms)
     for member, _ in members:
         classic.add(_classic_member(member), PROTOCOL_TYPE)
     classic.generation = group.epoch
@@ -199,12 +209,12 @@ def downgrade(
         )
         for member, target in members
     }
-    step.append(GroupMetadataKey(group=group.group_id), group_record(classic, assignments))
+    result.append(GroupMetadataKey(group=group.group_id), group_record(classic, assignments))
     for classic_member in classic.members.values():
         timer = session_timer(group.group_id, classic_member.member_id)
-        step.set_timer(timer, classic_member.session_timeout_ms)
+        result.set_timer(timer, classic_member.session_timeout_ms)
     if rebalances:
-        step.set_timer((DOWNGRADED, group.group_id), 0)
+        result.set_timer((DOWNGRADED, group.group_id), 0)
 
 
 def _classic_member(member: ConsumerGroupMember) -> ClassicGroupMember:
@@ -216,5 +226,5 @@ def _classic_member(member: ConsumerGroupMember) -> ClassicGroupMember:
         member.client_host,
         member.rebalance_timeout_ms,
         member.classic.session_timeout_ms,
-        {each.name: bytes(each.metadata) for each in member.classic.supported_protocols},
+        {protocol.name: bytes(protocol.metadata) for protocol in member.classic.supported_protocols},
     )

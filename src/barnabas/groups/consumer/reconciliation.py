@@ -28,7 +28,7 @@ IsOwned: TypeAlias = Callable[[bytes, int], bool]
 
 
 @dataclass(frozen=True, slots=True)
-class Aim:
+class ReconciliationInput:
     """The target of a member, and its epoch."""
 
     epoch: int
@@ -40,40 +40,40 @@ class Aim:
     has_subscription_changed: bool = False
 
 
-def reconcile(member: ConsumerGroupMember, aim: Aim) -> ConsumerGroupMember:
+def reconcile(member: ConsumerGroupMember, inputs: ReconciliationInput) -> ConsumerGroupMember:
     """Return the member after one step of reconciliation; the same one if there is nothing to do.
 
     :raises KafkaError: FENCED_MEMBER_EPOCH for a member in a state of a newer broker that still owns partitions.
     """
-    moved = _STEPS[member.state](member, aim)
+    moved = _STEPS[member.state](member, inputs)
     assert moved is member or moved.state in TRANSITIONS[member.state], (member, moved)
     return moved
 
 
-def _from_stable(member: ConsumerGroupMember, aim: Aim) -> ConsumerGroupMember:
-    if member.member_epoch != aim.epoch:
-        return _advance(member, aim, member.member_epoch)
-    return _drop_unsubscribed(member, aim) if aim.has_subscription_changed else member
+def _from_stable(member: ConsumerGroupMember, inputs: ReconciliationInput) -> ConsumerGroupMember:
+    if member.member_epoch != inputs.epoch:
+        return _advance(member, inputs, member.member_epoch)
+    return _drop_unsubscribed(member, inputs) if inputs.has_subscription_changed else member
 
 
-def _from_unrevoked(member: ConsumerGroupMember, aim: Aim) -> ConsumerGroupMember:
-    if _still_has(aim, member.revoking):
-        return _drop_unsubscribed(member, aim) if aim.has_subscription_changed else member
-    return _advance(member, aim, member.member_epoch)
+def _from_unrevoked(member: ConsumerGroupMember, inputs: ReconciliationInput) -> ConsumerGroupMember:
+    if _may_still_own(inputs, member.revoking):
+        return _drop_unsubscribed(member, inputs) if inputs.has_subscription_changed else member
+    return _advance(member, inputs, member.member_epoch)
 
 
-def _from_unreleased(member: ConsumerGroupMember, aim: Aim) -> ConsumerGroupMember:
-    return _advance(member, aim, member.member_epoch)
+def _from_unreleased(member: ConsumerGroupMember, inputs: ReconciliationInput) -> ConsumerGroupMember:
+    return _advance(member, inputs, member.member_epoch)
 
 
-def _from_unknown(member: ConsumerGroupMember, aim: Aim) -> ConsumerGroupMember:
-    if aim.owned is None or aim.owned:
+def _from_unknown(member: ConsumerGroupMember, inputs: ReconciliationInput) -> ConsumerGroupMember:
+    if inputs.owned is None or inputs.owned:
         message = "The member is in an unknown state: it must revoke all its partitions and rejoin."
         raise KafkaError(ErrorCode.FENCED_MEMBER_EPOCH, message)
-    return _advance(member, aim, aim.epoch)
+    return _advance(member, inputs, inputs.epoch)
 
 
-_STEPS: dict[MemberState, Callable[[ConsumerGroupMember, Aim], ConsumerGroupMember]] = {
+_STEPS: dict[MemberState, Callable[[ConsumerGroupMember, ReconciliationInput], ConsumerGroupMember]] = {
     _S.STABLE: _from_stable,
     _S.UNREVOKED_PARTITIONS: _from_unrevoked,
     _S.UNRELEASED_PARTITIONS: _from_unreleased,
@@ -81,41 +81,43 @@ _STEPS: dict[MemberState, Callable[[ConsumerGroupMember, Aim], ConsumerGroupMemb
 }
 
 
-def _still_has(aim: Aim, revoked: Assigned) -> bool:
+def _may_still_own(inputs: ReconciliationInput, revoked: Assigned) -> bool:
     """Return whether the member may still own some of these partitions; True if the request does not say."""
-    if aim.owned is None:
+    if inputs.owned is None:
         return True
-    return any(not indexes.isdisjoint(revoked.get(topic_id, ())) for topic_id, indexes in aim.owned.items())
+    return any(
+        not indexes.isdisjoint(revoked.get(topic_id, ())) for topic_id, indexes in inputs.owned.items()
+    )
 
 
-def _drop_unsubscribed(member: ConsumerGroupMember, aim: Aim) -> ConsumerGroupMember:
+def _drop_unsubscribed(member: ConsumerGroupMember, inputs: ReconciliationInput) -> ConsumerGroupMember:
     """Remove topics to which the member does not subscribe any more; the next epoch has a new target."""
-    dropped = {topic_id: of for topic_id, of in member.assigned.items() if topic_id not in aim.topic_ids}
+    dropped = {topic_id: of for topic_id, of in member.assigned.items() if topic_id not in inputs.topic_ids}
     if not dropped:
         return member
-    kept = {topic_id: of for topic_id, of in member.assigned.items() if topic_id in aim.topic_ids}
+    subscribed = {topic_id: of for topic_id, of in member.assigned.items() if topic_id in inputs.topic_ids}
     revoking = {
         topic_id: {**member.revoking.get(topic_id, {}), **dropped.get(topic_id, {})}
         for topic_id in member.revoking.keys() | dropped.keys()
     }
-    if _still_has(aim, revoking):
-        return member.moved(_S.UNREVOKED_PARTITIONS, member.member_epoch, kept, revoking)
-    return member.moved(member.state, member.member_epoch, kept, member.revoking)
+    if _may_still_own(inputs, revoking):
+        return member.moved(_S.UNREVOKED_PARTITIONS, member.member_epoch, subscribed, revoking)
+    return member.moved(member.state, member.member_epoch, subscribed, member.revoking)
 
 
-def _advance(member: ConsumerGroupMember, aim: Aim, epoch: int) -> ConsumerGroupMember:
+def _advance(member: ConsumerGroupMember, inputs: ReconciliationInput, epoch: int) -> ConsumerGroupMember:
     """Revoke what is not in the target, or else add partitions that no other member owns."""
-    kept, revoked, missing = _compare(member.assigned, aim)
-    if revoked and _still_has(aim, revoked):
-        return member.moved(_S.UNREVOKED_PARTITIONS, epoch, kept, revoked)
-    free = {topic_id: _free(member, aim, topic_id, indexes) for topic_id, indexes in missing.items()}
+    retained, revoked, missing = _compare(member.assigned, inputs)
+    if revoked and _may_still_own(inputs, revoked):
+        return member.moved(_S.UNREVOKED_PARTITIONS, epoch, retained, revoked)
+    free = {topic_id: _free(member, inputs, topic_id, indexes) for topic_id, indexes in missing.items()}
     waits = any(len(free[topic_id]) < len(indexes) for topic_id, indexes in missing.items())
-    given = {topic_id: dict.fromkeys(indexes, aim.epoch) for topic_id, indexes in free.items() if indexes}
+    added = {topic_id: dict.fromkeys(indexes, inputs.epoch) for topic_id, indexes in free.items() if indexes}
     assigned = {
-        topic_id: {**kept.get(topic_id, {}), **given.get(topic_id, {})}
-        for topic_id in kept.keys() | given.keys()
+        topic_id: {**retained.get(topic_id, {}), **added.get(topic_id, {})}
+        for topic_id in retained.keys() | added.keys()
     }
-    moved = member.moved(_S.UNRELEASED_PARTITIONS if waits else _S.STABLE, aim.epoch, assigned, {})
+    moved = member.moved(_S.UNRELEASED_PARTITIONS if waits else _S.STABLE, inputs.epoch, assigned, {})
     return member if _is_no_step(member, moved) else moved
 
 
@@ -124,21 +126,23 @@ def _is_no_step(member: ConsumerGroupMember, moved: ConsumerGroupMember) -> bool
     return replace(moved, previous_epoch=member.previous_epoch) == member
 
 
-def _compare(assigned: Assigned, aim: Aim) -> tuple[Assigned, Assigned, Partitions]:
+def _compare(assigned: Assigned, inputs: ReconciliationInput) -> tuple[Assigned, Assigned, Partitions]:
     """Return the partitions to keep, to revoke and to add."""
-    kept: dict[bytes, dict[int, int]] = {}
+    retained: dict[bytes, dict[int, int]] = {}
     revoked: dict[bytes, dict[int, int]] = {}
     missing: dict[bytes, frozenset[int]] = {}
-    for topic_id in aim.target.keys() | assigned.keys():
-        wanted = aim.target.get(topic_id, frozenset()) if topic_id in aim.topic_ids else frozenset()
+    for topic_id in inputs.target.keys() | assigned.keys():
+        target = inputs.target.get(topic_id, frozenset()) if topic_id in inputs.topic_ids else frozenset()
         held = assigned.get(topic_id, {})
         for index, epoch in held.items():
-            (kept if index in wanted else revoked).setdefault(topic_id, {})[index] = epoch
-        if more := wanted - held.keys():
+            (retained if index in target else revoked).setdefault(topic_id, {})[index] = epoch
+        if more := target - held.keys():
             missing[topic_id] = more
-    return kept, revoked, missing
+    return retained, revoked, missing
 
 
-def _free(member: ConsumerGroupMember, aim: Aim, topic_id: bytes, indexes: frozenset[int]) -> frozenset[int]:
+def _free(
+    member: ConsumerGroupMember, inputs: ReconciliationInput, topic_id: bytes, indexes: frozenset[int]
+) -> frozenset[int]:
     own = member.revoking.get(topic_id, {})
-    return frozenset(index for index in indexes if index in own or not aim.is_owned(topic_id, index))
+    return frozenset(index for index in indexes if index in own or not inputs.is_owned(topic_id, index))

@@ -31,9 +31,9 @@ from barnabas.wire.coordinator_records.consumer_group_target_assignment_metadata
 _STATES = {state.value for state in MemberState}
 
 
-def append_member(step: CoordinatorResult, group_id: str, member: ConsumerGroupMember) -> None:
+def append_member(result: CoordinatorResult, group_id: str, member: ConsumerGroupMember) -> None:
     """Append the record of a member and its subscription."""
-    step.append(
+    result.append(
         ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member.member_id),
         ConsumerGroupMemberMetadataValue(
             instance_id=member.instance_id,
@@ -49,34 +49,34 @@ def append_member(step: CoordinatorResult, group_id: str, member: ConsumerGroupM
     )
 
 
-def append_group_epoch(step: CoordinatorResult, group_id: str, epoch: int, metadata_hash: int) -> None:
+def append_group_epoch(result: CoordinatorResult, group_id: str, epoch: int, metadata_hash: int) -> None:
     """Append a ConsumerGroupMetadata record with the new group epoch."""
     value = ConsumerGroupMetadataValue(epoch=epoch, metadata_hash=metadata_hash)
-    step.append(ConsumerGroupMetadataKey(group_id=group_id), value)
+    result.append(ConsumerGroupMetadataKey(group_id=group_id), value)
 
 
-def append_target(step: CoordinatorResult, group_id: str, member_id: str, partitions: Partitions) -> None:
+def append_target(result: CoordinatorResult, group_id: str, member_id: str, partitions: Partitions) -> None:
     """Append the record of a member's target."""
     topics = [
         target.TopicPartition(topic_id=topic_id, partitions=sorted(indexes))
         for topic_id, indexes in sorted(partitions.items())
     ]
     key = target.ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id)
-    step.append(key, target.ConsumerGroupTargetAssignmentMemberValue(topic_partitions=topics))
+    result.append(key, target.ConsumerGroupTargetAssignmentMemberValue(topic_partitions=topics))
 
 
-def append_assignment_epoch(step: CoordinatorResult, group_id: str, epoch: int, timestamp_ms: int) -> None:
+def append_assignment_epoch(result: CoordinatorResult, group_id: str, epoch: int, timestamp_ms: int) -> None:
     """Append the record of the epoch of all targets."""
-    step.append(
+    result.append(
         ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id),
         ConsumerGroupTargetAssignmentMetadataValue(assignment_epoch=epoch, assignment_timestamp=timestamp_ms),
     )
 
 
-def append_current(step: CoordinatorResult, group_id: str, member: ConsumerGroupMember) -> None:
+def append_current(result: CoordinatorResult, group_id: str, member: ConsumerGroupMember) -> None:
     """Append a ConsumerGroupCurrentMemberAssignment record."""
     key = current.ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member.member_id)
-    step.append(
+    result.append(
         key,
         current.ConsumerGroupCurrentMemberAssignmentValue(
             member_epoch=member.member_epoch,
@@ -89,53 +89,53 @@ def append_current(step: CoordinatorResult, group_id: str, member: ConsumerGroup
 
 
 def append_regex(
-    step: CoordinatorResult, group_id: str, pattern: str, resolved: ResolvedRegex | None
+    result: CoordinatorResult, group_id: str, pattern: str, resolved: ResolvedRegex | None
 ) -> None:
     """Append the record of an expression's matches; None for an expression without subscribers."""
     key = ConsumerGroupRegularExpressionKey(group_id=group_id, regular_expression=pattern)
     if resolved is None:
-        step.append(key, None)
+        result.append(key, None)
         return
     value = ConsumerGroupRegularExpressionValue(
         topics=sorted(resolved.topics), version=resolved.version, timestamp=resolved.timestamp_ms
     )
-    step.append(key, value)
+    result.append(key, value)
 
 
-def append_member_tombstones(step: CoordinatorResult, group_id: str, member_id: str) -> None:
+def append_member_tombstones(result: CoordinatorResult, group_id: str, member_id: str) -> None:
     """Append the tombstones of a member."""
     ids = {"group_id": group_id, "member_id": member_id}
-    step.append(current.ConsumerGroupCurrentMemberAssignmentKey(**ids), None)
-    step.append(target.ConsumerGroupTargetAssignmentMemberKey(**ids), None)
-    step.append(ConsumerGroupMemberMetadataKey(**ids), None)
+    result.append(current.ConsumerGroupCurrentMemberAssignmentKey(**ids), None)
+    result.append(target.ConsumerGroupTargetAssignmentMemberKey(**ids), None)
+    result.append(ConsumerGroupMemberMetadataKey(**ids), None)
 
 
 def append_group_tombstones(
-    step: CoordinatorResult, group_id: str, member_ids: Iterable[str], patterns: Iterable[str]
+    result: CoordinatorResult, group_id: str, member_ids: Iterable[str], patterns: Iterable[str]
 ) -> None:
     """Append the tombstones of a group, in an order in which nothing refers to a missing record."""
     member_ids = list(member_ids)
     for member_id in member_ids:
         key = current.ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id)
-        step.append(key, None)
+        result.append(key, None)
     for member_id in member_ids:
-        step.append(
+        result.append(
             target.ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id), None
         )
-    step.append(ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id), None)
+    result.append(ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id), None)
     for member_id in member_ids:
-        step.append(ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member_id), None)
+        result.append(ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member_id), None)
     for pattern in patterns:
-        append_regex(step, group_id, pattern, None)
-    append_no_partition_metadata(step, group_id)
-    step.append(ConsumerGroupMetadataKey(group_id=group_id), None)
+        append_regex(result, group_id, pattern, None)
+    append_no_partition_metadata(result, group_id)
+    result.append(ConsumerGroupMetadataKey(group_id=group_id), None)
 
 
-def append_no_partition_metadata(step: CoordinatorResult, group_id: str) -> None:
+def append_no_partition_metadata(result: CoordinatorResult, group_id: str) -> None:
     """Append the tombstone of subscribed topics, which brokers before 4.1 wrote; a hash in the group's record
     replaces it.
     """
-    step.append(ConsumerGroupPartitionMetadataKey(group_id=group_id), None)
+    result.append(ConsumerGroupPartitionMetadataKey(group_id=group_id), None)
 
 
 def read_target(value: target.ConsumerGroupTargetAssignmentMemberValue) -> Partitions:

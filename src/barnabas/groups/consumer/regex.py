@@ -53,11 +53,11 @@ class _Matcher:
         self._last: tuple[Collection[str], frozenset[str]] = ((), frozenset())  #: names, and those that match
 
     def matching(self, names: Collection[str]) -> frozenset[str]:
-        """May be called in any thread."""
+        """Return the matching names. May be called in any thread."""
         known, matched = self._last
         if names is not known:
-            came = frozenset(name for name in names if name not in known and self._matches(name))
-            matched = came.union(name for name in matched if name in names)
+            new_names = frozenset(name for name in names if name not in known and self._matches(name))
+            matched = new_names.union(name for name in matched if name in names)
             self._last = names, matched
         return matched
 

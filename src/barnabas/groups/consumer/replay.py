@@ -28,7 +28,7 @@ class ConsumerReplay:
         self._groups = groups
 
     def by_record(self) -> Mapping[type[Message], Callable[[Any, Any, RecordPosition], None]]:
-        """The replay method of each record, by the type of its key."""
+        """Return the replay method of each record, by the type of its key."""
         return {
             metadata.ConsumerGroupMemberMetadataKey: self._member,
             epoch.ConsumerGroupMetadataKey: self._group,

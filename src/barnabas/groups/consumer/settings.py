@@ -42,22 +42,22 @@ class Settings:
         return self._of_group(group_id, "consumer.heartbeat.interval.ms")
 
     def assignment_interval_ms(self, group_id: str) -> int:
-        """Minimum time between two targets (4.3)."""
+        """Return the minimum time between two targets (4.3)."""
         return self._of_group(group_id, "consumer.assignment.interval.ms")
 
     def regex_refresh_interval_ms(self) -> int:
-        """Interval at which expressions are matched again without new topics."""
+        """Return the interval at which expressions are matched again without new topics."""
         return self.context.config().integer("group.consumer.regex.refresh.interval.ms")
 
     def size_max(self) -> int:
-        """Maximum number of members of a group."""
+        """Return the maximum number of members of a group."""
         return self.context.config().integer("group.consumer.max.size")
 
     def migration_policy(self) -> MigrationPolicy:
         return MigrationPolicy(self.context.config().text("group.consumer.migration.policy").lower())
 
     def assignors(self) -> dict[str, Assignor]:
-        """The configured assignors by name; the first one is the default."""
+        """Return the configured assignors by name; the first one is the default."""
         names = self.context.config().items("group.consumer.assignors")
         resolved = (resolve_class("group.consumer.assignors", name) for name in names)
         return {name: ASSIGNORS[name] for name in resolved}

@@ -23,12 +23,12 @@ def metadata_hash(
     """
     names = frozenset[str]().union(*(subscribed_topics(member, regexes) for member in members))
     digest = hashlib.blake2b(digest_size=_HASH.size)
-    found = [topic for name in sorted(names) if (topic := image.topics.get(name)) is not None]
-    for topic in found:
+    topics = [topic for name in sorted(names) if (topic := image.topics.get(name)) is not None]
+    for topic in topics:
         digest.update(topic.topic_id + _PARTITIONS.pack(topic.partition_count))
     number: int
     (number,) = _HASH.unpack(digest.digest())
-    return number if found else 0
+    return number if topics else 0
 
 
 def group_spec(

@@ -13,52 +13,52 @@ SESSION, REBALANCE, REJOIN, SYNC = (
 
 
 def set_session_timer(
-    step: CoordinatorResult, group: ConsumerGroup, member: ConsumerGroupMember, timeout_ms: int
+    result: CoordinatorResult, group: ConsumerGroup, member: ConsumerGroupMember, timeout_ms: int
 ) -> None:
     """Start the session timeout; that of a classic member is its own."""
     if member.classic is not None:
         timeout_ms = member.classic.session_timeout_ms
-    step.set_timer((SESSION, group.group_id, member.member_id), timeout_ms)
+    result.set_timer((SESSION, group.group_id, member.member_id), timeout_ms)
 
 
-def set_rebalance_timer(step: CoordinatorResult, group: ConsumerGroup, member: ConsumerGroupMember) -> None:
+def set_rebalance_timer(result: CoordinatorResult, group: ConsumerGroup, member: ConsumerGroupMember) -> None:
     """Start the rebalance timeout, within which the member must revoke partitions."""
     group.leaving_epochs[member.member_id] = member.member_epoch
-    step.set_timer((REBALANCE, group.group_id, member.member_id), member.rebalance_timeout_ms)
+    result.set_timer((REBALANCE, group.group_id, member.member_id), member.rebalance_timeout_ms)
 
 
-def cancel_rebalance_timer(step: CoordinatorResult, group: ConsumerGroup, member_id: str) -> None:
+def cancel_rebalance_timer(result: CoordinatorResult, group: ConsumerGroup, member_id: str) -> None:
     if group.leaving_epochs.pop(member_id, None) is not None:
-        step.cancel_timer((REBALANCE, group.group_id, member_id))
+        result.cancel_timer((REBALANCE, group.group_id, member_id))
 
 
-def set_rejoin_timer(step: CoordinatorResult, group: ConsumerGroup, member: ConsumerGroupMember) -> None:
+def set_rejoin_timer(result: CoordinatorResult, group: ConsumerGroup, member: ConsumerGroupMember) -> None:
     """Start the timeout of a classic member to rejoin; a repeated call does not extend it."""
     if member.member_id not in group.rejoining:
         group.rejoining.add(member.member_id)
-        step.set_timer((REJOIN, group.group_id, member.member_id), member.rebalance_timeout_ms)
+        result.set_timer((REJOIN, group.group_id, member.member_id), member.rebalance_timeout_ms)
 
 
-def cancel_rejoin_timer(step: CoordinatorResult, group: ConsumerGroup, member_id: str) -> None:
+def cancel_rejoin_timer(result: CoordinatorResult, group: ConsumerGroup, member_id: str) -> None:
     if member_id in group.rejoining:
         group.rejoining.remove(member_id)
-        step.cancel_timer((REJOIN, group.group_id, member_id))
+        result.cancel_timer((REJOIN, group.group_id, member_id))
 
 
-def set_sync_timer(step: CoordinatorResult, group: ConsumerGroup, member: ConsumerGroupMember) -> None:
+def set_sync_timer(result: CoordinatorResult, group: ConsumerGroup, member: ConsumerGroupMember) -> None:
     """Start the timeout of a classic member to send SyncGroup."""
-    step.set_timer((SYNC, group.group_id, member.member_id), member.rebalance_timeout_ms)
+    result.set_timer((SYNC, group.group_id, member.member_id), member.rebalance_timeout_ms)
 
 
-def cancel_sync_timer(step: CoordinatorResult, group: ConsumerGroup, member_id: str) -> None:
-    step.cancel_timer((SYNC, group.group_id, member_id))
+def cancel_sync_timer(result: CoordinatorResult, group: ConsumerGroup, member_id: str) -> None:
+    result.cancel_timer((SYNC, group.group_id, member_id))
 
 
-def cancel_timers(step: CoordinatorResult, group: ConsumerGroup, member_id: str) -> None:
-    step.cancel_timer((SESSION, group.group_id, member_id))
-    cancel_rebalance_timer(step, group, member_id)
-    cancel_rejoin_timer(step, group, member_id)
-    cancel_sync_timer(step, group, member_id)
+def cancel_timers(result: CoordinatorResult, group: ConsumerGroup, member_id: str) -> None:
+    result.cancel_timer((SESSION, group.group_id, member_id))
+    cancel_rebalance_timer(result, group, member_id)
+    cancel_rejoin_timer(result, group, member_id)
+    cancel_sync_timer(result, group, member_id)
 
 
 def has_left_epoch(group: ConsumerGroup, key: TimerKey) -> bool:

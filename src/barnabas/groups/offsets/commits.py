@@ -73,7 +73,7 @@ class Commits:
 
     def commit(
         self,
-        step: CoordinatorResult,
+        result: CoordinatorResult,
         pending: Pending[OffsetCommitResponse],
         request: OffsetCommitRequest,
         version: int,
@@ -84,13 +84,13 @@ class Commits:
                 topic.name,
                 [
                     (
-                        each.partition_index,
-                        each.committed_offset,
-                        each.committed_leader_epoch,
-                        each.committed_metadata or "",
-                        each.commit_timestamp,
+                        partition.partition_index,
+                        partition.committed_offset,
+                        partition.committed_leader_epoch,
+                        partition.committed_metadata or "",
+                        partition.commit_timestamp,
                     )
-                    for each in topic.partitions
+                    for partition in topic.partitions
                 ],
             )
             for topic in request.topics
@@ -103,18 +103,18 @@ class Commits:
             request.retention_time_ms,
             topics,
         )
-        codes_by_topic = self.commit_offsets(step, commit, version)
+        codes_by_topic = self.commit_offsets(result, commit, version)
         response = OffsetCommitResponse()
         for topic, codes in zip(request.topics, codes_by_topic, strict=True):
             partitions = [
-                OffsetCommitResponsePartition(each.partition_index, code)
-                for each, code in zip(topic.partitions, codes, strict=True)
+                OffsetCommitResponsePartition(partition.partition_index, code)
+                for partition, code in zip(topic.partitions, codes, strict=True)
             ]
             response.topics.append(OffsetCommitResponseTopic(topic.name, topic.topic_id, partitions))
-        step.answer(pending, response)
+        result.answer(pending, response)
 
     def commit_offsets(
-        self, step: CoordinatorResult, commit: OffsetCommit, version: int
+        self, result: CoordinatorResult, commit: OffsetCommit, version: int
     ) -> list[list[ErrorCode]]:
         """Append offsets; return the error code of each partition of each topic.
 
@@ -125,14 +125,14 @@ class Commits:
         group_id, generation, member_id, group_instance_id, retention_ms, topics = commit
         group = self._groups.get(group_id)
         check = self._check(group, group_id, generation, member_id, group_instance_id, version)
-        committer = self._committer(step, group_id, check)
+        committer = self._committer(result, group_id, check)
         expire_ms = NEVER_MS
         if retention_ms != NO_RETENTION_MS:
-            expire_ms = min(step.now_ms + retention_ms, EXPIRE_MS_MAX)
+            expire_ms = min(result.now_ms + retention_ms, EXPIRE_MS_MAX)
         codes = [committer.commit_topic(str(name), partitions, expire_ms) for name, partitions in topics]
         if group is not None:
-            group.committed_by(step, member_id)
-        self._context.counts.offset_commits_count += len(step.records)
+            group.on_commit(result, member_id)
+        self._context.counts.offset_commits_count += len(result.records)
         return codes
 
     def _check(
@@ -156,7 +156,7 @@ class Commits:
 
     def commit_in_transaction(
         self,
-        step: CoordinatorResult,
+        result: CoordinatorResult,
         pending: Pending[TxnOffsetCommitResponse],
         request: TxnOffsetCommitRequest,
         version: int,
@@ -166,24 +166,24 @@ class Commits:
         :raises KafkaError: ILLEGAL_GENERATION, and those of `Group.check_offset_commit`.
         """
         check = self._check_in_transaction(request, version)
-        committer = self._committer(step, request.group_id, check)
+        committer = self._committer(result, request.group_id, check)
         topics = []
         for topic in request.topics:
             topic_id, partitions = committer.topic_id(topic.name), []
-            for asked in topic.partitions:
+            for requested in topic.partitions:
                 committed = CommittedOffset(
-                    asked.committed_offset,
-                    asked.committed_leader_epoch,
-                    asked.committed_metadata or "",
-                    step.now_ms,
+                    requested.committed_offset,
+                    requested.committed_leader_epoch,
+                    requested.committed_metadata or "",
+                    result.now_ms,
                     NEVER_MS,
                     topic_id,
                 )
-                code = committer.commit(topic.name, asked.partition_index, committed)
-                partitions.append(TxnOffsetCommitResponsePartition(asked.partition_index, code))
+                code = committer.commit(topic.name, requested.partition_index, committed)
+                partitions.append(TxnOffsetCommitResponsePartition(requested.partition_index, code))
             topics.append(TxnOffsetCommitResponseTopic(topic.name, partitions))
-        self._context.counts.offset_commits_count += len(step.records)
-        step.answer(pending, TxnOffsetCommitResponse(topics=topics))
+        self._context.counts.offset_commits_count += len(result.records)
+        result.answer(pending, TxnOffsetCommitResponse(topics=topics))
 
     def _check_in_transaction(self, request: TxnOffsetCommitRequest, version: int) -> CommitCheck | None:
         group = self._groups.get(request.group_id)
@@ -206,15 +206,15 @@ class Commits:
                 ErrorCode.ILLEGAL_GENERATION, error.message
             ) from error  # the corresponding error of this API
 
-    def _committer(self, step: CoordinatorResult, group_id: str, check: CommitCheck | None) -> "_Committer":
+    def _committer(self, result: CoordinatorResult, group_id: str, check: CommitCheck | None) -> "_Committer":
         metadata_max = self._context.config().integer(METADATA_MAX)
-        return _Committer(step, encode_group(group_id), check, metadata_max, self._context.image())
+        return _Committer(result, encode_group(group_id), check, metadata_max, self._context.image())
 
 
 class _Committer(NamedTuple):
     """Appends the offsets of one request."""
 
-    step: CoordinatorResult
+    result: CoordinatorResult
     key_head: bytes
     check: CommitCheck | None
     metadata_max: int  #: in UTF-16 units, as Kafka counts
@@ -230,9 +230,11 @@ class _Committer(NamedTuple):
 
         :raises KafkaError: STALE_MEMBER_EPOCH or ILLEGAL_GENERATION for a partition that the member does not own.
         """
-        code = self._look_at(committed.topic_id, index, committed.metadata)
+        code = self._check_partition(committed.topic_id, index, committed.metadata)
         if code is ErrorCode.NONE:
-            self.step.append_encoded(self.key_head + encode_partition(topic, index), encode_value(committed))
+            self.result.append_encoded(
+                self.key_head + encode_partition(topic, index), encode_value(committed)
+            )
         return code
 
     def commit_topic(
@@ -242,7 +244,7 @@ class _Committer(NamedTuple):
 
         :raises KafkaError: As `commit`.
         """
-        topic_id, now_ms = self.topic_id(topic), self.step.now_ms
+        topic_id, now_ms = self.topic_id(topic), self.result.now_ms
         codes = []
         for index, offset, leader_epoch, metadata, timestamp_ms in partitions:
             at_ms = now_ms if timestamp_ms == NOW_MS else timestamp_ms
@@ -250,7 +252,7 @@ class _Committer(NamedTuple):
             codes.append(self.commit(topic, index, committed))
         return codes
 
-    def _look_at(self, topic_id: bytes, index: int, metadata: str) -> ErrorCode:
+    def _check_partition(self, topic_id: bytes, index: int, metadata: str) -> ErrorCode:
         """Return the error code of a partition; raises as `commit`."""
         if _utf16_size(metadata) > self.metadata_max:
             return ErrorCode.OFFSET_METADATA_TOO_LARGE
@@ -264,5 +266,5 @@ def _utf16_size(text: str) -> int:
 
 
 def _no_generation(group_id: str, generation: int) -> KafkaError:
-    message = f"Generation {generation} of group '{group_id}': there is no such group."
+    message = f"Group '{group_id}' not found; generation {generation} requires an existing group."
     return KafkaError(ErrorCode.ILLEGAL_GENERATION, message)

@@ -21,7 +21,7 @@ from barnabas.wire.messages.offset_delete import (
 
 
 def delete_topic(
-    step: CoordinatorResult, table: OffsetTable, group: Group, topic: OffsetDeleteRequestTopic
+    result: CoordinatorResult, table: OffsetTable, group: Group, topic: OffsetDeleteRequestTopic
 ) -> OffsetDeleteResponseTopic:
     """Delete a group's offsets of a topic, unless a member subscribes to it."""
     code = ErrorCode.NONE
@@ -29,34 +29,35 @@ def delete_topic(
         code = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
     else:
         offsets, key_head = table.of_group(group.group_id), encode_group(group.group_id)
-        for asked in topic.partitions:
-            partition = encode_partition(topic.name, asked.partition_index)
+        for requested in topic.partitions:
+            partition = encode_partition(topic.name, requested.partition_index)
             if partition in offsets or table.is_open(group.group_id, partition):
-                step.append_encoded(key_head + partition, None)
+                result.append_encoded(key_head + partition, None)
     return OffsetDeleteResponseTopic(
-        topic.name, [OffsetDeleteResponsePartition(asked.partition_index, code) for asked in topic.partitions]
+        topic.name,
+        [OffsetDeleteResponsePartition(requested.partition_index, code) for requested in topic.partitions],
     )
 
 
-def delete_group(step: CoordinatorResult, table: OffsetTable, group_id: str) -> int:
+def delete_group(result: CoordinatorResult, table: OffsetTable, group_id: str) -> int:
     """Delete all offsets of a group, including those of pending transactions; return how many."""
     partitions = sorted(table.of_group(group_id).keys() | table.open_partitions(group_id))
     key_head = encode_group(group_id)
     for partition in partitions:
-        step.append_encoded(key_head + partition, None)
-    step.is_atomic = False
+        result.append_encoded(key_head + partition, None)
+    result.is_atomic = False
     return len(partitions)
 
 
 def delete_topics(
-    step: CoordinatorResult, table: OffsetTable, before: MetadataImage, after: MetadataImage
+    result: CoordinatorResult, table: OffsetTable, before: MetadataImage, after: MetadataImage
 ) -> None:
     """Delete the offsets of deleted topics: a later topic of the same name is a different one."""
     known = before.deleted_topics.keys() | before.trashed_topics.keys()
     deleted = {
         topic.name: topic.topic_id
-        for gone in (after.deleted_topics, after.trashed_topics)
-        for key, topic in gone.items()
+        for table_of_topics in (after.deleted_topics, after.trashed_topics)
+        for key, topic in table_of_topics.items()
         if key not in known
     }
     if not deleted:
@@ -69,11 +70,11 @@ def delete_topics(
         topic_id = decode_value(stored[1]).topic_id
         return topic_id in (ZERO_UUID, deleted[decode_partition(partition)[0]])
 
-    step.is_atomic = False
+    result.is_atomic = False
     keys = dict.fromkeys(
         encode_group(group_id) + partition
         for group_id, partition, stored in table.all_offsets()
         if is_deleted(partition, stored)
     )
     for key in keys:
-        step.append_encoded(key, None)
+        result.append_encoded(key, None)

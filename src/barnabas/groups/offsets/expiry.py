@@ -16,7 +16,7 @@ from barnabas.wire.coordinator_records.committed_offset import (
 )
 
 
-def expire_offsets(step: CoordinatorResult, table: OffsetTable, group: Group, retention_ms: int) -> bool:
+def expire_offsets(result: CoordinatorResult, table: OffsetTable, group: Group, retention_ms: int) -> bool:
     """Delete a group's expired offsets; return whether none is left."""
     offsets = table.of_group(group.group_id)
     is_open = table.has_open(group.group_id)
@@ -34,8 +34,8 @@ def expire_offsets(step: CoordinatorResult, table: OffsetTable, group: Group, re
             subscribed[topic] = group.is_subscribed_to(topic)
         if subscribed[topic] or table.is_open(group.group_id, partition):
             continue
-        if _is_expired(decode_value(stored[1]), unused_since_ms, step.now_ms, retention_ms):
-            step.append_encoded(key_head + partition, None)
+        if _is_expired(decode_value(stored[1]), unused_since_ms, result.now_ms, retention_ms):
+            result.append_encoded(key_head + partition, None)
             expired_count += 1
     return expired_count == len(offsets) and not is_open
 

@@ -23,16 +23,16 @@ NO_OFFSET, NO_LEADER_EPOCH, NO_METADATA = -1, -1, ""
 
 
 def fetch(
-    asked: OffsetFetchRequestGroup, offsets: Mapping[bytes, StoredOffset], unstable: frozenset[bytes]
+    requested: OffsetFetchRequestGroup, offsets: Mapping[bytes, StoredOffset], unstable: frozenset[bytes]
 ) -> OffsetFetchResponseGroup:
     """Return the response for one group, with all its partitions if no topics are named."""
-    if asked.topics is None:
-        return OffsetFetchResponseGroup(asked.group_id, fetch_all(offsets, unstable))
-    return OffsetFetchResponseGroup(asked.group_id, fetch_topics(asked.topics, offsets, unstable))
+    if requested.topics is None:
+        return OffsetFetchResponseGroup(requested.group_id, fetch_all(offsets, unstable))
+    return OffsetFetchResponseGroup(requested.group_id, fetch_topics(requested.topics, offsets, unstable))
 
 
 def fetch_topics(
-    asked: Iterable[OffsetFetchRequestTopics],
+    requested: Iterable[OffsetFetchRequestTopics],
     offsets: Mapping[bytes, StoredOffset],
     unstable: frozenset[bytes],
 ) -> list[OffsetFetchResponseTopics]:
@@ -41,8 +41,8 @@ def fetch_topics(
     `unstable` partitions get UNSTABLE_OFFSET_COMMIT (KIP-447).
     """
     return [
-        OffsetFetchResponseTopics(topic.name, topic.topic_id, _asked(topic, offsets, unstable))
-        for topic in asked
+        OffsetFetchResponseTopics(topic.name, topic.topic_id, _requested_partitions(topic, offsets, unstable))
+        for topic in requested
     ]
 
 
@@ -60,7 +60,7 @@ def fetch_all(
     return [OffsetFetchResponseTopics(name=name, partitions=answers) for name, answers in topics.items()]
 
 
-def _asked(
+def _requested_partitions(
     topic: OffsetFetchRequestTopics, offsets: Mapping[bytes, StoredOffset], unstable: frozenset[bytes]
 ) -> list[OffsetFetchResponsePartitions]:
     topic_id = topic.topic_id
@@ -72,7 +72,7 @@ def _asked(
         if partition in unstable:
             answers.append(_unstable(index))
         elif stored is None:
-            answers.append(_nothing(index))
+            answers.append(_no_offset(index))
         else:
             answers.append(_to_response_partition(index, stored, topic_id))
     return answers
@@ -84,11 +84,11 @@ def _to_response_partition(
     """Return the stored offset, unless it belongs to a topic with another id; ZERO_UUID matches any."""
     committed = decode_value(stored[1])
     if ZERO_UUID not in (topic_id, committed.topic_id) and committed.topic_id != topic_id:
-        return _nothing(index)
+        return _no_offset(index)
     return OffsetFetchResponsePartitions(index, committed.offset, committed.leader_epoch, committed.metadata)
 
 
-def _nothing(index: int) -> OffsetFetchResponsePartitions:
+def _no_offset(index: int) -> OffsetFetchResponsePartitions:
     return OffsetFetchResponsePartitions(index, NO_OFFSET, NO_LEADER_EPOCH, NO_METADATA)
 
 

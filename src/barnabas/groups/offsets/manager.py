@@ -74,21 +74,21 @@ class OffsetManager:
         if record.value is not None and group_id not in self._groups:
             self._make_simple_group(group_id)
 
-    def replay_end_marker(self, marker: EndTransactionMarker) -> None:
-        """Apply the end of a producer's transaction."""
+    def replay_transaction_marker(self, marker: EndTransactionMarker) -> None:
+        """Apply a transaction marker that ends a producer's transaction."""
         self.table.end_transaction(marker.producer_id, commit=marker.commit)
 
     # Requests
 
-    def fetch(self, asked: OffsetFetchRequestGroup, *, require_stable: bool) -> OffsetFetchResponseGroup:
-        """Return the offsets of one group, of all its partitions if no topics are named.
+    def fetch(self, requested: OffsetFetchRequestGroup, *, require_stable: bool) -> OffsetFetchResponseGroup:
+        """Return the offsets of one group, of all its partitions if no topics are requested.
 
         :raises KafkaError: Those of `Group.check_offset_fetch`.
         """
-        return fetch(asked, *self._readable(asked, require_stable=require_stable))
+        return fetch(requested, *self._readable(requested, require_stable=require_stable))
 
     def delete(
-        self, step: CoordinatorResult, pending: Pending[OffsetDeleteResponse], request: OffsetDeleteRequest
+        self, result: CoordinatorResult, pending: Pending[OffsetDeleteResponse], request: OffsetDeleteRequest
     ) -> None:
         """Delete offsets of topics to which no member subscribes (KIP-496).
 
@@ -98,9 +98,9 @@ class OffsetManager:
         if group is None:
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {request.group_id} not found.")
         group.check_offset_deletion()
-        topics = [delete_topic(step, self.table, group, topic) for topic in request.topics]
-        self._counts.offset_deletions_count += len(step.records)
-        step.answer(pending, OffsetDeleteResponse(topics=topics))
+        topics = [delete_topic(result, self.table, group, topic) for topic in request.topics]
+        self._counts.offset_deletions_count += len(result.records)
+        result.answer(pending, OffsetDeleteResponse(topics=topics))
 
     def committed(self, group_id: str) -> dict[TopicPartition, int]:
         """Return the offsets of a group, without those of pending transactions."""
@@ -114,58 +114,58 @@ class OffsetManager:
     ) -> dict[TopicPartition, int]:
         """Return the group's offsets of the named partitions."""
         offsets = self.table.of_group(group_id)
-        found: dict[TopicPartition, int] = {}
+        committed: dict[TopicPartition, int] = {}
         for topic in topics:
-            for asked in topic.partitions:
-                stored = offsets.get(encode_partition(topic.name, asked.partition_index))
+            for requested in topic.partitions:
+                stored = offsets.get(encode_partition(topic.name, requested.partition_index))
                 if stored is not None:
-                    partition = TopicPartition(topic.name, asked.partition_index)
-                    found[partition] = decode_value(stored[1]).offset
-        return found
+                    partition = TopicPartition(topic.name, requested.partition_index)
+                    committed[partition] = decode_value(stored[1]).offset
+        return committed
 
     def delete_expired(
-        self, step: CoordinatorResult, group_id: str, count_max: int
+        self, result: CoordinatorResult, group_id: str, count_max: int
     ) -> dict[TopicPartition, int]:
-        """Delete up to so many offsets of a group that is being deleted; return them."""
+        """Delete up to `count_max` offsets of a group that is being deleted; return them."""
         some = list(islice(self.table.of_group(group_id).items(), count_max))
         key_head = encode_group(group_id)
         for partition, _ in some:
-            step.append_encoded(key_head + partition, None)
+            result.append_encoded(key_head + partition, None)
         return {
             TopicPartition(*decode_partition(partition)): decode_value(value).offset
             for partition, (_, value) in some
         }
 
     def snapshot(
-        self, asked: OffsetFetchRequestGroup, *, require_stable: bool
+        self, requested: OffsetFetchRequestGroup, *, require_stable: bool
     ) -> tuple[Mapping[bytes, StoredOffset], frozenset[bytes]]:
         """Return the present offsets of a group for `fetch`, and its unstable partitions.
 
         :raises KafkaError: As `fetch`.
         """
-        offsets, unstable = self._readable(asked, require_stable=require_stable)
+        offsets, unstable = self._readable(requested, require_stable=require_stable)
         return dict(offsets), frozenset(unstable)
 
     def _readable(
-        self, asked: OffsetFetchRequestGroup, *, require_stable: bool
+        self, requested: OffsetFetchRequestGroup, *, require_stable: bool
     ) -> tuple[Mapping[bytes, StoredOffset], frozenset[bytes]]:
-        group = self._groups.get(asked.group_id)
+        group = self._groups.get(requested.group_id)
         if group is not None:
-            group.check_offset_fetch(asked.member_id, asked.member_epoch)
-        unstable = self.table.open_partitions(asked.group_id) if require_stable else frozenset()
-        return self.table.of_group(asked.group_id), unstable
+            group.check_offset_fetch(requested.member_id, requested.member_epoch)
+        unstable = self.table.open_partitions(requested.group_id) if require_stable else frozenset()
+        return self.table.of_group(requested.group_id), unstable
 
     # Deleted groups and topics
 
-    def append_tombstones(self, step: CoordinatorResult, group_id: str) -> int:
+    def append_tombstones(self, result: CoordinatorResult, group_id: str) -> int:
         """Delete all offsets of a group; return how many."""
-        return delete_group(step, self.table, group_id)
+        return delete_group(result, self.table, group_id)
 
     def on_metadata_update(
-        self, step: CoordinatorResult, before: MetadataImage, after: MetadataImage
+        self, result: CoordinatorResult, before: MetadataImage, after: MetadataImage
     ) -> None:
         """Delete the offsets of deleted topics."""
-        delete_topics(step, self.table, before, after)
+        delete_topics(result, self.table, before, after)
 
     def of_topics(self, topics: Collection[str]) -> list[GroupOffset]:
         """Return the offsets of topics that are about to be deleted."""
@@ -173,7 +173,7 @@ class OffsetManager:
 
     def restore(
         self,
-        step: CoordinatorResult,
+        result: CoordinatorResult,
         pending: Pending[int],
         group_id: str,
         topic: str,
@@ -181,39 +181,39 @@ class OffsetManager:
     ) -> None:
         """Restore a group's offsets of a topic from the trash; the response is their number."""
         group = self._groups.get(group_id)
-        step.answer(pending, restore_offsets(step, self.table, group, group_id, topic, offsets))
+        result.answer(pending, restore_offsets(result, self.table, group, group_id, topic, offsets))
 
     # Expiration
 
-    def loaded(self, step: CoordinatorResult) -> None:
+    def on_loaded(self, result: CoordinatorResult) -> None:
         """Start the expiration."""
-        self._look_later(step)
+        self._schedule_expiration(result)
 
-    def expire(self, step: CoordinatorResult, key: TimerKey) -> None:
+    def expire(self, result: CoordinatorResult, key: TimerKey) -> None:
         """Delete expired offsets, a few groups at a time, and groups that then have neither offsets nor members."""
         if key == _NEXT_ROUND:
             self._to_look_at = iter(tuple(self._groups))
         retention_ms = self._config().integer("offsets.retention.minutes") * _MS_PER_MINUTE
-        step.is_atomic = False
+        result.is_atomic = False
         looked_at_count = 0
         for group_id in self._to_look_at:
             group = self._groups.get(group_id)
             if group is None:
                 continue
             looked_at_count += 1 + len(self.table.of_group(group_id))
-            before_count = len(step.records)
-            has_none_left = expire_offsets(step, self.table, group, retention_ms)
-            self._counts.offset_expirations_count += len(step.records) - before_count
+            before_count = len(result.records)
+            has_none_left = expire_offsets(result, self.table, group, retention_ms)
+            self._counts.offset_expirations_count += len(result.records) - before_count
             if has_none_left and group.is_empty:
-                group.append_tombstones(step)
+                group.append_tombstones(result)
                 self._rebalances.remove_group(group.group_id)
             if looked_at_count >= LOOKED_AT_OFFSETS_MAX:
-                step.set_timer(_SAME_ROUND, 0)
+                result.set_timer(_SAME_ROUND, 0)
                 return
-        self._look_later(step)
+        self._schedule_expiration(result)
 
-    def _look_later(self, step: CoordinatorResult) -> None:
-        step.set_timer(_NEXT_ROUND, self._config().integer("offsets.retention.check.interval.ms"))
+    def _schedule_expiration(self, result: CoordinatorResult) -> None:
+        result.set_timer(_NEXT_ROUND, self._config().integer("offsets.retention.check.interval.ms"))
 
     def statistics(self) -> OffsetStatistics:
         return self.table.statistics()

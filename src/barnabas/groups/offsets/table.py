@@ -117,14 +117,18 @@ class OffsetTable:
     def validate(self) -> None:
         """Assert the invariants."""
         assert all(self._committed.values()), "a group without offsets"
-        assert all(self._pending.values()), "a producer that commits nothing"
+        assert all(self._pending.values()), "a producer without pending offsets"
         opened = {
             (group_id, partition, producer_id)
             for group_id, partitions in self._open.items()
             for partition, producers in partitions.items()
             for producer_id in producers
         }
-        pending = {(*where, producer_id) for producer_id, each in self._pending.items() for where in each}
+        pending = {
+            (*partition, producer_id)
+            for producer_id, partitions in self._pending.items()
+            for partition in partitions
+        }
         assert opened == pending, (opened, pending)
 
     def statistics(self) -> OffsetStatistics:

@@ -35,16 +35,17 @@ def offsets_of_topics(table: OffsetTable, topics: Collection[str]) -> Iterator[G
 
 
 def restore_offsets(
-    step: CoordinatorResult,
+    result: CoordinatorResult,
     table: OffsetTable,
     group: Group | None,
     group_id: str,
     topic: str,
     offsets: Mapping[int, CommittedOffset],
 ) -> int:
-    """Commit a group's offsets of a topic, by partition, again; return how many.
+    """Commit a group's earlier offsets of a topic, by partition, again; return how many.
 
-    Only where it has no offset and no pending one. A group with members has continued without them.
+    Partitions with an offset or a pending one are left out. A group with members gets none: it has continued without
+    them.
     """
     if group is not None and not group.is_empty:
         return 0
@@ -52,7 +53,7 @@ def restore_offsets(
     for index, committed in offsets.items():
         partition = encode_partition(topic, index)
         if partition not in there and not table.is_open(group_id, partition):
-            value = committed._replace(commit_timestamp_ms=step.now_ms)
-            step.append_encoded(key_head + partition, encode_value(value))
-    step.is_atomic = False
-    return len(step.records)
+            value = committed._replace(commit_timestamp_ms=result.now_ms)
+            result.append_encoded(key_head + partition, encode_value(value))
+    result.is_atomic = False
+    return len(result.records)

@@ -14,7 +14,7 @@ class _Ongoing(NamedTuple):
     has_batches: bool
 
 
-class TransactionsSoFar(NamedTuple):
+class CleanedTransactionState(NamedTuple):
     """The state of `CleanedTransactionMetadata` at the start of a segment, from which another instance can continue."""
 
     begun_count: int
@@ -26,10 +26,10 @@ class CleanedTransactionMetadata:
     """Must see every batch in log order. A marker is kept until all batches of its transaction are removed."""
 
     def __init__(
-        self, aborted: Iterable[AbortedTransaction], so_far: TransactionsSoFar | None = None
+        self, aborted: Iterable[AbortedTransaction], state: CleanedTransactionState | None = None
     ) -> None:
         """Start at the start of the log, or continue from the state of an instance with the same `aborted`."""
-        begun_count, ongoing, committed = so_far or (0, {}, set())
+        begun_count, ongoing, committed = state or (0, {}, set())
         in_order = sorted(aborted, key=lambda transaction: transaction.first_offset)
         self._upcoming = in_order[begun_count:][::-1]
         self._count = len(in_order)
@@ -68,9 +68,11 @@ class CleanedTransactionMetadata:
         return False
 
     @property
-    def so_far(self) -> TransactionsSoFar:
+    def state(self) -> CleanedTransactionState:
         """The current state, without the result of `take_retained`."""
-        return TransactionsSoFar(self._count - len(self._upcoming), dict(self._aborted), set(self._committed))
+        return CleanedTransactionState(
+            self._count - len(self._upcoming), dict(self._aborted), set(self._committed)
+        )
 
     def take_retained(self) -> list[AbortedTransaction]:
         """Return the aborted transactions whose markers were kept since the last call."""

@@ -207,9 +207,9 @@ class LogCleaner:
             offset_map_of_size, share_bytes, settings.load_factor, plan.offsets_count
         )
         cleaning = Cleaner(plan, offset_map, settings.step_bytes)
-        await self._worker.drive(work, cleaning.index())
+        await self._worker.drive(work, cleaning.build_offset_map())
         for group in group_segments(cleaning.sources, plan.config):
-            cleaned = await self._worker.drive(work, cleaning.clean(group))
+            cleaned = await self._worker.drive(work, cleaning.clean_segments(group))
             files = self._worker.swap(work, [source.segment for source in group], cleaned)
             await self._worker.in_thread(sync_path, log.directory)
             self.on_replaced(log, files)
@@ -270,7 +270,7 @@ class LogCleaner:
         registry.add_metric(names.CLEANER_UNCLEANABLE, lambda: [({}, len(self.uncleanable))])
         registry.add_metric(
             names.CLEANER_UNCLEANABLE_BYTES,
-            lambda: [({}, sum(each.log.size_bytes for each in self.uncleanable))],
+            lambda: [({}, sum(uncleanable.log.size_bytes for uncleanable in self.uncleanable))],
         )
 
     def statistics(self) -> dict[str, object]:

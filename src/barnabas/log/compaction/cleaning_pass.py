@@ -92,7 +92,7 @@ def must_retain(header: BatchHeader, end_offset: int, last_records: Mapping[int,
 
 
 class Cleaner:
-    """A pass in progress: run `index`, then `clean` for each group; both may run in a thread."""
+    """A pass in progress: run `build_offset_map`, then `clean_segments` for each group; both may run in a thread."""
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class Cleaner:
         step_bytes: int,
         transactions: CleanedTransactionMetadata | None = None,
     ) -> None:
-        """`transactions`: the state at the first segment, if `clean` does not begin with the first one of the log."""
+        """:param transactions: The state at the first segment to clean, if that is not the first one of the log."""
         self._plan = plan
         self._map = offset_map
         self._step_bytes = step_bytes
@@ -120,10 +120,10 @@ class Cleaner:
 
     @property
     def sources(self) -> list[Source]:
-        """The segments to clean, after `index` has determined `end_offset`."""
+        """The segments to clean, after `build_offset_map` has determined `end_offset`."""
         return [source for source in self._plan.sources if source.base_offset < self.end_offset]
 
-    def index(self) -> Generator[StepBytes, None, None]:
+    def build_offset_map(self) -> Generator[StepBytes, None, None]:
         """Index the latest offset of each key in the dirty part, until the map is full.
 
         :raises OSError: When the disk fails.
@@ -139,12 +139,12 @@ class Cleaner:
             for chunk in self._chunks(source):
                 *_, (_, last) = iterate_headers(chunk)
                 is_dirty = last.last_offset >= first_dirty
-                if is_dirty and self._index_chunk(read_columns(chunk), transactions):
+                if is_dirty and self._map_keys(read_columns(chunk), transactions):
                     return
                 yield len(chunk)
             self._map.update_latest_offset(source.end_offset - 1)
 
-    def _index_chunk(self, columns: RecordColumns, transactions: CleanedTransactionMetadata) -> bool:
+    def _map_keys(self, columns: RecordColumns, transactions: CleanedTransactionMetadata) -> bool:
         """Put the keys into the map; return whether it is full."""
         rows: list[int] = []
         for batch, header in enumerate(columns.headers):
@@ -157,7 +157,7 @@ class Cleaner:
         self._map.update_latest_offset(columns.headers[-1].last_offset)
         return False
 
-    def clean(self, group: Sequence[Source]) -> Generator[StepBytes, None, Segment]:
+    def clean_segments(self, group: Sequence[Source]) -> Generator[StepBytes, None, Segment]:
         """Merge the segments of `group` into one without obsolete records; flushed, with files that end in `.cleaned`.
 
         If the generator is closed or fails, the files are removed.

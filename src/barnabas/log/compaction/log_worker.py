@@ -22,7 +22,7 @@ _THREADS_COUNT_MAX = 64
 
 
 class Interrupted(Exception):
-    """The log has changed or the broker stops, so the new segments are of no use."""
+    """The log has changed or the broker stops, so the new segments cannot be used."""
 
 
 class LogWork(NamedTuple):

@@ -258,5 +258,7 @@ def _segments_of(log: PartitionLog, part: ImportedSegment) -> list[Segment]:
 
 def _end_of(log: PartitionLog, segment: Segment) -> int:
     """Return the base offset of the next segment."""
-    later = (other.base_offset for other in log.segments if other.base_offset > segment.base_offset)
+    later = (
+        following.base_offset for following in log.segments if following.base_offset > segment.base_offset
+    )
     return next(later, log.log_end_offset)

@@ -155,7 +155,7 @@ class Claim:
     """The right to prepare an import for the log in `directory`: a lock that ends with its process."""
 
     def __init__(self, directory: Path) -> None:
-        """Acquire the lock, and remove what a former holder has left.
+        """Acquire the lock, and remove the files of an earlier holder.
 
         :raises FileNotFoundError: When the log does not exist.
         :raises FileExistsError: When another process holds the lock, or an import is waiting for the broker.
@@ -193,7 +193,7 @@ class Claim:
         write_atomically(self.path / MANIFEST_FILE, _to_json(manifest))
 
     def outcome(self) -> ImportResult | None:
-        """Return what the broker did with the import; None while it waits or is being processed."""
+        """Return the result of the import; None while it waits or is being processed."""
         if (self.path / MANIFEST_FILE).exists():
             return None
         try:
@@ -244,10 +244,10 @@ def write_result(path: Path, result: ImportResult) -> None:
         (path / MANIFEST_FILE).unlink(missing_ok=True)
 
 
-def _remove(path: Path, kept: Collection[str]) -> None:
-    """Remove all files in a directory except those named in `kept`."""
+def _remove(path: Path, names: Collection[str]) -> None:
+    """Remove all files in a directory except those named in `names`."""
     for entry in path.iterdir():
-        if entry.name in kept:
+        if entry.name in names:
             continue
         if entry.is_dir():
             shutil.rmtree(entry, ignore_errors=True)  # another process may still be writing to it

@@ -26,7 +26,7 @@ _SKIPPED_PER_STEP_COUNT = 10_000
 
 
 class ImportRejectedError(Exception):
-    """The segments do not match the log; the message tells the operator why."""
+    """The segments do not match the log; the message is the reason, for the operator."""
 
 
 class ImportableSegment(NamedTuple):

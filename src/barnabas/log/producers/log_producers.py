@@ -77,22 +77,22 @@ class LogProducers:
         return log_end_offset
 
     def aborted_transactions(
-        self, start_offset: int, found: LogSlice, log_end_offset: int
+        self, start_offset: int, log_slice: LogSlice, log_end_offset: int
     ) -> list[AbortedTransaction]:
-        """Return the aborted transactions that may have records in `found`, read from `start_offset` on.
+        """Return the aborted transactions that may have records in `log_slice`, read from `start_offset` on.
 
-        Some may begin after the end of `found`, because its end is only known to the precision of the offset index.
+        Some may begin after the end of `log_slice`, because its end is only known to the precision of the offset index.
 
         :raises KafkaError: CORRUPT_MESSAGE for damaged files, KAFKA_STORAGE_ERROR.
         """
         segments = self._local.segments
-        index = segments.floor_index(found.segment_base_offset)
-        bound = segments[index].end_of_read(found.position, found.size_bytes)
+        index = segments.floor_index(log_slice.segment_base_offset)
+        bound = segments[index].end_of_read(log_slice.position, log_slice.size_bytes)
         if bound is None:
             bound = segments.end_offset_of(index, log_end_offset)
         aborted: list[AbortedTransaction] = []
         try:
-            for segment in segments.since(found.segment_base_offset):
+            for segment in segments.since(log_slice.segment_base_offset):
                 if segment.transaction_index.collect(start_offset, bound, aborted):
                     break
         except OSError as error:
@@ -131,6 +131,6 @@ class LogProducers:
         )
 
     def copy_from(self, source: "LogProducers", log_end_offset: int) -> None:
-        """Take over the state of a log that has the same batches, and write its snapshot."""
+        """Copy the state from a log that has the same batches, and write its snapshot."""
         write_snapshot(self._local.directory, log_end_offset, source.states.entries)
         self.states, self._snapshot_offset = source.states, log_end_offset

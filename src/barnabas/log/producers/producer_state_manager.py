@@ -190,7 +190,7 @@ class ProducerStateManager:
         return unreplicated if undecided is None else min(undecided, unreplicated)
 
     def on_high_watermark_updated(self, high_watermark: int) -> None:
-        """Forget the transactions whose markers are below `high_watermark`: every in-sync replica has them."""
+        """Remove the transactions whose markers are below `high_watermark`: every in-sync replica has them."""
         if self._unreplicated:
             self._unreplicated = {
                 first: last for first, last in self._unreplicated.items() if last >= high_watermark
@@ -296,7 +296,7 @@ class ProducerStateManager:
         )
         return KafkaError(ErrorCode.INVALID_PRODUCER_EPOCH, message)
 
-    def check_end_marker(self, marker: EndTransactionMarker, transaction_version: int) -> None:
+    def check_transaction_marker(self, marker: EndTransactionMarker, transaction_version: int) -> None:
         """Check whether the marker may be appended.
 
         A marker of transaction version 2 has the epoch after that of the records (KIP-890), unless it is a retry.

@@ -70,24 +70,25 @@ class TransactionIndex:
             file.write(_ENTRY.pack(_VERSION, *aborted))
         entries.append(aborted)
 
-    def collect(self, start_offset: int, upper_bound_offset: int, found: list[AbortedTransaction]) -> bool:
-        """Add the aborted transactions of `[start_offset, upper_bound_offset)` to `found`; return whether that is all.
+    def collect(self, start_offset: int, upper_bound_offset: int, aborted: list[AbortedTransaction]) -> bool:
+        """Add the aborted transactions of `[start_offset, upper_bound_offset)` to `aborted`.
 
-        It is all if an entry's last stable offset is at or above the bound; else continue with later segments.
+        :return: Whether these are all, because the last stable offset of an entry is at or above the bound; else
+            continue with later segments.
         """
         entries = self._entries()
         first = bisect_left(entries, start_offset, key=_last_offset)
         #: Index of the first entry with a last stable offset at or above the bound, if any.
         last = bisect_left(entries, upper_bound_offset, key=_last_stable_offset)
-        found += [entry for entry in entries[first : last + 1] if entry.first_offset < upper_bound_offset]
+        aborted += [entry for entry in entries[first : last + 1] if entry.first_offset < upper_bound_offset]
         return last < len(entries)
 
     def truncate_to(self, offset: int) -> None:
         """Remove the transactions with markers at or after `offset`."""
-        kept = [entry for entry in self._entries() if entry.last_offset < offset]
-        if len(kept) < len(self._entries()):
-            os.truncate(self.path, len(kept) * _ENTRY.size)
-            self._loaded = kept
+        remaining = [entry for entry in self._entries() if entry.last_offset < offset]
+        if len(remaining) < len(self._entries()):
+            os.truncate(self.path, len(remaining) * _ENTRY.size)
+            self._loaded = remaining
 
     def clear(self) -> None:
         """Remove all entries and the file."""

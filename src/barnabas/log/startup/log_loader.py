@@ -119,9 +119,9 @@ def select_replicas(
     for opened_log in opened:
         by_name.setdefault(opened_log.log.topic_partition, []).append(opened_log)
     for name, replicas in sorted(by_name.items()):
-        found = [replica.to_found_replica(directories.index(replica.directory)) for replica in replicas]
+        candidates = [replica.to_found_replica(directories.index(replica.directory)) for replica in replicas]
         try:
-            roles = decide_roles(found, any_offline=any_offline)
+            roles = decide_roles(candidates, any_offline=any_offline)
         except AmbiguousReplicasError as error:
             first, second, *_ = (replica.directory.path for replica in replicas)
             message = f"{name} exists in {first} and in {second}: remove one of the two directories"

@@ -195,7 +195,7 @@ def rebuild(
             if not _is_sound(segment, position, header, next_offset):
                 break
             segment.index(position, header.size_bytes, header.last_offset, header.max_timestamp, config)
-            if epochs is not None and header.partition_leader_epoch > _or_minus_one(epochs.latest):
+            if epochs is not None and header.partition_leader_epoch > _epoch_or_minus_one(epochs.latest):
                 epochs.assign(header.partition_leader_epoch, header.base_offset)
             if header.producer_id >= 0 and (aborted := replay_batch(states, segment, position, header)):
                 segment.transaction_index.append(aborted)
@@ -209,7 +209,7 @@ def rebuild(
     return bad_bytes
 
 
-def _or_minus_one(epoch: int | None) -> int:
+def _epoch_or_minus_one(epoch: int | None) -> int:
     return -1 if epoch is None else epoch
 
 

@@ -43,16 +43,16 @@ class AmbiguousReplicasError(Exception):
     """Raised if two directories are named like the partition, and no move explains it."""
 
 
-def decide_roles(found: Sequence[FoundReplica], *, any_offline: bool) -> list[Role]:
+def decide_roles(replicas: Sequence[FoundReplica], *, any_offline: bool) -> list[Role]:
     """Return the role of each directory of one partition; with `any_offline` there may be more directories.
 
     :raises AmbiguousReplicasError: When the operator must decide which of two logs to keep.
     """
-    current = _current([replica for replica in found if not replica.is_future])
-    futures = sorted((replica for replica in found if replica.is_future), key=_reach)
+    current = _current([replica for replica in replicas if not replica.is_future])
+    futures = sorted((replica for replica in replicas if replica.is_future), key=_reach)
     if current is None:
         if any_offline:
-            return [Role.LEFT] * len(found)
+            return [Role.LEFT] * len(replicas)
         current = futures[-1]  # its source does not exist any more
     same_topic = [replica for replica in futures if replica.topic_id == current.topic_id]
     continued = next(
@@ -68,16 +68,16 @@ def decide_roles(found: Sequence[FoundReplica], *, any_offline: bool) -> list[Ro
             return Role.STRAY
         return Role.FUTURE if replica is continued else Role.COPY
 
-    return [role(replica) for replica in found]
+    return [role(replica) for replica in replicas]
 
 
-def _current(found: Sequence[FoundReplica]) -> FoundReplica | None:
+def _current(replicas: Sequence[FoundReplica]) -> FoundReplica | None:
     """Return the replica with the partition's name that reaches furthest; the marked one if they are equal."""
-    if len(found) > 1:
-        marked_count = sum(replica.is_marked for replica in found)
-        if len(found) > 2 or marked_count != 1 or found[0].topic_id != found[1].topic_id:
+    if len(replicas) > 1:
+        marked_count = sum(replica.is_marked for replica in replicas)
+        if len(replicas) > 2 or marked_count != 1 or replicas[0].topic_id != replicas[1].topic_id:
             raise AmbiguousReplicasError
-    return max(found, key=lambda replica: (*_reach(replica), replica.is_marked), default=None)
+    return max(replicas, key=lambda replica: (*_reach(replica), replica.is_marked), default=None)
 
 
 def _reach(replica: FoundReplica) -> tuple[int, int]:

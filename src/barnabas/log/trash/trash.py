@@ -61,7 +61,7 @@ def trashed_logs(directory: LogDirectory) -> Iterator[TrashedLog]:
             yield TrashedLog(bytes.fromhex(match[3]), int(match[2]), path)
 
 
-def reconcile_trash(directories: LogManager, names: Mapping[bytes, str], gone: Collection[bytes]) -> None:
+def reconcile_trash(directories: LogManager, names: Mapping[bytes, str], purged: Collection[bytes]) -> None:
     """Complete deletions and restores that a crash or a failed disk interrupted, before logs are loaded. Blocks.
 
     A disk that fails goes offline.
@@ -73,7 +73,7 @@ def reconcile_trash(directories: LogManager, names: Mapping[bytes, str], gone: C
     for directory in directories.directories:
         with directories.offline_on_error(directory):
             for trashed in list(trashed_logs(directory)):
-                if trashed.topic_id in gone:
+                if trashed.topic_id in purged:
                     _mark_for_deletion(directory, trashed, directories.random)
                 elif trashed.topic_id in names:
                     name = TopicPartition(names[trashed.topic_id], trashed.partition)

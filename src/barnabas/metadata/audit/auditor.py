@@ -21,8 +21,8 @@ from barnabas.metadata.store import StoreChange
 
 _ID_BYTES = 8
 
-#: Unpublished audit records in the store from which on refused changes are not recorded: nothing publishes the records
-#: now, and a client without permissions must not fill the store.
+#: Unpublished audit records in the store from which on refused changes are not recorded: the audit publisher
+#: is not running, and a client without permissions must not fill the store.
 WAITING_COUNT_MAX = 10_000
 
 #: The same refused change of the same client is recorded once in this time, so that repeated requests do not fill the

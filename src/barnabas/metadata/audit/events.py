@@ -110,19 +110,26 @@ def events_of(revision: int, record: AuditRecord) -> Iterator[AuditEvent]:
         result = record.policy_results.get(difference.resource)
         yield AuditEvent(revision, number, *common, AuditOutcome.CHANGED, *difference, policy=result)
         number += 1
-    for outcome, refusals in (
+    for audit_outcome, refusals in (
         (AuditOutcome.REFUSED, record.refusals),
         (AuditOutcome.WARNED, record.warnings),
     ):
         for resource, error, message in refusals:
-            result = _policy_result(outcome, error)
+            result = _policy_result(audit_outcome, error)
             yield AuditEvent(
-                revision, number, *common, outcome, resource, error=error, message=message, policy=result
+                revision,
+                number,
+                *common,
+                audit_outcome,
+                resource,
+                error=error,
+                message=message,
+                policy=result,
             )
             number += 1
 
 
-def _policy_result(outcome: AuditOutcome, error: str) -> PolicyResult | None:
-    if outcome is AuditOutcome.WARNED:
+def _policy_result(audit_outcome: AuditOutcome, error: str) -> PolicyResult | None:
+    if audit_outcome is AuditOutcome.WARNED:
         return PolicyResult.WARNED
     return PolicyResult.REFUSED if error == ErrorCode.POLICY_VIOLATION.name else None

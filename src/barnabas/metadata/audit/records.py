@@ -65,9 +65,9 @@ def _to_plain(record: AuditRecord) -> Any:
         "client_id": actor.client_id,
         "client_host": actor.client_host,
         "api": actor.api,
-        "differences": [list(each) for each in record.differences],
-        "refusals": [list(each) for each in record.refusals],
-        "warnings": [list(each) for each in record.warnings],
+        "differences": [list(entry) for entry in record.differences],
+        "refusals": [list(entry) for entry in record.refusals],
+        "warnings": [list(entry) for entry in record.warnings],
         "policy_results": dict(record.policy_results),
     }
 
@@ -76,9 +76,9 @@ def _from_plain(plain: Any) -> AuditRecord:
     return AuditRecord(
         plain["time"],
         Actor(plain["principal"], plain["client_id"], plain["client_host"], plain["api"]),
-        tuple(Difference(*each) for each in plain["differences"]),
-        tuple(Refusal(*each) for each in plain["refusals"]),
-        tuple(Refusal(*each) for each in plain["warnings"]),
+        tuple(Difference(*entry) for entry in plain["differences"]),
+        tuple(Refusal(*entry) for entry in plain["refusals"]),
+        tuple(Refusal(*entry) for entry in plain["warnings"]),
         {resource: PolicyResult(result) for resource, result in plain["policy_results"].items()},
     )
 

@@ -1,6 +1,6 @@
 """RollbackResource: restore a resource to its state at a revision, in one change or not at all.
 
-Each part is decided as by its own API, so that nothing is restored that is not valid any more.
+Each part is decided as by its own API, so that nothing is restored that is no longer valid.
 """
 
 from collections import defaultdict
@@ -55,7 +55,7 @@ def decide_rollback(
     notes = _topic_notes(image, resource.removeprefix(TOPIC_PREFIX), revision) if _is_topic(resource) else ()
     states = states_of(image, resource, revision)
     if not states and not (_is_topic(resource) and resource.removeprefix(TOPIC_PREFIX) in image.topics):
-        message = f"{resource} has no configs, ACLs, quotas or users, and none are known of from before."
+        message = f"{resource} has no configs, ACLs, quotas or users, and its history has none either."
         raise KafkaError(ErrorCode.RESOURCE_NOT_FOUND, message)
     restored = _restore(image, states, rules)
     rules.authorize(frozenset(change.key.partition("/")[0] for change in restored.changes))
@@ -91,11 +91,11 @@ def _is_topic(resource: str) -> bool:
 def _check_revision(image: MetadataImage, revision: int) -> None:
     start = history_start(image)
     if start is None:
-        message = "Nothing is kept of what was before: barnabas.audit.enable is false."
+        message = "The cluster keeps no history: barnabas.audit.enable is false."
     elif revision > image.revision:
-        message = f"Revision {revision} is yet to come: the cluster is at {image.revision}."
+        message = f"Revision {revision} does not exist yet: the cluster is at revision {image.revision}."
     elif revision < start:
-        message = f"Revision {revision} is not known any more: the history begins with revision {start}."
+        message = f"Revision {revision} is no longer in the history, which begins with revision {start}."
     else:
         return
     raise KafkaError(ErrorCode.INVALID_REQUEST, message)
@@ -112,15 +112,15 @@ def _topic_notes(image: MetadataImage, name: str, revision: int) -> tuple[str, .
         return ()
     if now is None:
         message = f"Topic '{name}' has been deleted since revision {revision}"
-        is_trashed = any(each.name == name for each in image.trashed_topics.values())
-        message += ": 'barnabas topics undelete' brings it back from the trash." if is_trashed else "."
+        is_trashed = any(trashed.name == name for trashed in image.trashed_topics.values())
+        message += ": restore it from the trash with 'barnabas topics undelete'." if is_trashed else "."
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message)
     if then is None:
-        message = f"There was no topic '{name}' at revision {revision}."
+        message = f"Topic '{name}' did not exist at revision {revision}."
         raise KafkaError(ErrorCode.INVALID_REQUEST, message)
     if then.topic_id != now.topic_id:
         return (f"At revision {revision} '{name}' was another topic, which has been deleted since.",)
     if then.partition_count == now.partition_count:
         return ()
     counts = f"{now.partition_count} partitions, at revision {revision} it had {then.partition_count}"
-    return (f"Topic '{name}' has {counts}: partitions cannot be taken away.",)
+    return (f"Topic '{name}' has {counts}: partitions cannot be removed.",)

@@ -37,11 +37,11 @@ def history_start(image: MetadataImage) -> int | None:
     return image.history_start[KEY] or image.history_start.revision(KEY)
 
 
-def decide_keep_history(image: MetadataImage, *, wanted: bool) -> Decision[None]:
-    """Start the history, or remove it: with a gap it would be wrong."""
-    if wanted == (KEY in image.history_start):
+def decide_keep_history(image: MetadataImage, *, enabled: bool) -> Decision[None]:
+    """Start the history, or remove it, because a history with a gap would be wrong."""
+    if enabled == (KEY in image.history_start):
         return Decision(None)
-    if wanted:
+    if enabled:
         return Decision(None, (HISTORY_START.put(KEY, 0),), {HISTORY_START.key(KEY): NEVER})
     return Decision(None, (HISTORY_START.remove(KEY), *map(FORMER_VALUES.remove, image.former_values)))
 
@@ -53,31 +53,33 @@ def decide_expire_history(
     table = image.former_values
     oldest_first = sorted(table, key=table.revision)
     too_many = len(table) - count_max
-    gone = [
+    expired = [
         row
         for index, row in enumerate(oldest_first)
         if index < too_many or (ended_before_ms is not None and table[row].ended_ms < ended_before_ms)
     ]
     start = history_start(image)
-    if not gone or start is None:
+    if not expired or start is None:
         return Decision(None)
-    first_known = max(start, *(table.revision(row) for row in gone))
+    first_known = max(start, *(table.revision(row) for row in expired))
     reads = {HISTORY_START.key(KEY): image.history_start.revision(KEY)}
-    changes = (HISTORY_START.put(KEY, first_known), *map(FORMER_VALUES.remove, gone))
+    changes = (HISTORY_START.put(KEY, first_known), *map(FORMER_VALUES.remove, expired))
     return Decision(None, changes, reads)
 
 
 def value_at(image: MetadataImage, key: str, revision: int) -> Any:
     """Return the value of a key of the store at a known revision; None if it did not exist."""
-    return _value_at(image, key, revision, [each for each in image.former_values.values() if each.key == key])
+    return _value_at(
+        image, key, revision, [former for former in image.former_values.values() if former.key == key]
+    )
 
 
 def _value_at(image: MetadataImage, key: str, revision: int, former: Iterable[FormerValue]) -> Any:
     name, _, row = key.partition("/")
     ended = image.former_values.revision
-    later = [each for each in former if ended(each.row) > revision]
+    later = [value for value in former if ended(value.row) > revision]
     if later:
-        first = min(later, key=lambda each: ended(each.row))
+        first = min(later, key=lambda value: ended(value.row))
         return record_types()[name].from_plain(first.plain) if first.since <= revision else None
     return image.table(record_types()[name]).get(row) if image.revision_of(key) <= revision else None
 

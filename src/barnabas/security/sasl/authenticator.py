@@ -124,7 +124,7 @@ class Authenticator:
     # Frames
 
     def receive(self, frame: memoryview) -> bytes | None:
-        """The response token for a bare token; None if the frame is a request, to be handled as such.
+        """Return the response token for a bare token; None if the frame is a request, to be handled as such.
 
         :raises SaslAuthenticationError: When the frame is not allowed now.
         """

@@ -50,7 +50,7 @@ class SaslServer:
         self._mechanisms: Mechanisms = {title: self._mechanism(title) for title in settings.mechanisms}
 
     def authenticator(self, address: str) -> Authenticator:
-        """The authenticator of a new connection from `address`."""
+        """Return the authenticator of a new connection from `address`."""
         return Authenticator(
             self._mechanisms,
             self._settings.session_ms_max,

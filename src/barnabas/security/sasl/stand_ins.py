@@ -47,7 +47,7 @@ class StandIns:
         return ScramCredential(self._salt(mechanism, user, shape.salt_bytes), key, key, shape.iterations)
 
     def _shapes_of(self, mechanism: ScramMechanism) -> list[Shape]:
-        """The most frequent formats among users; cached until credentials change."""
+        """Return the most frequent formats among users; cached until credentials change."""
         users = self._credentials_of_users()
         if users is not self._seen:
             self._shapes, self._seen = {}, users

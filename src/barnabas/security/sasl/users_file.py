@@ -24,7 +24,7 @@ class UsersFile:
         self._passwords = self._read()
 
     def password_of(self, user: str) -> str | None:
-        """A user's password; None for an unknown user."""
+        """Return a user's password; None for an unknown user."""
         try:
             stamp = self._stamp_now()
             if stamp != self._stamp:

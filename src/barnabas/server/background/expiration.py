@@ -48,7 +48,7 @@ class Expiration:
                 lambda image: decide_expire_trash(image, deleted_before_ms, sizes)
             )
             if count:
-                _log.info("deleted topics have left the trash", topics_count=count)
+                _log.info("purged expired topics from the trash", topics_count=count)
 
     async def _sizes(self) -> TrashSizes:
         """Return the sizes of topics in the trash if its size is limited; only new topics are measured."""
@@ -58,13 +58,17 @@ class Expiration:
         image = self._metadata.image
         await self._metadata.wait_for_revision(image.revision)  # so that their logs are in the trash
         table = image.trashed_topics
-        revisions = {each.topic_id: table.revision(row) for row, each in table.rows.items()}
+        revisions = {trashed.topic_id: table.revision(row) for row, trashed in table.rows.items()}
         known = {
             topic_id: measured
             for topic_id, measured in self._measured.items()
             if revisions.get(topic_id) == measured[0]
         }
         fresh = revisions.keys() - known.keys()
-        found = await asyncio.to_thread(self._trash.sizes_bytes, fresh) if fresh else {}
-        self._measured = known | {each: (revisions[each], found.get(each, 0)) for each in fresh}
-        return TrashSizes(bytes_max, {each: size_bytes for each, (_, size_bytes) in self._measured.items()})
+        new_sizes = await asyncio.to_thread(self._trash.sizes_bytes, fresh) if fresh else {}
+        self._measured = known | {
+            topic_id: (revisions[topic_id], new_sizes.get(topic_id, 0)) for topic_id in fresh
+        }
+        return TrashSizes(
+            bytes_max, {topic_id: size_bytes for topic_id, (_, size_bytes) in self._measured.items()}
+        )

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from barnabas.base.clock import Clock
-from barnabas.log.files import REMOVAL_RETRY_MS, unlink_what_can_be
+from barnabas.log.files import REMOVAL_RETRY_MS, unlink_possible
 from barnabas.log.log_manager import LogManager
 from barnabas.log.partition_log import PartitionLog
 from barnabas.metadata.dynamic_config import DynamicConfig
@@ -158,11 +158,11 @@ class BackgroundTasks:
         if not due:
             return
         self._deleted_files = [entry for entry in self._deleted_files if entry[0] > now_ms]
-        failed = await asyncio.to_thread(unlink_what_can_be, due)
+        failed = await asyncio.to_thread(unlink_possible, due)
         if failed:
             path, error = next(iter(failed.items()))
             _log.warning(
-                "files cannot be removed and will be tried again",
+                "cannot remove files; removal will be retried",
                 files_count=len(failed),
                 first=str(path),
                 reason=error.strerror,
@@ -180,7 +180,7 @@ class BackgroundTasks:
         if sum(counts) <= PRODUCER_IDS_MAX:
             return
         most = fair_bound(counts, PRODUCER_IDS_MAX)
-        _log.warning("evicting producer ids: there are too many", count=sum(counts), limit=PRODUCER_IDS_MAX)
+        _log.warning("evicting producer ids: too many", count=sum(counts), limit=PRODUCER_IDS_MAX)
         for log, count in counted:
             if count > most:
                 log.producers.states.evict(most)

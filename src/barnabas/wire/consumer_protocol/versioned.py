@@ -18,7 +18,7 @@ MessageT = TypeVar("MessageT", bound=Message)
 
 
 def read_subscription(buffer: Buffer) -> ConsumerProtocolSubscription:
-    """A member's subscription.
+    """Return a member's subscription.
 
     :raises DecodeError: When the bytes are not a subscription.
     """
@@ -26,7 +26,7 @@ def read_subscription(buffer: Buffer) -> ConsumerProtocolSubscription:
 
 
 def read_assignment(buffer: Buffer) -> ConsumerProtocolAssignment:
-    """A member's assignment.
+    """Return a member's assignment.
 
     :raises DecodeError: When the bytes are not an assignment.
     """
@@ -39,7 +39,7 @@ def write(message: ConsumerProtocolSubscription | ConsumerProtocolAssignment, ve
 
 
 def version_of(buffer: Buffer) -> int:
-    """The version of a subscription or assignment.
+    """Return the version of a subscription or assignment.
 
     :raises DecodeError: When there are too few bytes.
     """

@@ -48,24 +48,24 @@ class CommittedOffset(NamedTuple):
 
 
 def encode_group(group_id: str) -> bytes:
-    """The prefix of the keys of a group's offsets."""
+    """Return the prefix of the keys of a group's offsets."""
     encoded = group_id.encode()
     return _TYPE_AND_SIZE.pack(OffsetCommitKey.API_KEY, len(encoded)) + encoded
 
 
 def encode_topic(topic: str) -> bytes:
-    """The part of a key with the topic."""
+    """Return the part of a key with the topic."""
     encoded = topic.encode()
     return _SIZE.pack(len(encoded)) + encoded
 
 
 def encode_partition(topic: str, index: int) -> bytes:
-    """The end of a key: topic and partition index."""
+    """Return the end of a key: topic and partition index."""
     return encode_topic(topic) + encode_index(index)
 
 
 def encode_index(index: int) -> bytes:
-    """The end of a key: the partition index behind the topic."""
+    """Return the end of a key: the partition index behind the topic."""
     return _PARTITION.pack(index)
 
 
@@ -76,18 +76,18 @@ def is_key(key: bytes) -> bool:
 
 
 def split_key(key: bytes) -> tuple[str, bytes]:
-    """The group of a key, and the rest for `decode_partition`."""
+    """Return the group of a key, and the rest for `decode_partition`."""
     end = 4 + int.from_bytes(key[2:4])
     return key[4:end].decode("utf-8", "replace"), key[end:]
 
 
 def decode_partition(key_end: bytes) -> tuple[str, int]:
-    """Topic and index at the end of a key."""
+    """Return topic and index at the end of a key."""
     return key_end[2:-4].decode("utf-8", "replace"), int.from_bytes(key_end[-4:], signed=True)
 
 
 def encode_value(committed: CommittedOffset) -> bytes:
-    """The value of an offset's record, as Apache Kafka writes it."""
+    """Return the value of an offset's record, as Apache Kafka writes it."""
     offset, leader_epoch, metadata, commit_timestamp_ms, expire_timestamp_ms, topic_id = committed
     if expire_timestamp_ms != NEVER_MS:
         return _encode_expiring(committed)

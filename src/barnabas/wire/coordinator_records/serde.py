@@ -88,12 +88,12 @@ class UnknownRecord(NamedTuple):
 
 
 def encode_key(key: Message) -> bytes:
-    """The record type and the key."""
+    """Return the record type and the key."""
     return bytes(codec.encode(key, KEY_VERSION, bytearray(_INT16.pack(key.API_KEY))))
 
 
 def encode_value(value: Message, version: int | None = None) -> bytes:
-    """The version and the value; by default in the version that Apache Kafka writes."""
+    """Return the version and the value; by default in the version that Apache Kafka writes."""
     written = _written_version(value) if version is None else version
     return bytes(codec.encode(value, written, bytearray(_INT16.pack(written))))
 
@@ -101,7 +101,7 @@ def encode_value(value: Message, version: int | None = None) -> bytes:
 def encode(
     key: Message, value: Message | None, value_version: int | None = None
 ) -> tuple[bytes, bytes | None]:
-    """A record's key and value as bytes; None becomes a tombstone."""
+    """Return a record's key and value as bytes; None becomes a tombstone."""
     assert value is None or value.API_KEY == key.API_KEY, (key, value)
     return encode_key(key), None if value is None else encode_value(value, value_version)
 
@@ -131,7 +131,7 @@ class Serde:
         }
 
     def load(self, key: bytes, value: bytes | None) -> AnyRecord | UnknownRecord:
-        """Like `decode`, but leaves some types encoded.
+        """Decode as `decode`, but leave some types encoded.
 
         :raises DecodeError: When the bytes are incomplete or invalid.
         """

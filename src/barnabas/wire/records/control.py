@@ -50,7 +50,7 @@ class ControlType(IntEnum):
 
 
 class EndTransactionMarker(NamedTuple):
-    """The end of a producer's transaction in one partition."""
+    """A transaction marker: it ends a producer's transaction in one partition."""
 
     producer_id: int
     producer_epoch: int

@@ -20,7 +20,7 @@ import pyarrow as pa
 from barnabas.base.ids import TopicPartition
 from barnabas.log.compaction.cleaned_transaction_metadata import (
     CleanedTransactionMetadata,
-    TransactionsSoFar,
+    CleanedTransactionState,
     control_type_of,
 )
 from barnabas.log.compaction.cleaner import index_bytes_of
@@ -186,7 +186,7 @@ class Survey(NamedTuple):
     #: File positions at which the slices of each source begin, followed by its size.
     cuts: tuple[tuple[int, ...], ...]
     #: State of the transactions at the start of each group.
-    transactions: tuple[TransactionsSoFar, ...]
+    transactions: tuple[CleanedTransactionState, ...]
     last_records: Mapping[int, LastRecord]
 
 
@@ -199,10 +199,10 @@ def survey(plan: PartitionPlan, segments: SegmentFiles, slice_bytes: int) -> Sur
     transactions = CleanedTransactionMetadata(plan.aborted)
     digests: list[str] = []
     cuts: list[tuple[int, ...]] = []
-    states: list[TransactionsSoFar] = []
+    states: list[CleanedTransactionState] = []
     for group in plan.groups:
         transactions.take_retained()
-        states.append(transactions.so_far)
+        states.append(transactions.state)
         for source in group:
             digest, cut = _survey_source(plan.path(source), source, transactions, slice_bytes)
             digests.append(digest)
@@ -401,7 +401,7 @@ def clean_group(
         _STEP_BYTES,
         CleanedTransactionMetadata(plan.aborted, surveyed.transactions[index]),
     )
-    steps = cleaner.clean([_source_of(plan, source) for source in group])
+    steps = cleaner.clean_segments([_source_of(plan, source) for source in group])
     try:
         while True:
             next(steps)

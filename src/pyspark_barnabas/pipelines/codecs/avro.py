@@ -125,7 +125,7 @@ class AvroCodec:
 
 
 def _expanded(text: str) -> Any:
-    """A schema with full names, replaced by their definitions; a remaining name is recursive."""
+    """Return a schema with full names, replaced by their definitions; a remaining name is recursive."""
     try:
         return expand_schema(json.loads(text))
     except json.JSONDecodeError as error:
@@ -149,7 +149,7 @@ class _Builder:
         return f"n{next(self._numbers)}"
 
     def node(self, part: Any, path: str) -> _Node:
-        """A part of the schema; `path` leads to it."""
+        """Return a part of the schema; `path` leads to it."""
         if isinstance(part, list):
             return self._union(part, path)
         kind = part["type"] if isinstance(part, dict) else part
@@ -259,7 +259,7 @@ class _Builder:
         return _Node(kind, wire, _unless_null(read) if nullable else read, write, nullable)
 
     def _optional(self, part: list[Any], node: _Node, *, nullable: bool) -> _Node:
-        """A nullable type; a union with one branch is that branch."""
+        """Return a nullable type; a union with one branch is that branch."""
         wire = [each if each in ("null", {"type": "null"}) else node.wire for each in part]
         write = node.write
         if write is not None and isinstance(node.wire, dict) and node.wire["type"] == "record":
@@ -277,12 +277,12 @@ def _each(read: Convert) -> Convert:
 
 
 def _named(name: str, write: Convert) -> Convert:
-    """A record in a union with its name, so that fastavro need not try the branches."""
+    """Return a record in a union with its name, so that fastavro need not try the branches."""
     return lambda value: (name, write(value))
 
 
 def _written(node: _Node, value: Any, step: str) -> Any:
-    """A nested value for fastavro.
+    """Return a nested value for fastavro.
 
     :raises ConversionError: It cannot be encoded; the path begins with `step`.
     """
@@ -341,7 +341,7 @@ def _union_writer(members: list[tuple[str, _Node]], names: dict[str, int]) -> Co
 
 
 def _enum(symbols: list[str]) -> _Node:
-    """An enum, which is a number on the wire."""
+    """Return an enum, which is a number on the wire."""
     numbers = {symbol: number for number, symbol in enumerate(symbols)}
 
     def read(number: int) -> str:
@@ -360,7 +360,7 @@ def _enum(symbols: list[str]) -> _Node:
 
 
 def _logical(kind: str, logical: str | None) -> _Node:
-    """A primitive type; logical types without a Spark type keep their primitive type, as Avro requires."""
+    """Return a primitive type; logical types without a Spark type keep their primitive type, as Avro requires."""
     match kind, logical:
         case "int", "date":
             return _Node(DateType(), kind)
@@ -385,7 +385,7 @@ def _to_millis(value_us: int) -> int:
 
 
 def _decimal(part: dict[str, Any], size: int | None, wire: Any, path: str) -> _Node:
-    """A decimal: its unscaled value as big-endian two's complement."""
+    """Return a decimal: its unscaled value as big-endian two's complement."""
     precision, scale = part.get("precision"), part.get("scale", 0)
     if not isinstance(precision, int) or not 1 <= precision <= _PRECISION_MAX:
         raise SchemaError(f"the precision of decimal is {precision}; it must be 1 to {_PRECISION_MAX}", path)

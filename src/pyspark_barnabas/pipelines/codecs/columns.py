@@ -53,7 +53,7 @@ _WIDENED: dict[type[DataType], tuple[type[DataType], ...]] = {
 
 
 def arrow_type(kind: DataType) -> pa.DataType:
-    """A codec's type in Arrow, as Spark expects it."""
+    """Return a codec's type in Arrow, as Spark expects it."""
     match kind:
         case StructType():
             return pa.struct([(field.name, arrow_type(field.dataType)) for field in kind.fields])
@@ -68,7 +68,7 @@ def arrow_type(kind: DataType) -> pa.DataType:
 
 
 def relaxed(kind: DataType) -> DataType:
-    """The type with everything nullable: rows that cannot be decoded are null."""
+    """Return the type with everything nullable: rows that cannot be decoded are null."""
     match kind:
         case StructType():
             return StructType([StructField(each.name, relaxed(each.dataType)) for each in kind.fields])
@@ -81,7 +81,7 @@ def relaxed(kind: DataType) -> DataType:
 
 
 def _numbers(kind: pa.DataType) -> pa.DataType:
-    """The type with numbers for times, because Python's types have smaller ranges."""
+    """Return the type with numbers for times, because Python's types have smaller ranges."""
     if pa.types.is_struct(kind):
         return pa.struct([(field.name, _numbers(field.type)) for field in kind])
     if pa.types.is_list(kind):

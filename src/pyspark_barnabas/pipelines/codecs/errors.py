@@ -17,7 +17,7 @@ class ConversionError(Exception):
         self._path = path
 
     def within(self, step: str) -> "ConversionError":
-        """The same error with a longer path: `step` is a field's name, or `[3]`."""
+        """Return the same error with a longer path: `step` is a field's name, or `[3]`."""
         joint = "." if self._path and not self._path.startswith("[") else ""
         return ConversionError(self._problem, f"{step}{joint}{self._path}")
 

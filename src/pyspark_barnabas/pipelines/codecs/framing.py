@@ -15,7 +15,7 @@ class Frame(NamedTuple):
     schema_id: int | None = None  #: the only valid id; None for any
 
     def opened(self, value: bytes) -> bytes:
-        """The value in the frame.
+        """Return the value in the frame.
 
         :raises ConversionError: It is not framed, or has another schema id.
         """
@@ -31,14 +31,14 @@ class Frame(NamedTuple):
         return value[_HEADER_BYTES:]
 
     def around(self, body: bytes) -> bytes:
-        """A framed value; requires a schema id."""
+        """Return a framed value; requires a schema id."""
         if not self.confluent:
             return body
         assert self.schema_id is not None, "what is written has one"
         return _MAGIC + self.schema_id.to_bytes(_HEADER_BYTES - 1, "big") + body
 
     def hint(self, value: bytes) -> str:
-        """A hint for a value that could not be decoded."""
+        """Return a hint for a value that could not be decoded."""
         framed = not self.confluent and len(value) > _HEADER_BYTES and value[:1] == _MAGIC
         return (
             "; it begins as values of a schema registry do, for which is framing: confluent" if framed else ""
@@ -46,7 +46,7 @@ class Frame(NamedTuple):
 
 
 def zigzag(number: int) -> bytes:
-    """A zigzag varint (sint32 of Protobuf)."""
+    """Return a zigzag varint (sint32 of Protobuf)."""
     left, found = number << 1 if number >= 0 else (-number << 1) - 1, bytearray()
     while left > 0x7F:
         found.append(left & 0x7F | 0x80)
@@ -55,7 +55,7 @@ def zigzag(number: int) -> bytes:
 
 
 def unzigzag(value: bytes, at: int) -> tuple[int, int]:
-    """A number and its end position.
+    """Return a number and its end position.
 
     :raises ConversionError: There is none.
     """

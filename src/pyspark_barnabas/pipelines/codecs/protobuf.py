@@ -215,7 +215,7 @@ def _descriptor(schema: bytes, name: str) -> Any:
 
 
 def _indexes(descriptor: Any) -> tuple[int, ...]:
-    """The indexes of a message in its file: those of the messages around it, then its own."""
+    """Return the indexes of a message in its file: those of the messages around it, then its own."""
     parent = descriptor.containing_type
     proto = descriptor_pb2.FileDescriptorProto() if parent is None else descriptor_pb2.DescriptorProto()
     (descriptor.file if parent is None else parent).CopyToProto(proto)
@@ -225,7 +225,7 @@ def _indexes(descriptor: Any) -> tuple[int, ...]:
 
 
 def _struct(descriptor: Any, path: str, within: tuple[str, ...]) -> _Value:
-    """A message as a struct; `within` are the messages around it."""
+    """Return a message as a struct; `within` are the messages around it."""
     if descriptor.full_name in within:
         raise SchemaError(f"{descriptor.full_name} is within itself, which no column can be", path)
     fields: list[_Field] = []
@@ -387,7 +387,7 @@ def _message_value(descriptor: Any, path: str, within: tuple[str, ...]) -> _Valu
 
 
 def _wrapper(inner: _Value) -> _Value:
-    """A wrapper message as its value, null if the message is not set."""
+    """Return a wrapper message as its value, null if the message is not set."""
     convert, back = inner.read or _same, inner.write or _same
 
     def fill(message: Any, value: Any) -> None:
@@ -429,7 +429,7 @@ def _fill_timestamp(message: Any, value_us: int) -> None:
 
 
 def _read_duration(message: Any) -> int:
-    """Whole microseconds, rounded towards zero."""
+    """Return whole microseconds, rounded towards zero."""
     nanos = message.seconds * _NANOS + message.nanos
     micros: int = nanos // 1_000 if nanos >= 0 else -(-nanos // 1_000)
     return micros

@@ -68,7 +68,7 @@ def write_delta(rows: DataFrame, path: Path, partition_by: tuple[str, ...], batc
 
 
 def delta_schema(schema: StructType) -> Schema:
-    """The columns, all nullable: a query's nullability may change.
+    """Return the columns, all nullable: a query's nullability may change.
 
     :raises FlowError: A type that Delta does not have.
     """
@@ -134,7 +134,7 @@ def _added(row: Row) -> AddAction:
 def _file_writer(
     path: str, partition_by: tuple[str, ...]
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The writer of a task: rows are sorted by partition, so it writes one file after the other."""
+    """Yield the writer of a task: rows are sorted by partition, so it writes one file after the other."""
 
     def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         files = list(files_of(path, partition_by, batches))

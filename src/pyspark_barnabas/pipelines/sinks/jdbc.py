@@ -69,7 +69,7 @@ def check_table(spark: SparkSession, database: Database, given: Sequence[str]) -
 
 
 def fitting(given: Sequence[str], there: Sequence[str], database: Database) -> list[str]:
-    """The table's names of the rows' columns, in the rows' order; case matters only if it must.
+    """Return the table's names of the rows' columns, in the rows' order; case matters only if it must.
 
     :raises FlowError: With the column that the table does not have.
     """
@@ -99,7 +99,7 @@ def staging_statements(url: str, table: str, staging: str, columns: Sequence[str
 
 
 def decide_attempts(found: Iterable[str], attempt: str) -> list[str]:
-    """The last attempt of each task in this run; other runs are ignored.
+    """Return the last attempt of each task in this run; other runs are ignored.
 
     :param found: Names from `attempt_name`.
     """
@@ -112,12 +112,12 @@ def decide_attempts(found: Iterable[str], attempt: str) -> list[str]:
 
 
 def attempt_name(attempt: str, task: int, number: int) -> str:
-    """The value in a staged row that identifies its writer."""
+    """Return the value in a staged row that identifies its writer."""
     return f"{attempt}.{task}.{number}"
 
 
 def _written(connection: JdbcConnection, database: Database, query_id: str) -> int | None:
-    """The last written batch of a query."""
+    """Return the last written batch of a query."""
     marks = database.beside(MARKS)
     if not connection.has(marks):
         connection.execute(

@@ -36,7 +36,7 @@ _ZONE: Any = {"timezone": "UTC"} if "timezone" in inspect.signature(to_arrow_sch
 
 
 def delta_stream(spark: SparkSession, source: DeltaInput) -> DataFrame:
-    """A table's rows, and appended ones.
+    """Return a table's rows, and appended ones.
 
     :raises FlowError: The table does not exist, or cannot be read here.
     """
@@ -83,7 +83,7 @@ class _DeltaStream(STREAM_READER_BASES):  # type: ignore[misc]
         self._schema = schema
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802
-        """The start of a new query: before all rows, or behind them."""
+        """Return the start of a new query: before all rows, or behind them."""
         version = DeltaTable(self._table).version()
         files = added(self._table, version, version, self._changes) if self._starting == "latest" else ()
         return DeltaOffset(version, version, len(files or ()))._asdict()
@@ -92,7 +92,9 @@ class _DeltaStream(STREAM_READER_BASES):  # type: ignore[misc]
         return LIMITS.ReadAllAvailable() if self._files_max is None else LIMITS.ReadMaxFiles(self._files_max)
 
     def latestOffset(self, start: dict[str, int] | None = None, limit: object = None) -> dict[str, int]:  # noqa: N802
-        """The end of the next micro-batch; Spark 4.1 passes neither start nor limit, and gets the end of everything."""
+        """Return the end of the next micro-batch; Spark 4.1 passes neither start nor limit, and gets the end of
+        everything.
+        """
         limited = HAS_LIMITS and limit is not None and not isinstance(limit, LIMITS.ReadAllAvailable)
         begun = DeltaOffset(**(start or self.initialOffset()))
         return end_of(self._table, begun, self._files_max if limited else None, self._changes)._asdict()
@@ -121,7 +123,7 @@ class _DeltaStream(STREAM_READER_BASES):  # type: ignore[misc]
 
 
 def split_into_tasks(files: Iterable[AddedFile], size_bytes: int) -> list[list[AddedFile]]:
-    """The files in order, in groups of at least that many bytes, except for the last."""
+    """Return the files in order, in groups of at least that many bytes, except for the last."""
     shares: list[list[AddedFile]] = []
     size = size_bytes
     for file in files:
@@ -134,7 +136,7 @@ def split_into_tasks(files: Iterable[AddedFile], size_bytes: int) -> list[list[A
 
 
 def rows_of(table: Path, file: AddedFile, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """A file's rows with the columns of the table; missing ones are partition values, or null."""
+    """Yield a file's rows with the columns of the table; missing ones are partition values, or null."""
     path = table / file.path.removeprefix("file://")
     try:
         opened = pq.ParquetFile(path)

@@ -33,7 +33,7 @@ class DeltaOffset(NamedTuple):
 
 
 def end_of(table: Path, offset: DeltaOffset, files_max: int | None, changes: Changes) -> DeltaOffset:
-    """The position after the next files, at most `files_max`; the same position if there are none.
+    """Return the position after the next files, at most `files_max`; the same position if there are none.
 
     :raises FlowError: As `added`.
     """
@@ -50,7 +50,7 @@ def end_of(table: Path, offset: DeltaOffset, files_max: int | None, changes: Cha
 
 
 def between(table: Path, start: DeltaOffset, end: DeltaOffset, changes: Changes) -> list[AddedFile]:
-    """The files between two positions.
+    """Return the files between two positions.
 
     The end may have a later snapshot than the start, which must be its own version: it includes everything before.
 
@@ -67,7 +67,8 @@ def between(table: Path, start: DeltaOffset, end: DeltaOffset, changes: Changes)
 
 
 def added(table: Path, snapshot: int, version: int, changes: Changes) -> Sequence[AddedFile] | None:
-    """The files that a version added, in a stable order; of the snapshot all its files; None for a future version.
+    """Return the files that a version added, in a stable order; of the snapshot all its files; None for a future
+    version.
 
     :raises FlowError: The version deleted or rewrote rows; or its part of the log is gone.
     """
@@ -84,7 +85,7 @@ def added(table: Path, snapshot: int, version: int, changes: Changes) -> Sequenc
 
 
 def added_in(commit: str, label: str, version: int, changes: Changes) -> Sequence[AddedFile]:
-    """The files that a commit added, without those that only rewrite rows.
+    """Return the files that a commit added, without those that only rewrite rows.
 
     :param commit: Its JSON, one action per line.
     :raises FlowError: It deleted or rewrote rows, or requires an unsupported reader feature.

@@ -45,7 +45,7 @@ class End(NamedTuple):
 
 
 def end_from(value: object, column: str) -> End:
-    """A value from the database.
+    """Return a value from the database.
 
     :raises FlowError: Its type has no order, or equal values may be indistinguishable.
     """
@@ -75,7 +75,7 @@ class Takes:
         self._home = home
 
     def stream(self) -> DataFrame:
-        """All present and future takes.
+        """Return all present and future takes.
 
         :raises FlowError: The table cannot be read, or has no such column.
         """
@@ -102,7 +102,7 @@ class Takes:
         return True
 
     def last(self) -> tuple[int, End] | None:
-        """The last take and its end."""
+        """Return the last take and its end."""
         numbers = [int(each.name) for each in self._done.glob("[0-9]*")]
         if not numbers:
             return None
@@ -121,7 +121,7 @@ class Takes:
         os.replace(growing, self._done / str(number))
 
     def _newest(self) -> End | None:
-        """The greatest present value; computed by the database, which has an index."""
+        """Return the greatest present value; computed by the database, which has an index."""
         options = self._source.database.spark_options()
         query = f"SELECT MAX({self._source.growing}) AS newest FROM {options.pop('dbtable')}"
         row = self._spark.read.format("jdbc").options(**options).option("query", query).load().first()

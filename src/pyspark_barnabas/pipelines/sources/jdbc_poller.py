@@ -16,7 +16,7 @@ _UNITS_S = {
 
 
 def interval_s(text: str) -> float:
-    """A duration such as "10 seconds", in seconds."""
+    """Return a duration such as "10 seconds", in seconds."""
     count, _, unit = text.partition(" ")
     return int(count) * _UNITS_S[unit.removesuffix("s")]
 

@@ -122,12 +122,12 @@ async def test_the_answer_on_everything_is_made_once_for_each_state_of_the_clust
     async with running_node(tmp_path) as node:
         await node.create(new_topic("a"))
         assert set(codes(await everything(node))) == {"a"}
-        [(revision, body)] = node.node.metadata_answers.values()
+        [(revision, body)] = node.node.metadata_responses.values()
         await everything(node)
-        assert node.node.metadata_answers[next(iter(node.node.metadata_answers))][1] is body
+        assert node.node.metadata_responses[next(iter(node.node.metadata_responses))][1] is body
         await node.create(new_topic("b"))
         assert set(codes(await everything(node))) == {"a", "b"}
-        [(later, _)] = node.node.metadata_answers.values()
+        [(later, _)] = node.node.metadata_responses.values()
         assert later > revision
 
 
@@ -142,7 +142,7 @@ async def test_answers_that_differ_are_kept_apart_and_only_so_many(tmp_path: Pat
                 )
                 operations = response.topics[0].topic_authorized_operations
                 assert (operations != -(2**31)) is (flag and version >= 8)
-        assert len(node.node.metadata_answers) <= 16
+        assert len(node.node.metadata_responses) <= 16
 
 
 @on_loop

@@ -45,7 +45,9 @@ def abort(node: RunningNode, producer_id: int) -> int:
     verification = partition.log.producers.start_verification(producer_id, 0, 0, bumps_epochs=False)
     options = {"producer_id": producer_id, "producer_epoch": 0, "base_sequence": 0, "transactional": True}
     partition.append_as_leader(batch(b"v", **options), 1, verification)
-    partition.append_end_marker(EndTransactionMarker(producer_id, 0, 0, False, node.clock.wall_ms()), 0)
+    partition.append_transaction_marker(
+        EndTransactionMarker(producer_id, 0, 0, False, node.clock.wall_ms()), 0
+    )
     return offset
 
 

@@ -39,7 +39,7 @@ async def prepare(node: RunningNode) -> None:
         verification = partition.log.producers.start_verification(7, 0, 0, bumps_epochs=False)
         options = {"producer_id": 7, "producer_epoch": 0, "base_sequence": 0, "transactional": True}
         partition.append_as_leader(batch(b"c", **options), 1, verification)
-        partition.append_end_marker(EndTransactionMarker(7, 0, 0, False, node.clock.wall_ms()), 0)
+        partition.append_transaction_marker(EndTransactionMarker(7, 0, 0, False, node.clock.wall_ms()), 0)
         assert partition.log.log_end_offset == 4
     partition = node.partition("t", 1)
     for value in (b"d", b"e"):

@@ -143,7 +143,7 @@ async def test_the_records_outlive_the_network_buffer_while_the_coordinator_is_a
 async def test_a_marker_that_comes_meanwhile_ends_the_verification(tmp_path: Path) -> None:
     async with coordinated(tmp_path) as (node, coordinator):
         ended = EndTransactionMarker(9, 0, 0, True, 1_000)
-        coordinator.while_asked = lambda: node.partition("t").log.append_end_marker(ended, 0)
+        coordinator.while_asked = lambda: node.partition("t").log.append_transaction_marker(ended, 0)
         assert await codes(node, producing("t", transactional(9, 0, b"a"))) == [ErrorCode.INVALID_TXN_STATE]
 
 

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.api.groups.heartbeat import refuse
+from barnabas.api.groups.heartbeat import error_response
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.heartbeat import HeartbeatRequest
 from support.loop import on_loop
@@ -48,5 +48,10 @@ def test_who_is_no_member_of_this_generation_is_refused(
 
 def test_while_the_coordinator_is_loaded_members_are_taken_to_be_there() -> None:
     request = HeartbeatRequest(group_id="g")
-    assert refuse(request, KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)).error_code == ErrorCode.NONE
-    assert refuse(request, KafkaError(ErrorCode.NOT_COORDINATOR)).error_code == ErrorCode.NOT_COORDINATOR
+    assert (
+        error_response(request, KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)).error_code
+        == ErrorCode.NONE
+    )
+    assert (
+        error_response(request, KafkaError(ErrorCode.NOT_COORDINATOR)).error_code == ErrorCode.NOT_COORDINATOR
+    )

@@ -133,7 +133,7 @@ async def test_a_transaction_of_version_2_ends_with_the_next_epoch(tmp_path: Pat
 async def test_who_follows_the_ends_of_transactions_is_told_of_those_appended(tmp_path: Path) -> None:
     async with running_node(tmp_path, **UNVERIFIED) as node:
         told: list[tuple[TopicPartition, EndTransactionMarker]] = []
-        node.node.replicas.on_end_marker = lambda partition, ended: told.append((partition, ended))
+        node.node.replicas.on_transaction_marker = lambda partition, ended: told.append((partition, ended))
         await node.create(new_topic("t"))
         await begin(node, 9, epoch=1)
         await node.ask(ending(marker(9, "t", commit=True), marker(9, "t", commit=True, epoch=1)))

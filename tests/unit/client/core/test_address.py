@@ -20,11 +20,11 @@ def test_ipv6_hosts_stand_in_brackets_or_alone(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["host:", ":9092", "host:port", "host:0", "host:65536", "host:²"])
 def test_what_cannot_be_an_address_is_refused_with_its_text(text: str) -> None:
-    with pytest.raises(ValueError, match="is not a broker's address: host:port is expected"):
+    with pytest.raises(ValueError, match="is not a valid broker address: expected host:port"):
         parse_bootstrap(text)
 
 
 @pytest.mark.parametrize("text", ["", " , "])
 def test_an_empty_list_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="names no broker"):
+    with pytest.raises(ValueError, match="invalid bootstrap"):
         parse_bootstrap(text)

@@ -23,9 +23,9 @@ def test_where_nobody_logs_in_nothing_is_needed() -> None:
     [
         (
             {"security.protocol": "SASL_SSL"},
-            "security.protocol=SASL_SSL: this client speaks PLAINTEXT and SASL",
+            "security.protocol=SASL_SSL: this client supports PLAINTEXT and SASL",
         ),
-        ({"sasl.mechanism": "GSSAPI"}, "sasl.mechanism=GSSAPI: this client knows PLAIN, SCRAM-SHA-256"),
+        ({"sasl.mechanism": "GSSAPI"}, "sasl.mechanism=GSSAPI: this client supports PLAIN, SCRAM-SHA-256"),
         ({"sasl.jaas.config": ""}, "sasl.jaas.config must be one login module"),
         ({"sasl.jaas.config": JAAS[:-1]}, "sasl.jaas.config must be one login module"),
         (
@@ -45,7 +45,7 @@ def test_what_cannot_be_is_told_without_the_password(change: dict[str, str], why
 
 
 def test_without_a_mechanism_kafka_means_kerberos() -> None:
-    with pytest.raises(ValueError, match="=GSSAPI: this client knows"):
+    with pytest.raises(ValueError, match="=GSSAPI: this client supports"):
         login_from_properties({key: SASL[key] for key in SASL if key != "sasl.mechanism"})
 
 

@@ -33,7 +33,7 @@ def join(
         protocols=[JoinGroupRequestProtocol(name="range", metadata=b"")],
     )
     client = JoiningClient(client_id, "/h", version)
-    return world.ask(lambda shard, step, pending: shard.join_group(step, Join(request, client, pending)))
+    return world.ask(lambda shard, result, pending: shard.join_group(result, Join(request, client, pending)))
 
 
 def given_id(world: GroupWorld, group_id: str = "g") -> str:

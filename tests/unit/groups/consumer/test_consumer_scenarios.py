@@ -54,9 +54,9 @@ def test_every_transition_of_a_consumer_group_is_told_of(monkeypatch: pytest.Mon
     seen: set[tuple[GroupState, GroupState]] = set()
     perform = GroupWorld._perform
 
-    def watched(world: GroupWorld, step: CoordinatorResult) -> None:
+    def watched(world: GroupWorld, result: CoordinatorResult) -> None:
         before = state_of(world)
-        perform(world, step)
+        perform(world, result)
         after = state_of(world)
         if before is not None and after not in (None, before):
             seen.add((before, after))

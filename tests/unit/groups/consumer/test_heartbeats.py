@@ -301,7 +301,7 @@ def test_everything_is_there_again_after_a_restart(world: GroupWorld) -> None:
 def test_a_deleted_group_leaves_nothing_behind(world: GroupWorld) -> None:
     m1 = member(world, "m1", subscribed_topic_regex="a.*")
     m1.join()
-    world.ask(lambda shard, step, pending: shard.groups["g"].append_tombstones(step))
+    world.ask(lambda shard, result, pending: shard.groups["g"].append_tombstones(result))
     assert world.shard.groups == {}
     world.restart()
 

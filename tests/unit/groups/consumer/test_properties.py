@@ -100,8 +100,8 @@ class Groups(RuleBasedStateMachine):
         for member_id in list(group.members):
             if member_id not in self.members:
                 self.world.ask(
-                    lambda shard, step, pending, member_id=member_id: shard.consumer.remove(
-                        step, group, EventKind.LEFT, [MemberToRemove(group.members[member_id], "")]
+                    lambda shard, result, pending, member_id=member_id: shard.consumer.remove(
+                        result, group, EventKind.LEFT, [MemberToRemove(group.members[member_id], "")]
                     )
                 )
         if not self.members:

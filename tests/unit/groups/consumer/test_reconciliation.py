@@ -6,7 +6,7 @@ import pytest
 
 from barnabas.groups.consumer.assignors.group_spec import Partitions
 from barnabas.groups.consumer.member import ConsumerGroupMember, MemberState
-from barnabas.groups.consumer.reconciliation import TRANSITIONS, Aim, reconcile
+from barnabas.groups.consumer.reconciliation import TRANSITIONS, ReconciliationInput, reconcile
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 T, U = b"t" * 16, b"u" * 16
@@ -25,10 +25,14 @@ def member(**fields: Any) -> ConsumerGroupMember:
     return ConsumerGroupMember("m", **{"member_epoch": 1, "previous_epoch": 1, **fields})
 
 
-def aim(epoch: int, target: Partitions, owned: Partitions | None = None, **fields: Any) -> Aim:
+def aim(
+    epoch: int, target: Partitions, owned: Partitions | None = None, **fields: Any
+) -> ReconciliationInput:
     taken = fields.pop("taken", ())
     topic_ids = fields.pop("topic_ids", frozenset({T, U}))
-    return Aim(epoch, target, topic_ids, lambda topic_id, index: index in taken, owned, **fields)
+    return ReconciliationInput(
+        epoch, target, topic_ids, lambda topic_id, index: index in taken, owned, **fields
+    )
 
 
 def test_a_stable_member_of_the_target_s_epoch_has_no_step_to_take() -> None:

@@ -113,7 +113,7 @@ def test_a_retention_and_a_timestamp_of_the_clients_own_are_kept() -> None:
     assert log.stored()["t", 0].expire_timestamp_ms == 2**63 - 1
     partition = OffsetCommitRequestPartition(0, 2, commit_timestamp=123, committed_metadata=None)
     request = OffsetCommitRequest("g", topics=[CommitTopic("t", partitions=[partition])])
-    log.do(lambda step, pending: log.manager.commit(step, pending, request, 1))
+    log.do(lambda result, pending: log.manager.commit(result, pending, request, 1))
     assert log.stored()["t", 0] == CommittedOffset(2, -1, "", 123)
 
 
@@ -191,7 +191,7 @@ def delete(
 ) -> dict[tuple[str, int], int]:
     asked = [OffsetDeleteRequestPartition(index) for index in indexes]
     request = OffsetDeleteRequest(group_id, [OffsetDeleteRequestTopic(topic, asked)])
-    return codes(log.do(lambda step, pending: log.manager.delete(step, pending, request)))
+    return codes(log.do(lambda result, pending: log.manager.delete(result, pending, request)))
 
 
 def test_offsets_are_deleted_where_there_are_any() -> None:
@@ -230,7 +230,7 @@ def test_a_deleted_group_takes_its_offsets_with_it_pending_ones_too() -> None:
     log.commit({"t": {0: 3}}, "other")
     log.commit_in_transaction(7, {"t": {1: 2, 2: 2}})
     counts: list[int] = []
-    log.do(lambda step, pending: counts.append(log.manager.append_tombstones(step, "g")))
+    log.do(lambda result, pending: counts.append(log.manager.append_tombstones(result, "g")))
     assert counts == [3]
     assert not log.last.is_atomic
     log.end(7, commit=True)
@@ -245,11 +245,11 @@ def test_a_deleted_topic_takes_its_offsets_with_it() -> None:
     log.commit({"t": {0: 1}}, "other")
     log.commit_in_transaction(7, {"t": {0: 2}})
     after = without(before, "t")
-    log.do(lambda step, pending: log.manager.on_metadata_update(step, before, after))
+    log.do(lambda result, pending: log.manager.on_metadata_update(result, before, after))
     log.end(7, commit=True)
     assert log.fetch() == {("tt", 0): 1}
     assert log.fetch("other") == {}
-    log.do(lambda step, pending: log.manager.on_metadata_update(step, after, after))
+    log.do(lambda result, pending: log.manager.on_metadata_update(result, after, after))
     assert log.last.records == []
 
 
@@ -260,7 +260,7 @@ def test_offsets_of_a_later_topic_of_the_same_name_stay() -> None:
     log.image = with_topics(gone, new_topic("first"), new_topic("t"))
     assert log.image.topics["t"].topic_id != before.topics["t"].topic_id
     log.commit({"t": {0: 5}})
-    log.do(lambda step, pending: log.manager.on_metadata_update(step, before, gone))
+    log.do(lambda result, pending: log.manager.on_metadata_update(result, before, gone))
     assert log.fetch() == {("t", 0): 5}
 
 
@@ -269,19 +269,19 @@ def test_offsets_go_when_their_topic_goes_to_the_trash_and_not_when_it_leaves_it
     log = OffsetLog(before)
     log.commit({"t": {0: 5}})
     gone = replayed(before, decide_delete(before, [TopicToDelete("t")], trash=TrashEntry(0, "User:alice")))
-    log.do(lambda step, pending: log.manager.on_metadata_update(step, before, gone))
+    log.do(lambda result, pending: log.manager.on_metadata_update(result, before, gone))
     assert log.fetch() == {}
     log.image = with_topics(gone, new_topic("first"), new_topic("t"))
     log.commit({"t": {0: 7}})
     purged = replayed(log.image, decide_purge(log.image, [TrashedTopicRequest("t")]))
-    log.do(lambda step, pending: log.manager.on_metadata_update(step, log.image, purged))
+    log.do(lambda result, pending: log.manager.on_metadata_update(result, log.image, purged))
     assert log.fetch() == {("t", 0): 7}
 
 
 def restored(
     log: OffsetLog, offsets: dict[int, CommittedOffset], group_id: str = "g", topic: str = "t"
 ) -> int:
-    return int(log.do(lambda step, pending: log.manager.restore(step, pending, group_id, topic, offsets)))
+    return int(log.do(lambda result, pending: log.manager.restore(result, pending, group_id, topic, offsets)))
 
 
 def test_what_is_told_of_topics_is_committed_and_theirs() -> None:
@@ -335,14 +335,14 @@ def without(image: MetadataImage, topic: str) -> MetadataImage:
 
 def look(log: OffsetLog) -> None:
     """Let the time of expiry come, as often as it takes for one round."""
-    log.do(lambda step, pending: log.manager.expire(step, NEXT_ROUND))
+    log.do(lambda result, pending: log.manager.expire(result, NEXT_ROUND))
     while log.last.timers[-1].delay_ms == 0:
-        log.do(lambda step, pending: log.manager.expire(step, log.last.timers[-1].key))
+        log.do(lambda result, pending: log.manager.expire(result, log.last.timers[-1].key))
 
 
 def test_offsets_are_looked_over_from_time_to_time() -> None:
     log = OffsetLog(offsets_retention_check_interval_ms="60000")
-    log.do(lambda step, pending: log.manager.loaded(step))
+    log.do(lambda result, pending: log.manager.on_loaded(result))
     assert log.last.timers == [(NEXT_ROUND, 60_000)]
     look(log)
     assert log.last.timers == [(NEXT_ROUND, 60_000)]
@@ -427,7 +427,7 @@ def test_many_groups_are_looked_at_a_few_at_a_time() -> None:
     for number in range(3):
         log.commit({"t": dict.fromkeys(range(LOOKED_AT_OFFSETS_MAX), 1)}, f"g{number}")
     log.now_ms += RETENTION_MS
-    log.do(lambda step, pending: log.manager.expire(step, NEXT_ROUND))
+    log.do(lambda result, pending: log.manager.expire(result, NEXT_ROUND))
     assert len(log.last.records) == LOOKED_AT_OFFSETS_MAX
     assert not log.last.is_atomic
     look(log)

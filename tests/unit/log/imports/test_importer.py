@@ -199,7 +199,7 @@ async def test_aborted_records_are_not_imported(tmp_path: Path, clock: ManualClo
             transactional=True,
         )  # fmt: skip
         log.append_as_leader(memoryview(batch), 0, verification=verification)
-        log.append_end_marker(EndTransactionMarker(7, 0, 0, False, clock.now_ms), 0)
+        log.append_transaction_marker(EndTransactionMarker(7, 0, 0, False, clock.now_ms), 0)
         log.roll()
         log.update_high_watermark(log.log_end_offset)
         claim, manifest = node.prepare(log)

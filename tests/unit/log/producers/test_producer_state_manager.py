@@ -161,7 +161,7 @@ def marker_error_code(
     states: ProducerStateManager, end_marker: EndTransactionMarker, version: int = 0
 ) -> ErrorCode:
     with pytest.raises(KafkaError) as error:
-        states.check_end_marker(end_marker, version)
+        states.check_transaction_marker(end_marker, version)
     return error.value.code
 
 
@@ -171,22 +171,22 @@ def test_a_marker_of_an_older_epoch_or_coordinator_is_fenced(states: ProducerSta
     assert marker_error_code(states, marker(epoch=2, coordinator_epoch=5)) is ErrorCode.INVALID_PRODUCER_EPOCH
     code = marker_error_code(states, marker(epoch=3, coordinator_epoch=4))
     assert code is ErrorCode.TRANSACTION_COORDINATOR_FENCED
-    states.check_end_marker(marker(epoch=3, coordinator_epoch=5), 0)
-    states.check_end_marker(marker(producer_id=77), 2)
+    states.check_transaction_marker(marker(epoch=3, coordinator_epoch=5), 0)
+    states.check_transaction_marker(marker(producer_id=77), 2)
 
 
 def test_a_marker_of_version_2_has_the_epoch_after_that_of_the_records(states: ProducerStateManager) -> None:
     append(states, header(0, epoch=3, transactional=True))
-    states.check_end_marker(marker(epoch=3), 1)
+    states.check_transaction_marker(marker(epoch=3), 1)
     assert marker_error_code(states, marker(epoch=3), 2) is ErrorCode.INVALID_PRODUCER_EPOCH
-    states.check_end_marker(marker(epoch=4), 2)
+    states.check_transaction_marker(marker(epoch=4), 2)
     states.end_transaction(marker(epoch=4), 1)
-    states.check_end_marker(marker(epoch=4), 2)  # a retry: no transaction is open any more
+    states.check_transaction_marker(marker(epoch=4), 2)  # a retry: no transaction is open any more
 
 
 def test_a_marker_of_the_largest_epoch_keeps_that_epoch(states: ProducerStateManager) -> None:
     append(states, header(0, epoch=2**15 - 1, transactional=True))
-    states.check_end_marker(marker(epoch=2**15 - 1), 2)
+    states.check_transaction_marker(marker(epoch=2**15 - 1), 2)
 
 
 def test_only_an_abort_of_a_transaction_with_records_is_returned(states: ProducerStateManager) -> None:

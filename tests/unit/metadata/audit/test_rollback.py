@@ -56,7 +56,7 @@ class World:
     def __init__(self) -> None:
         self.auditor = Auditor(ManualClock(), random.Random(1))
         self.image = with_topics(
-            replayed(image := cluster(1), decide_keep_history(image, wanted=True)), new_topic("orders")
+            replayed(image := cluster(1), decide_keep_history(image, enabled=True)), new_topic("orders")
         )
 
     def commit(self, decision: Decision[object], actor: Actor | None = None) -> int:
@@ -249,7 +249,7 @@ def test_partitions_that_were_added_stay_and_that_is_said(world: World) -> None:
     world.configs(a="2")
     outcome = world.roll_back(first)
     assert outcome.notes == (
-        f"Topic 'orders' has 3 partitions, at revision {first} it had 1: partitions cannot be taken away.",
+        f"Topic 'orders' has 3 partitions, at revision {first} it had 1: partitions cannot be removed.",
     )
     assert world.image.topic_configs["orders"] == {"a": "1"}
 
@@ -272,12 +272,12 @@ def test_a_topic_of_the_same_name_gets_the_configs_of_the_other_one_and_that_is_
     world.commit(decide_delete(world.image, [TopicToDelete("orders")]))
     between = world.image.revision
     world.image = with_topics(world.image, new_topic("other"), new_topic("orders"))
-    assert "no topic 'orders' at revision" in world.refused(between).message
+    assert "Topic 'orders' did not exist at revision" in world.refused(between).message
     assert "another topic" in world.roll_back(first).notes[0]
     assert world.image.topic_configs["orders"] == {"a": "1"}
 
 
-@pytest.mark.parametrize(("offset", "words"), [(1, "yet to come"), (-100, "not known any more")])
+@pytest.mark.parametrize(("offset", "words"), [(1, "does not exist yet"), (-100, "no longer in the history")])
 def test_a_revision_that_is_not_known_is_refused(world: World, offset: int, words: str) -> None:
     error = world.refused(world.image.revision + offset)
     assert (error.code, words in error.message) == (ErrorCode.INVALID_REQUEST, True)
@@ -294,7 +294,7 @@ def test_what_was_let_go_of_is_not_known_any_more(world: World) -> None:
 
 def test_without_a_history_nothing_comes_back(world: World) -> None:
     first = world.configs(a="1")
-    world.commit(decide_keep_history(world.image, wanted=False))
+    world.commit(decide_keep_history(world.image, enabled=False))
     assert "barnabas.audit.enable" in world.refused(first).message
 
 

@@ -33,7 +33,7 @@ class World:
         self.auditor = Auditor(self.clock, random.Random(1))
         self.image = MetadataImage()
         if keeps:
-            self.commit(decide_keep_history(self.image, wanted=True))
+            self.commit(decide_keep_history(self.image, enabled=True))
 
     def commit(self, decision: Decision[None]) -> int:
         self.image = replayed(self.image, self.auditor.recorded(self.image, decision, None))
@@ -78,18 +78,18 @@ def test_a_history_that_stops_is_forgotten_and_begins_anew() -> None:
     world = World()
     world.retention("1")
     world.retention("2")
-    world.commit(decide_keep_history(world.image, wanted=False))
+    world.commit(decide_keep_history(world.image, enabled=False))
     assert not world.image.former_values
     world.retention("3")
-    start = world.commit(decide_keep_history(world.image, wanted=True))
+    start = world.commit(decide_keep_history(world.image, enabled=True))
     assert history_start(world.image) == start
     assert world.at(start) == "3"
 
 
 def test_to_go_on_with_a_history_changes_nothing() -> None:
     world = World()
-    assert not decide_keep_history(world.image, wanted=True).changes
-    assert not decide_keep_history(World(keeps=False).image, wanted=False).changes
+    assert not decide_keep_history(world.image, enabled=True).changes
+    assert not decide_keep_history(World(keeps=False).image, enabled=False).changes
 
 
 def test_the_history_begins_behind_what_is_too_old() -> None:

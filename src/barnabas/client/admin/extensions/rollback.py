@@ -12,7 +12,7 @@ from barnabas.wire.barnabas_messages.rollback_resource import (
 
 
 class RollbackChange(NamedTuple):
-    """A key that a rollback changes; None where there is no value. Secrets are left out."""
+    """A key that a rollback changes; None for no value. Secrets are left out."""
 
     key: str
     before: Any
@@ -37,7 +37,7 @@ def parse_rollback_response(response: RollbackResourceResponse) -> Rollback:
     :raises KafkaError: If nothing was changed.
     """
     check(response.error_code, response.error_message)
-    keys = [RollbackChange(each.key, _value(each.before), _value(each.after)) for each in response.keys]
+    keys = [RollbackChange(key.key, _value(key.before), _value(key.after)) for key in response.keys]
     return Rollback(keys, list(response.notes))
 
 

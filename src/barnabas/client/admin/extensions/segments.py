@@ -19,15 +19,18 @@ class ImportedLog(NamedTuple):
     end_offset: int
 
 
-def import_request(partitions: Iterable[TopicPartition]) -> ImportSegmentsRequest:
+def import_segments_request(partitions: Iterable[TopicPartition]) -> ImportSegmentsRequest:
     indexes: defaultdict[str, list[int]] = defaultdict(list)
     for tp in partitions:
         indexes[tp.topic].append(tp.partition)
-    topics = [ImportSegmentsTopic(name=name, partition_indexes=found) for name, found in indexes.items()]
+    topics = [
+        ImportSegmentsTopic(name=name, partition_indexes=partition_indexes)
+        for name, partition_indexes in indexes.items()
+    ]
     return ImportSegmentsRequest(topics=topics)
 
 
-def import_results(response: ImportSegmentsResponse) -> dict[TopicPartition, ImportedLog | KafkaError]:
+def parse_import_response(response: ImportSegmentsResponse) -> dict[TopicPartition, ImportedLog | KafkaError]:
     return {
         TopicPartition(result.topic, result.partition_index): error_for(
             result.error_code, result.error_message

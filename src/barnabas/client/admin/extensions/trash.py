@@ -51,15 +51,15 @@ def parse_describe_trash_response(response: DescribeTrashResponse) -> list[Trash
     check(response.error_code, response.error_message)
     return [
         TrashedTopicDescription(
-            each.name,
-            each.topic_id,
-            each.partition_count,
-            each.size_bytes,
-            each.deleted_ms,
-            each.deleted_by,
-            each.expires_ms,
+            topic.name,
+            topic.topic_id,
+            topic.partition_count,
+            topic.size_bytes,
+            topic.deleted_ms,
+            topic.deleted_by,
+            topic.expires_ms,
         )
-        for each in response.topics
+        for topic in response.topics
     ]
 
 
@@ -73,12 +73,12 @@ def parse_undelete_response(response: UndeleteTopicResponse) -> UndeletedTopic:
 
 
 def purge_topics_request(topics: Iterable[Trashed]) -> PurgeTopicsRequest:
-    return PurgeTopicsRequest(topics=[TopicToPurge(*each) for each in topics])
+    return PurgeTopicsRequest(topics=[TopicToPurge(*topic) for topic in topics])
 
 
 def parse_purge_topics_response(response: PurgeTopicsResponse) -> dict[Trashed, KafkaError | None]:
     """Return the error of each topic; None for success."""
     return {
-        Trashed(each.name, each.topic_id): error_for(each.error_code, each.error_message)
-        for each in response.results
+        Trashed(result.name, result.topic_id): error_for(result.error_code, result.error_message)
+        for result in response.results
     }

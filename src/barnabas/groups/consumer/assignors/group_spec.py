@@ -13,7 +13,7 @@ Target: TypeAlias = Mapping[str, Partitions]
 
 @dataclass(frozen=True, slots=True)
 class MemberSpec:
-    """A member, as assignors see it."""
+    """A member, as assignors read it."""
 
     topic_ids: frozenset[bytes]  #: the existing topics of its subscription
     target: Partitions = field(default_factory=dict)  #: its previous target
@@ -22,7 +22,7 @@ class MemberSpec:
 
 @dataclass(frozen=True, slots=True)
 class GroupSpec:
-    """A group, as assignors see it."""
+    """A group, as assignors read it."""
 
     members: Mapping[str, MemberSpec]
     partition_counts: Mapping[bytes, int]  #: of every topic to which a member subscribes

@@ -29,7 +29,7 @@ class _Balance:
             pass
 
     def target(self) -> dict[str, Partitions]:
-        """The target of each member."""
+        """Return the target of each member."""
         return {
             member_id: {topic_id: frozenset(indexes) for topic_id, indexes in held.items() if indexes}
             for member_id, held in self._held.items()
@@ -48,8 +48,8 @@ class _Balance:
         order = sorted(self._subscribers, key=lambda topic_id: (len(self._subscribers[topic_id]), topic_id))
         for topic_id in order:
             members = self._subscribers[topic_id]
-            taken = set[int]().union(*(self._held[each].get(topic_id, ()) for each in members))
-            for index in sorted(set(range(group.partition_counts[topic_id])) - taken):
+            assigned = set[int]().union(*(self._held[member].get(topic_id, ()) for member in members))
+            for index in sorted(set(range(group.partition_counts[topic_id])) - assigned):
                 self._give(min(members, key=self._counts.__getitem__), topic_id, index)
 
     def _level(self) -> bool:

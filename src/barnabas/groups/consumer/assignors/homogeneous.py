@@ -15,12 +15,12 @@ def assign_homogeneous(group: GroupSpec) -> dict[str, Partitions]:
     quotas = _quotas(group, topic_ids)
     target: dict[str, Partitions] = {}
     for member_id, member in group.members.items():
-        target[member_id] = _kept(group, member.target, topic_ids, quotas[member_id])
+        target[member_id] = _retained(group, member.target, topic_ids, quotas[member_id])
     free = _unassigned(group, target, topic_ids)
-    for member_id, kept in target.items():
-        missing_count = quotas[member_id] - partitions_count(kept)
+    for member_id, partitions in target.items():
+        missing_count = quotas[member_id] - partitions_count(partitions)
         if missing_count > 0:
-            target[member_id] = _with_more(kept, free, missing_count)
+            target[member_id] = _with_more(partitions, free, missing_count)
     assert next(free, None) is None, "the quotas add up to all partitions"
     return target
 
@@ -29,45 +29,45 @@ def _quotas(group: GroupSpec, topic_ids: list[bytes]) -> dict[str, int]:
     """Return how many partitions each member gets; one more goes first to members that have so many already."""
     total = sum(group.partition_counts[topic_id] for topic_id in topic_ids)
     quota, extra = divmod(total, len(group.members))
-    wanted = frozenset(topic_ids)
+    subscribed = frozenset(topic_ids)
     held = {
-        member_id: sum(len(of) for topic_id, of in member.target.items() if topic_id in wanted)
+        member_id: sum(len(of) for topic_id, of in member.target.items() if topic_id in subscribed)
         for member_id, member in group.members.items()
     }
     favoured = sorted(group.members, key=lambda member_id: held[member_id] <= quota)[:extra]
     return dict.fromkeys(group.members, quota) | dict.fromkeys(favoured, quota + 1)
 
 
-def _kept(group: GroupSpec, target: Partitions, topic_ids: list[bytes], quota: int) -> Partitions:
+def _retained(group: GroupSpec, target: Partitions, topic_ids: list[bytes], quota: int) -> Partitions:
     """Return what a member keeps of its previous target: at most its quota, of existing partitions."""
-    kept: dict[bytes, frozenset[int]] = {}
+    retained: dict[bytes, frozenset[int]] = {}
     for topic_id in topic_ids:
         count = group.partition_counts[topic_id]
         held = sorted(index for index in target.get(topic_id, ()) if index < count)[:quota]
         if held:
-            kept[topic_id] = frozenset(held)
+            retained[topic_id] = frozenset(held)
             quota -= len(held)
-    return kept
+    return retained
 
 
 def _unassigned(
     group: GroupSpec, target: dict[str, Partitions], topic_ids: list[bytes]
 ) -> Iterator[tuple[bytes, int]]:
-    taken: dict[bytes, set[int]] = {topic_id: set() for topic_id in topic_ids}
+    assigned: dict[bytes, set[int]] = {topic_id: set() for topic_id in topic_ids}
     for partitions in target.values():
         for topic_id, indexes in partitions.items():
-            taken[topic_id] |= indexes
+            assigned[topic_id] |= indexes
     free = [
         (topic_id, index)
         for topic_id in topic_ids
         for index in range(group.partition_counts[topic_id])
-        if index not in taken[topic_id]
+        if index not in assigned[topic_id]
     ]
     return iter(free)
 
 
-def _with_more(kept: Partitions, free: Iterator[tuple[bytes, int]], count: int) -> Partitions:
-    more: dict[bytes, set[int]] = {topic_id: set(indexes) for topic_id, indexes in kept.items()}
+def _with_more(retained: Partitions, free: Iterator[tuple[bytes, int]], count: int) -> Partitions:
+    more: dict[bytes, set[int]] = {topic_id: set(indexes) for topic_id, indexes in retained.items()}
     for _, (topic_id, index) in zip(range(count), free, strict=False):
         more.setdefault(topic_id, set()).add(index)
     return {topic_id: frozenset(indexes) for topic_id, indexes in more.items()}

@@ -88,7 +88,9 @@ class Home:
     def end(self, producer: int, *, commit: bool) -> None:
         if producer in self.open_transactions:
             self.open_transactions.discard(producer)
-            self.log.append_end_marker(EndTransactionMarker(producer, 0, 0, commit, self.clock.now_ms), 0)
+            self.log.append_transaction_marker(
+                EndTransactionMarker(producer, 0, 0, commit, self.clock.now_ms), 0
+            )
             self.log.update_high_watermark(self.log.log_end_offset)
 
     def plan(self) -> PartitionPlan | None:

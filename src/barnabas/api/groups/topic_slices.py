@@ -7,33 +7,33 @@ from typing import Any, TypeVar
 TopicT = TypeVar("TopicT")
 
 #: Partitions of one part: committing their offsets takes 2 to 8 ms.
-PIECE_PARTITIONS_MAX = 200
+SLICE_PARTITIONS_MAX = 200
 
 
-def pieces(topics: Sequence[TopicT], field: str = "partitions") -> Iterator[list[TopicT]]:
+def slices(topics: Sequence[TopicT], field: str = "partitions") -> Iterator[list[TopicT]]:
     """Yield parts of topics, whose partitions are in `field`, of limited size; a long topic is in several parts.
 
     A topic without partitions counts as one partition. Without topics, yield one part without topics.
     """
-    piece: list[TopicT] = []
-    left_count = PIECE_PARTITIONS_MAX
+    one_slice: list[TopicT] = []
+    left_count = SLICE_PARTITIONS_MAX
     for topic in topics:
-        for part in _parts(topic, field):
+        for part in _split_topic(topic, field):
             count = max(len(getattr(part, field)), 1)
             if count > left_count:
-                yield piece
-                piece, left_count = [], PIECE_PARTITIONS_MAX
-            piece.append(part)
+                yield one_slice
+                one_slice, left_count = [], SLICE_PARTITIONS_MAX
+            one_slice.append(part)
             left_count -= count
-    yield piece
+    yield one_slice
 
 
-def _parts(topic: TopicT, field: str) -> Iterator[TopicT]:
+def _split_topic(topic: TopicT, field: str) -> Iterator[TopicT]:
     partitions: list[Any] = getattr(topic, field)
-    if len(partitions) <= PIECE_PARTITIONS_MAX:
+    if len(partitions) <= SLICE_PARTITIONS_MAX:
         yield topic
         return
-    for start in range(0, len(partitions), PIECE_PARTITIONS_MAX):
+    for start in range(0, len(partitions), SLICE_PARTITIONS_MAX):
         part = copy(topic)
-        setattr(part, field, partitions[start : start + PIECE_PARTITIONS_MAX])
+        setattr(part, field, partitions[start : start + SLICE_PARTITIONS_MAX])
         yield part
