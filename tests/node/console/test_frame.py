@@ -39,7 +39,7 @@ def test_every_answer_forbids_foreign_code(kafka: EmbeddedBroker) -> None:
 def test_a_cluster_without_logins_says_whom_it_takes_people_for(kafka: EmbeddedBroker) -> None:
     with visiting(kafka.bootstrap) as person:
         page = person.get("/")
-        assert "asks for no login" in page.text
+        assert "requires no login" in page.text
         assert "User:ANONYMOUS" in page.text
         assert person.get("/login").url.path == "/"
 
@@ -129,8 +129,8 @@ def test_a_wrong_password_is_told_and_after_some_one_must_wait(kafka: EmbeddedBr
         answers = [person.log_in("alice", "wrong") for _ in range(6)]
         assert [answer.status_code for answer in answers] == [401] * 6
         assert "SASL_AUTHENTICATION_FAILED" in answers[0].text
-        assert "Too many tries" in answers[5].text
-        assert "Too many tries" in person.log_in("alice", "secret").text
+        assert "Too many failed attempts" in answers[5].text
+        assert "Too many failed attempts" in person.log_in("alice", "secret").text
         clock.advance(_MINUTE_MS)
         assert person.log_in("alice", "secret").url.path == "/"
 
@@ -149,7 +149,7 @@ def test_an_address_is_believed_from_configured_proxies_alone(kafka: EmbeddedBro
             for number in range(21):
                 person.headers.update(from_address(f"10.0.0.{number}"))
                 page = person.log_in(f"user-{number}", "wrong")
-            return "Too many tries" in page.text
+            return "Too many failed attempts" in page.text
 
     assert told_to_wait(trusted=())
     assert told_to_wait(trusted=("10.9.9.9",))
@@ -165,7 +165,7 @@ def test_many_tries_at_once_are_no_more_tries(kafka: EmbeddedBroker) -> None:
     ):
         texts = list(pool.map(lambda number: person.log_in("alice", f"wrong {number}").text, range(20)))
     assert sum("SASL_AUTHENTICATION_FAILED" in text for text in texts) == 5
-    assert sum("Too many tries" in text for text in texts) == 15
+    assert sum("Too many failed attempts" in text for text in texts) == 15
 
 
 @pytest.mark.kafka_users(USERS)
@@ -264,7 +264,7 @@ def test_a_cluster_that_is_down_is_an_error_page_that_says_what_to_do(kafka: Emb
     with visiting("127.0.0.1:1", connect_timeout_ms=300, retry_timeout_ms=300) as person:
         page = person.get("/")
     assert page.status_code == 502
-    assert "Check that the brokers run" in page.text
+    assert "Check that the brokers are running" in page.text
     assert "127.0.0.1:1" in page.text
 
 
