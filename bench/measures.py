@@ -45,7 +45,7 @@ class Metric:
     target: float | None
     more_is_better: bool = False
 
-    def wait_for_revision(self, ratio: float) -> bool | None:
+    def is_reached(self, ratio: float) -> bool | None:
         """True when ``ratio`` is at least as good as the target; None when there is none."""
         if self.target is None:
             return None

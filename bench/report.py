@@ -52,7 +52,7 @@ def _line(result: Result) -> str:
     metric = result.metric
     bound = "≥" if metric.more_is_better else "≤"
     target = "none" if metric.target is None else f"{bound} {metric.target:g}"
-    reached = {True: "yes", False: "no", None: ""}[metric.wait_for_revision(result.ratio)]
+    reached = {True: "yes", False: "no", None: ""}[metric.is_reached(result.ratio)]
     return (
         f"| {metric.text} | {metric.unit} | {spread(result.baseline)} | {spread(result.barnabas)} "
         f"| **{result.ratio:.2f}** | {target} | {reached} |"

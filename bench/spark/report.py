@@ -121,7 +121,7 @@ def _line(outcome: Outcome) -> str:
     clock, processors = outcome.clock, outcome.processors
     metric = clock.metric
     target = "" if metric.target is None else f"≤ {metric.target:g}"
-    reached = {True: "yes", False: "no", None: ""}[metric.wait_for_revision(clock.ratio)]
+    reached = {True: "yes", False: "no", None: ""}[metric.is_reached(clock.ratio)]
     theirs_s, ours_s = statistics.median(processors.baseline), statistics.median(processors.barnabas)
     return (
         f"| {metric.text} | {spread(clock.baseline)} | {spread(clock.barnabas)} | **{clock.ratio:.2f}** "
