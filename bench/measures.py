@@ -376,7 +376,7 @@ MEASURES = (
         create_rate,
         {
             "rate": Metric(
-                "CreateTopics one after the other, with a policy on Barnabas alone",
+                "CreateTopics one after the other, with a policy on Barnabas only",
                 "/s",
                 3.0,
                 more_is_better=True,
