@@ -109,7 +109,7 @@ def test_a_topic_is_made_altered_written_to_and_deleted(admin: Watched) -> None:
     expect(page.locator("ins")).to_have_text("86400000")
     page.get_by_role("button", name="Apply").click()
     expect(page.locator("#notices")).to_contain_text("Changed: retention.ms.")
-    expect(page.get_by_role("row", name="Choose retention.ms")).to_contain_text("86400000")
+    expect(page.get_by_role("row", name="Select retention.ms")).to_contain_text("86400000")
     page = admin.open("/topics/shop.refunds/produce")
     page.get_by_label("Key", exact=True).fill("table 3")
     page.get_by_label("Value", exact=True).fill('{"refund": 4}')
@@ -164,7 +164,7 @@ def test_a_user_of_plain_logs_in_with_the_right_password_alone(browser: Browser,
         page = tab.open("/login")
         page.get_by_label("User").fill("bob")
         page.get_by_label("Password").fill(word)
-        page.get_by_text("Authentication").click()
+        page.get_by_text("Authentication", exact=True).click()
         page.get_by_label("SASL mechanism").select_option("PLAIN")
         page.get_by_role("button", name="Log in").click()
         if word == "wrong":
