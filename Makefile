@@ -1,14 +1,14 @@
-# What a person types. `make run` serves; `make check test` is what every change must pass.
+# `make help` lists the targets. `make run` starts a broker; every change must pass `make check test`.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 ARGS ?=
-# How many tests run at a time; with 0 all run in one process, as debuggers want it.
+# Number of tests that run at a time; with 0 all run in one process, for a debugger.
 WORKERS ?= 2
-# What becomes machine code where there is a C compiler.
+# Compiled if there is a C compiler.
 COMPILED := $(wildcard src/barnabas/wire/records/walk.p*)
 PARALLEL := -n $(WORKERS) --dist worksteal
-# Spark starts once in each of them, and serves whole files.
+# Spark starts once in each process, which runs whole files.
 SPARK_PARALLEL := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .PHONY: run example-orders check format test test-spark test-spark-versions interop kafka-tests differential soak-eos soak-spark soak-stalls soak-holds soak-frames bench bench-spark clean help
@@ -35,34 +35,34 @@ $(VENV)/.installed-check: pyproject.toml $(COMPILED) | $(BIN)/python
 run: $(VENV)/.installed  ## Serve Kafka on 127.0.0.1:9092 and the console on 127.0.0.1:9404, data in ./data (ARGS='--set key=value ...')
 	$(BIN)/barnabas serve --set barnabas.metrics.listener=127.0.0.1:9404 $(ARGS)
 
-check: $(VENV)/.installed-check  ## Style, types and the layers of the rooms
+check: $(VENV)/.installed-check  ## Style, types and package layers
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-format: $(VENV)/.installed-check  ## Put every file into the project's form
+format: $(VENV)/.installed-check  ## Format all files
 	$(BIN)/ruff format
 	$(BIN)/ruff check --fix
 
-test: $(VENV)/.installed-test  ## All tests that need packages from pip alone, on Spark in local mode too
+test: $(VENV)/.installed-test  ## All tests that need only packages from pip, including Spark in local mode
 	$(BIN)/pytest $(PARALLEL) tests/unit tests/node $(ARGS)
 	$(BIN)/pytest $(SPARK_PARALLEL) -m "not long" tests/spark $(ARGS)
 
-test-spark: $(VENV)/.installed-test  ## What runs on Spark, all of it: in local mode, as a cluster, against Apache Kafka and its connector
+test-spark: $(VENV)/.installed-test  ## All tests on Spark: local mode, a cluster, Apache Kafka and its connector
 	$(BIN)/pytest $(SPARK_PARALLEL) tests/spark $(ARGS)
 	interop/run $(SPARK_PARALLEL) tests/interop/spark $(ARGS)
 
-interop: $(VENV)/.installed-test  ## Real clients, Spark as a cluster, Apache Kafka itself; installs what they need
+interop: $(VENV)/.installed-test  ## Real clients, Spark as a cluster, Apache Kafka; installs what they need
 	interop/run $(ARGS)
 
 kafka-tests: $(VENV)/.installed-test  ## Apache Kafka's own integration tests; writes docs/kafka-tests.md (ARGS='--resume NAME...')
 	$(BIN)/python -m interop.kafka_tests.run $(ARGS)
 
-differential: $(VENV)/.installed-test  ## Thousands of requests to Apache Kafka and to Barnabas, compared
+differential: $(VENV)/.installed-test  ## Send thousands of requests to Apache Kafka and to Barnabas, and compare the responses
 	DIFFERENTIAL_EXAMPLES=$(or $(EXAMPLES),600) interop/run tests/differential
 
-test-spark-versions:  ## Reading, writing, streaming, flows on older Sparks (VERSIONS='4.1 4.2'), each in .venv-spark-VERSION
+test-spark-versions:  ## Reads, writes, streams and flows on older versions of Spark (VERSIONS='4.1 4.2'), in .venv-spark-VERSION
 	for version in $(or $(VERSIONS),4.1 4.2); do \
 		venv=.venv-spark-$$version; \
 		test -x $$venv/bin/python || $(PYTHON) -m venv $$venv || exit 1; \
@@ -70,10 +70,10 @@ test-spark-versions:  ## Reading, writing, streaming, flows on older Sparks (VER
 		$$venv/bin/pytest tests/spark/test_versions.py tests/spark/test_plans.py $(ARGS) || exit 1; \
 	done
 
-soak-eos: $(VENV)/.installed-test  ## Applications in transactions, three minutes each, while the broker is killed
+soak-eos: $(VENV)/.installed-test  ## Transactional applications, three minutes each, while the broker is killed
 	EOS_SECONDS=$(or $(SECONDS),180) interop/run tests/interop/test_exactly_once.py
 
-soak-spark: $(VENV)/.installed-test  ## A Spark stream while parts of it are killed (ROUNDS=20 MASTER=local|cluster BROKER=barnabas|kafka)
+soak-spark: $(VENV)/.installed-test  ## A Spark stream while its processes are killed (ROUNDS=20 MASTER=local|cluster BROKER=barnabas|kafka)
 	SPARK_ROUNDS=$(or $(ROUNDS),20) SPARK_MASTER=$(or $(MASTER),local) SPARK_BROKER=$(or $(BROKER),barnabas) \
 		$(BIN)/pytest tests/interop/spark/test_sink_soak.py $(ARGS)
 
@@ -86,14 +86,14 @@ soak-holds: $(VENV)/.installed-test  ## The same requests to a broker whose even
 soak-frames: $(VENV)/.installed-test  ## A million random and damaged frames: no stall, bounded memory (FRAMES=1000000)
 	SOAK_FRAMES=$(or $(FRAMES),1000000) $(BIN)/pytest tests/node/test_frames.py $(ARGS)
 
-bench: $(VENV)/.installed-test  ## Apache Kafka and Barnabas in turns; writes docs/benchmarks.md
+bench: $(VENV)/.installed-test  ## Benchmarks of Apache Kafka and Barnabas in turns; writes docs/benchmarks.md
 	$(BIN)/python -m bench.run $(ARGS)
 
-bench-spark: $(VENV)/.installed-test  ## Spark's own Kafka connector and ours in turns; writes docs/benchmarks-spark.md
+bench-spark: $(VENV)/.installed-test  ## Benchmarks of Spark's Kafka connector and ours in turns; writes docs/benchmarks-spark.md
 	$(BIN)/python -m bench.spark.run $(ARGS)
 
-example-orders: $(VENV)/.installed-test  ## A million events of a shop through Spark into a report (ARGS='--count 20000')
+example-orders: $(VENV)/.installed-test  ## Run the example: a million events of a shop through Spark into a report (ARGS='--count 20000')
 	$(BIN)/python -m examples.orders $(ARGS)
 
-clean:  ## Remove what was built and installed
+clean:  ## Remove everything that was built or installed
 	rm -rf $(VENV) .venv-spark-* build dist src/barnabas/wire/records/walk.c src/barnabas/wire/records/walk.*.so .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -35,8 +35,8 @@ _START_S = 20.0
 PAGES = {
     "overview": "/",
     "list of topics": "/topics",
-    "the same sorted by health, page 100": "/topics?sort=-health&page=100",
-    "search in it, as one types": "/topics?q=ders-000",
+    "list of topics sorted by health, page 100": "/topics?sort=-health&page=100",
+    "search, while the user types": "/topics?q=ders-000",
     "a topic": "/topics/orders-00077",
     "list of groups, with lags": "/groups",
     "a group": "/groups/readers-007",
@@ -134,10 +134,10 @@ def section(
         finally:
             broker.stop()
     return f"""{HEADING}
-Pages of `barnabas console` on a cluster of {topics_count:,} topics and {groups_count:,} groups, asked for
-{requests_count} times each, one after the other; from the request to the last byte (`bench/console.py`). Broker,
-console and visitor share the machine. The visitor is one session: what it keeps (topics for some seconds, the audit
-up to where it was read) is not asked for again.
+Pages of `barnabas console` on a cluster of {topics_count:,} topics and {groups_count:,} groups, each requested
+{requests_count} times, one after the other: the time from the request to the last byte (`bench/console.py`). Broker,
+console and client share the machine. The client uses one session, which caches some data (topics for some seconds, the
+audit up to the last event that was read).
 
 {table(timings)}
 """

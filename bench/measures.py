@@ -45,7 +45,7 @@ class Metric:
     target: float | None
     more_is_better: bool = False
 
-    def wait_for_revision(self, ratio: float) -> bool | None:
+    def is_reached(self, ratio: float) -> bool | None:
         """True when ``ratio`` is at least as good as the target; None when there is none."""
         if self.target is None:
             return None
@@ -376,7 +376,7 @@ MEASURES = (
         create_rate,
         {
             "rate": Metric(
-                "CreateTopics one after the other, with a policy on Barnabas alone",
+                "CreateTopics one after the other, with a policy on Barnabas only",
                 "/s",
                 3.0,
                 more_is_better=True,

@@ -145,7 +145,7 @@ def table() -> str:
     lines = [
         f"A copy in memory, {GROUP_BYTES // 1024**2} MiB at a time: {copy_bytes_per_s() / 1e6:,.0f} MB/s.",
         "",
-        "| records | decode, all columns | without CRC check | decode, value alone | encode |",
+        "| records | decode, all columns | without CRC check | decode, value only | encode |",
         "|---|---|---|---|---|",
     ]
     for shape in SHAPES:

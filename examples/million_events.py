@@ -1,9 +1,9 @@
-"""A million events through a broker and back: made from a seed, produced, consumed, compared byte for byte.
+"""Produce a million generated events, consume them, and compare them byte for byte.
 
     python examples/million_events.py [--bootstrap HOST:PORT] [--count N] [--partitions N] [--codec lz4]
 
-Without --bootstrap it starts a broker of its own and removes it afterwards. Ends with 0 when every event came back
-as it went, in its partition's order; with 1 and the first difference when not.
+Without --bootstrap, it starts a broker and removes it afterwards. The exit code is 0 if all events are equal and in the
+order of their partition; otherwise it is 1, and the first difference is printed.
 """
 
 import argparse
@@ -22,17 +22,17 @@ PAGES = ("/", "/basket", "/search?q=kafka", "/castle", "/trial", "/metamorphosis
 
 
 def events(count: int, seed: int = 1883) -> Iterator[tuple[bytes, bytes]]:
-    """Clicks of visitors as (key, value): the same ones for the same seed."""
-    dice = random.Random(seed)
+    """Yield clicks of visitors as (key, value); equal seeds give equal events."""
+    rng = random.Random(seed)
     moment_ms = 1_700_000_000_000
     for number in range(count):
-        moment_ms += dice.randrange(200)
-        visitor = f"visitor-{dice.randrange(50_000)}"
+        moment_ms += rng.randrange(200)
+        visitor = f"visitor-{rng.randrange(50_000)}"
         click = {
             "n": number,
             "at_ms": moment_ms,
-            "page": dice.choice(PAGES),
-            "took_ms": dice.randrange(3_000),
+            "page": rng.choice(PAGES),
+            "took_ms": rng.randrange(3_000),
         }
         yield visitor.encode(), json.dumps(click, ensure_ascii=False).encode()
 
@@ -57,7 +57,7 @@ def produce(bootstrap: str, topic: str, count: int, partitions: int, codec: str)
             "queue.buffering.max.messages": 500_000,
         }
     )
-    refused: list[object] = []
+    errors: list[object] = []
     started = time.perf_counter()
     for done, (key, value) in enumerate(events(count), 1):
         while True:
@@ -67,7 +67,7 @@ def produce(bootstrap: str, topic: str, count: int, partitions: int, codec: str)
                     value,
                     key,
                     partition_of(key, partitions),
-                    on_delivery=lambda error, _: refused.append(error) if error else None,
+                    on_delivery=lambda error, _: errors.append(error) if error else None,
                 )
                 break
             except BufferError:
@@ -76,15 +76,15 @@ def produce(bootstrap: str, topic: str, count: int, partitions: int, codec: str)
             producer.poll(0)
         progress("produced", done, count, started)
     left = producer.flush(120)
-    if left or refused:
-        sys.exit(f"{left} events were not acknowledged, {len(refused)} were refused: {refused[:3]}")
+    if left or errors:
+        sys.exit(f"{left} events were not acknowledged, {len(errors)} were rejected: {errors[:3]}")
 
 
 def compare(bootstrap: str, topic: str, count: int, partitions: int) -> None:
     by_partition: list[list[tuple[bytes, bytes]]] = [[] for _ in range(partitions)]
     for key, value in events(count):
         by_partition[partition_of(key, partitions)].append((key, value))
-    expected = [iter(each) for each in by_partition]
+    expected = [iter(sent) for sent in by_partition]
     consumer = Consumer(
         {"bootstrap.servers": bootstrap, "group.id": "million-events", "enable.auto.commit": False}
     )
@@ -94,42 +94,42 @@ def compare(bootstrap: str, topic: str, count: int, partitions: int) -> None:
     while done < count:
         messages = consumer.consume(10_000, timeout=30)
         if not messages:
-            sys.exit(f"nothing more came after {done} of {count} events")
+            sys.exit(f"no more events after {done} of {count}")
         for message in messages:
             if message.error():
-                sys.exit(f"the broker says {message.error()}")
-            wanted = next(expected[message.partition()], None)
-            if (message.key(), message.value()) != wanted:
+                sys.exit(f"the broker returned {message.error()}")
+            sent = next(expected[message.partition()], None)
+            if (message.key(), message.value()) != sent:
                 where = f"{topic}-{message.partition()} offset {message.offset()}"
-                sys.exit(f"{where}: {message.key()!r} {message.value()!r} came, {wanted!r} went")
+                sys.exit(f"{where}: received {message.key()!r} {message.value()!r}, sent {sent!r}")
             done += 1
             progress("read back", done, count, started)
     consumer.close()
 
 
 def main() -> None:
-    options = argparse.ArgumentParser(
+    parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    options.add_argument("--bootstrap")
-    options.add_argument("--count", type=int, default=1_000_000)
-    options.add_argument("--partitions", type=int, default=4)
-    options.add_argument("--codec", default="lz4", choices=("none", "gzip", "snappy", "lz4", "zstd"))
-    asked = options.parse_args()
-    if asked.bootstrap:
+    parser.add_argument("--bootstrap")
+    parser.add_argument("--count", type=int, default=1_000_000)
+    parser.add_argument("--partitions", type=int, default=4)
+    parser.add_argument("--codec", default="lz4", choices=("none", "gzip", "snappy", "lz4", "zstd"))
+    options = parser.parse_args()
+    if options.bootstrap:
         broker = nullcontext()
     else:
         from barnabas.testing import EmbeddedBroker
 
         broker = EmbeddedBroker()
     with broker as embedded:
-        bootstrap = asked.bootstrap or embedded.bootstrap
+        bootstrap = options.bootstrap or embedded.bootstrap
         topic = f"clicks-{random.SystemRandom().randrange(10**9)}"
         admin = AdminClient({"bootstrap.servers": bootstrap})
-        admin.create_topics([NewTopic(topic, asked.partitions)])[topic].result()
-        produce(bootstrap, topic, asked.count, asked.partitions, asked.codec)
-        compare(bootstrap, topic, asked.count, asked.partitions)
-    print(f"{asked.count:,} events went through {topic} and came back equal")
+        admin.create_topics([NewTopic(topic, options.partitions)])[topic].result()
+        produce(bootstrap, topic, options.count, options.partitions, options.codec)
+        compare(bootstrap, topic, options.count, options.partitions)
+    print(f"{options.count:,} events were produced to {topic} and consumed without a difference")
 
 
 if __name__ == "__main__":

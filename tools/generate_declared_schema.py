@@ -1,4 +1,4 @@
-"""Writes docs/declared.schema.json, which editors check declared states with.
+"""Write docs/declared.schema.json, with which editors validate declared states.
 
 Run it after a change to what can be declared: `python tools/generate_declared_schema.py`.
 """
@@ -114,7 +114,7 @@ def schema() -> Schema:
     prune = {
         "type": "array",
         "items": {"enum": [str(each) for each in PRUNABLE]},
-        "description": "Sections of which what is not mentioned goes; configs: keys that are not mentioned.",
+        "description": "Sections in which everything that is not mentioned is deleted; configs: keys of resources.",
     }
     whole = record({reading.PRUNE: prune, **{section.value: each for section, each in sections.items()}})
     return {

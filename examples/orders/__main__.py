@@ -1,4 +1,4 @@
-"""A day of a shop from events to a report, in one command that may be killed and begun again; see README.md.
+"""Process a day of a shop from events to a report. The command can be killed and started again; see README.md.
 
 python -m examples.orders [--count 1000000] [--home orders-example] [--bootstrap HOST:PORT]
 """
@@ -40,7 +40,7 @@ SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.shuffle.partitions": "4",
 }
-#: The broker's own topics are made when first used, and with fewer partitions they are made sooner.
+#: Fewer partitions, so that the internal topics are created faster.
 BROKER = {
     "offsets.topic.num.partitions": "4",
     "transaction.state.log.num.partitions": "4",
@@ -49,52 +49,54 @@ BROKER = {
 
 
 def main() -> None:
-    options = argparse.ArgumentParser(
+    parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    options.add_argument("--count", type=int, default=1_000_000, help="how many events")
-    options.add_argument("--home", type=Path, default=Path("orders-example"), help="where all of it is kept")
-    options.add_argument("--bootstrap", help="a Kafka cluster; a broker of its own if none is given")
-    options.add_argument("--master", default="local[*]", help="where Spark runs")
-    asked = options.parse_args()
-    if asked.count < 1:
-        options.error(f"--count is {asked.count}; must be at least 1")
-    home = asked.home.absolute()
-    settle(home, asked.count)
-    began = time.monotonic()
-    with broker(home, asked.bootstrap) as bootstrap, spark(asked.master) as session:
-        make_topics(bootstrap)
+    parser.add_argument("--count", type=int, default=1_000_000, help="number of events")
+    parser.add_argument("--home", type=Path, default=Path("orders-example"), help="directory for all data")
+    parser.add_argument("--bootstrap", help="Kafka cluster (default: start a broker)")
+    parser.add_argument("--master", default="local[*]", help="Spark master")
+    options = parser.parse_args()
+    if options.count < 1:
+        parser.error(f"--count is {options.count}; must be at least 1")
+    home = options.home.absolute()
+    check_count(home, options.count)
+    started = time.monotonic()
+    with broker(home, options.bootstrap) as bootstrap, spark(options.master) as session:
+        create_topics(bootstrap)
         for what, step in (
-            ("events are in topic shop-events", partial(generate, session, bootstrap, asked.count)),
+            ("wrote events to topic shop-events", partial(generate, session, bootstrap, options.count)),
             (
-                "cleaned into tables/events and topic shop-dead",
+                "wrote tables/events and topic shop-dead",
                 partial(run, session, bootstrap, home, "clean.yml"),
             ),
-            ("counted into topic shop-windows", partial(run, session, bootstrap, home, "windows.yml")),
+            ("wrote topic shop-windows", partial(run, session, bootstrap, home, "windows.yml")),
         ):
             step()
-            print(f"{time.monotonic() - began:6.1f} s  {what}", flush=True)
+            print(f"{time.monotonic() - started:6.1f} s  {what}", flush=True)
         totals = found(session, bootstrap, home)
-    (home / "report.html").write_text(html(totals, asked.count), encoding="utf-8")
-    print(f"{time.monotonic() - began:6.1f} s  {home / 'report.html'}", flush=True)
-    wrong = differences(totals, expected(asked.count))
+    (home / "report.html").write_text(html(totals, options.count), encoding="utf-8")
+    print(f"{time.monotonic() - started:6.1f} s  {home / 'report.html'}", flush=True)
+    wrong = differences(totals, expected(options.count))
     if wrong:
-        sys.exit("\n".join(["the totals are not those of plain Python:", *wrong[:20]]))
-    print(f"{time.monotonic() - began:6.1f} s  {asked.count:,} events: all totals are those of plain Python")
+        sys.exit("\n".join(["the totals differ from those of plain Python:", *wrong[:20]]))
+    print(
+        f"{time.monotonic() - started:6.1f} s  {options.count:,} events: all totals equal those of plain Python"
+    )
 
 
-def settle(home: Path, count: int) -> None:
-    """One home has one size."""
+def check_count(home: Path, count: int) -> None:
+    """Exit if the directory has the data of another number of events."""
     home.mkdir(parents=True, exist_ok=True)
-    place = home / "example.json"
-    if place.exists():
-        there = json.loads(place.read_text())["count"]
-        if there != count:
-            sys.exit(f"{home} has {there} events: go on with --count {there}, or take another --home")
+    path = home / "example.json"
+    if path.exists():
+        existing = json.loads(path.read_text())["count"]
+        if existing != count:
+            sys.exit(f"{home} has {existing} events: use --count {existing}, or another --home")
         return
-    fresh = place.with_suffix(".fresh")
+    fresh = path.with_suffix(".fresh")
     fresh.write_text(json.dumps({"count": count}))
-    fresh.replace(place)
+    fresh.replace(path)
 
 
 @contextmanager
@@ -110,7 +112,7 @@ def broker(home: Path, bootstrap: str | None) -> Iterator[str]:
 @contextmanager
 def spark(master: str) -> Iterator[SparkSession]:
     roots = [str(HERE.parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]
-    os.environ["PYTHONPATH"] = os.pathsep.join(roots)  # where Python workers find the events
+    os.environ["PYTHONPATH"] = os.pathsep.join(roots)  # so that Python workers can import the events
     session = spark_session("orders", master=master, settings=SETTINGS)
     try:
         yield session
@@ -118,15 +120,15 @@ def spark(master: str) -> Iterator[SparkSession]:
         session.stop()
 
 
-def make_topics(bootstrap: str) -> None:
+def create_topics(bootstrap: str) -> None:
     with BlockingClient(bootstrap) as client:
-        there = client.admin.describe_topics()
-        wanted = [NewTopic(name, PARTITIONS) for name in TOPICS if name not in there]
-        raise_errors(client.admin.create_topics(wanted).values())
+        existing = client.admin.describe_topics()
+        missing = [NewTopic(name, PARTITIONS) for name in TOPICS if name not in existing]
+        raise_errors(client.admin.create_topics(missing).values())
 
 
 def generate(session: SparkSession, bootstrap: str, count: int) -> None:
-    """All events as one batch, which is written once."""
+    """Write all events as one batch, exactly once."""
     numbers = session.range(0, count + 1, 1, PARTITIONS)
     events = numbers.mapInArrow(partial(numbered, count=count), "value binary")
     names = {"topic": "shop-events", "sinkName": "shop-events", "batchId": "0", "delivery": "exactly-once"}
@@ -135,10 +137,10 @@ def generate(session: SparkSession, bootstrap: str, count: int) -> None:
 
 
 def run(session: SparkSession, bootstrap: str, home: Path, name: str) -> None:
-    """What a file declares, with its tables and state in the home."""
-    place = home / name
-    place.write_text((HERE / name).read_text().replace("BOOTSTRAP", bootstrap))
-    for status in run_pipeline(session, read_pipeline(place)):
+    """Run the pipeline of a file, with its tables and state in the directory."""
+    path = home / name
+    path.write_text((HERE / name).read_text().replace("BOOTSTRAP", bootstrap))
+    for status in run_pipeline(session, read_pipeline(path)):
         if status.state is not FlowState.DONE:
             sys.exit(f"{status.flow} is {status.state.value}: {status.error}")
 

@@ -1,4 +1,4 @@
-"""What came out, read from the table and the topics, and as one HTML file."""
+"""Read the results from the table and the topics, and render them as one HTML file."""
 
 import json
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from pyspark_barnabas.report import (
     table,
 )
 
-#: Reasons of dead letters in a word, by how they begin or what they name.
+#: Short reasons of dead letters, by the beginning of the full reason.
 _REASONS = {
     "the value is not UTF-8": "not UTF-8",
     "the value is not JSON": "not JSON",
@@ -31,14 +31,14 @@ _REASONS = {
 
 
 def found(spark: SparkSession, bootstrap: str, home: Path) -> Totals:
-    """The results, as anybody would read them."""
+    """Read the results."""
     events = DeltaTable(home / "tables" / "events").to_pyarrow_table(columns=["kind", "item", "cents"])
     kinds = {row["values"]: row["counts"] for row in pc.value_counts(events["kind"]).to_pylist()}
     items = events.group_by("item").aggregate([("cents", "sum")]).to_pylist()
     letters = _topic(spark, bootstrap, "shop-dead").selectExpr("CAST(headers[0].value AS STRING) AS reason")
     dead: dict[str, int] = {}
     for row in letters.groupBy("reason").count().collect():
-        [word] = [word for begins, word in _REASONS.items() if row["reason"].startswith(begins)]
+        [word] = [word for prefix, word in _REASONS.items() if row["reason"].startswith(prefix)]
         dead[word] = dead.get(word, 0) + row["count"]
     values = _topic(spark, bootstrap, "shop-windows").select("value").collect()
     windows = [json.loads(row["value"]) for row in values]
@@ -58,12 +58,11 @@ def _topic(spark: SparkSession, bootstrap: str, topic: str) -> DataFrame:
 
 
 def html(totals: Totals, count: int) -> str:
-    """The report."""
     starts = sorted(totals.windows)
     windows = [totals.windows[start] for start in starts]
     bought = sorted(totals.items.items(), key=lambda each: -each[1])
     parts = [
-        heading("Through the day"),
+        heading("Events over the day"),
         columns(
             "Events in each quarter of an hour",
             starts,
@@ -72,10 +71,10 @@ def html(totals: Totals, count: int) -> str:
                 Series("clicks", [each.clicks for each in windows]),
             ],
         ),
-        lines("Takings in each quarter of an hour", starts, [Series("", _euros(windows))], _money),
-        heading("What was bought"),
-        ranking("Takings by item", [(item, cents / 100) for item, cents in bought], _money),
-        heading("What was not fit"),
+        lines("Sales in each quarter of an hour", starts, [Series("", _euros(windows))], _money),
+        heading("Sales by item"),
+        ranking("Sales by item", [(item, cents / 100) for item, cents in bought], _money),
+        heading("Dead letters"),
         paragraph(f"{sum(totals.dead.values())} of {count} events are dead letters, each with its reason."),
         ranking("Dead letters by reason", sorted(totals.dead.items())),
         heading("The cleaned table"),

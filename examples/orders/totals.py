@@ -1,4 +1,4 @@
-"""What is to come out, counted in plain Python; and what did come out."""
+"""The expected totals, counted in plain Python, and their comparison with the results."""
 
 from collections import Counter
 from typing import NamedTuple
@@ -10,7 +10,7 @@ WINDOW_MS = 15 * 60_000
 
 
 class Window(NamedTuple):
-    """Sums of a quarter of an hour."""
+    """Totals of a quarter of an hour."""
 
     orders: int
     clicks: int
@@ -18,7 +18,7 @@ class Window(NamedTuple):
 
 
 class Totals(NamedTuple):
-    """What the report shows."""
+    """The totals of the report."""
 
     rows: dict[str, int]  #: of the table, by kind
     dead: dict[str, int]  #: dead letters, by reason
@@ -27,7 +27,7 @@ class Totals(NamedTuple):
 
 
 def expected(count: int) -> Totals:
-    """Counted event by event."""
+    """Count the events one by one."""
     rows: Counter[str] = Counter()
     dead: Counter[str] = Counter()
     items: Counter[str] = Counter()
@@ -57,12 +57,12 @@ def expected(count: int) -> Totals:
 
 
 def differences(found: Totals, wanted: Totals) -> list[str]:
-    """Where they are not the same, in words."""
+    """Return a line for each difference."""
     return [
-        f"{part} {key}: {there.get(key)} came out, {right.get(key)} is right"
-        for part, there, right in zip(Totals._fields, found, wanted, strict=True)
-        for key in sorted({*there, *right})
-        if there.get(key) != right.get(key)
+        f"{part} {key}: {actual.get(key)}, expected {right.get(key)}"
+        for part, actual, right in zip(Totals._fields, found, wanted, strict=True)
+        for key in sorted({*actual, *right})
+        if actual.get(key) != right.get(key)
     ]
 
 

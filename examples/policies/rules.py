@@ -1,6 +1,6 @@
 """Policies as Python classes: `--set create.topic.policy.class.name=rules:OwnedTopics`.
 
-Put this directory into PYTHONPATH, or start the broker in it.
+Add this directory to PYTHONPATH, or start the broker in it.
 """
 
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from barnabas.policy import AlterConfigPolicy, CreateTopicPolicy, PolicyViolatio
 
 
 class OwnedTopics(CreateTopicPolicy):
-    """A topic's name begins with a team, of which the broker's setting `acme.teams` has the list."""
+    """The name of a topic must begin with a team; the broker's setting `acme.teams` lists the teams."""
 
     def configure(self, configs: Mapping[str, str]) -> None:
         self.teams = configs.get("acme.teams", "orders,payments").split(",")
@@ -20,14 +20,14 @@ class OwnedTopics(CreateTopicPolicy):
             message = f"'{request.topic}' must begin with a team and a dot: {', '.join(self.teams)}"
             raise PolicyViolation(message)
         if request.replicas_assignments is not None:
-            message = "Leave it to the broker where replicas are"
+            message = "The request must not assign replicas"
             raise PolicyViolation(message)
 
 
 class BoundedRetention(AlterConfigPolicy):
-    """No topic keeps its records forever."""
+    """Every topic must have a time limit for its records."""
 
     def validate(self, request: AlterConfigPolicy.RequestMetadata) -> None:
         if request.configs.get("retention.ms") == "-1":
-            message = f"retention.ms of '{request.resource.name}' must have an end"
+            message = f"retention.ms of '{request.resource.name}' must not be -1"
             raise PolicyViolation(message)

@@ -15,14 +15,14 @@ Outcome = Literal["passed", "listed", "failed", "not applicable", "not counted"]
 
 #: Kinds of tests that do not apply, in the order of the report, each with what it means.
 KINDS = {
-    "several brokers": "the test needs more than one broker: replicas, leaders that move, brokers that stop",
+    "several brokers": "the test needs more than one broker: replicas, leader changes, brokers that stop",
     "share or streams groups": "share groups (KIP-932) and streams groups (KIP-1071), which Barnabas does not have",
-    "internals of the JVM": "the test looks into a broker's objects, metrics or threads in its own JVM",
-    "controller listener": "the test talks to a listener of controllers, which Barnabas does not have",
-    "old metadata.version": "the test begins at an older metadata.version than Barnabas formats",
+    "internals of the JVM": "the test uses a broker's objects, metrics or threads in its own JVM",
+    "controller listener": "the test connects to a controller listener, which Barnabas does not have",
+    "old metadata.version": "the test starts with an older metadata.version than Barnabas formats",
     "unreleased metadata.version": "the test formats metadata.version 4.4-IV0, which Kafka 4.3 has not released",
     "tiered storage": "tiered storage (KIP-405)",
-    "Java plugin": "the test brings a Java class that the broker must load",
+    "Java plugin": "the test needs a Java class in the broker",
     "TLS": "a listener with TLS",
     "SASL mechanism": "SASL/GSSAPI or SASL/OAUTHBEARER",
     "delegation tokens": "delegation tokens",

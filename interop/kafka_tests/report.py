@@ -11,25 +11,26 @@ Judged = Mapping[str, Sequence[tuple[Result, Judgement]]]
 _HEAD = """\
 # Apache Kafka's own tests
 
-Kafka 4.3.1 publishes its integration tests as jars. `make kafka-tests` runs them against Barnabas: each test that
-starts a broker gets a `barnabas serve` of its own, and talks to it with Kafka's clients, tools or raw requests. This
-page is made from the results. [differences.md](differences.md) says more about the differences.
+Kafka 4.3.1 publishes its integration tests as jars. `make kafka-tests` runs them against Barnabas: for each test that
+starts a broker, the harness starts a `barnabas serve`, and the test uses it with Kafka's clients, tools or raw
+requests. This page is generated from the results. [differences.md](differences.md) explains the differences.
 
     make kafka-tests ARGS='--jobs 4'                  # all classes, four at a time: about an hour
     make kafka-tests ARGS='FetchRequestTest'          # classes whose names match
-    make kafka-tests ARGS='--resume --minutes 30'     # go on where an earlier run stopped
+    make kafka-tests ARGS='--resume --minutes 30'     # continue an earlier run
     make kafka-tests ARGS='--against kafka NAME'      # the same tests with Kafka's own harness
 
 ## How the tests run
-- Classes that start a broker are found by what their class files say: methods with `@ClusterTest` or
-  `@ClusterTemplate`, subclasses of `QuorumTestHarness`, and what makes a `KafkaClusterTestKit`. Tests that need no
-  broker are not run. Nor are those of Kafka Streams, Connect and MirrorMaker, which have jars of their own.
-- Each class has a JVM of its own and at most 30 minutes, each test two minutes.
-- Properties of a cluster become `--set`. The audit topic is off (`barnabas.audit.enable=false`).
-- A test that asks for several brokers gets one, and its topics one replica. What passes so says what clients see, and
-  nothing about replication; it is counted in a column of its own.
-- A call into the objects of a JVM broker ends the test as not applicable, unless the admin API answers it.
-- Where a Java class decides who a client is, the harness asks that class and logs in for the client with SASL/PLAIN.
+- Classes that start a broker are found in their class files: methods with `@ClusterTest` or `@ClusterTemplate`,
+  subclasses of `QuorumTestHarness`, and code that creates a `KafkaClusterTestKit`. Tests without a broker are not
+  run, nor are the tests of Kafka Streams, Connect and MirrorMaker, which are in other jars.
+- Each class runs in its own JVM for at most 30 minutes, and each test for at most two minutes.
+- Properties of a cluster are passed with `--set`. The audit topic is disabled (`barnabas.audit.enable=false`).
+- A test that requests several brokers gets one, and its topics have one replica. If it passes, this only shows what
+  clients see, and nothing about replication; such tests have a separate column.
+- A call to the objects of a broker in the JVM ends the test as not applicable, unless the admin API can answer it.
+- If a Java class derives the principal of a client, the harness calls that class and logs in for the client with
+  SASL/PLAIN.
 - Tests that Kafka runs twice, on combined and on isolated nodes, are counted once.
 """
 
@@ -54,7 +55,7 @@ def _missing(names: Collection[str]) -> list[str]:
     if not names:
         return []
     short = ", ".join(sorted(_short(name) for name in names))
-    return [f"## Not run to the end yet\n{len(names)} classes: {short}.\n"]
+    return [f"## Not complete\n{len(names)} classes: {short}.\n"]
 
 
 def _short(class_name: str) -> str:
@@ -74,14 +75,14 @@ def _totals(judged: Judged) -> str:
         "## Totals\n"
         f"{len(everything):,} tests in {len(judged)} classes; {counts['not applicable']:,} do not apply to Barnabas. "
         f"Of the {applicable:,} that do, {counts['passed']:,} pass ({share:.1f} %), {counts['listed']} fail for a "
-        f"reason listed below, {counts['failed']} for one that is not known yet.\n"
+        f"reason listed below, {counts['failed']} for an unknown reason.\n"
     )
 
 
 def _classes(judged: Judged, complete: Collection[str]) -> str:
     lines = [
         "## Classes\n",
-        "| class | tests | passed | of those asked for several brokers | failed | not applicable |",
+        "| class | tests | passed | of these, with several brokers | failed | not applicable |",
         "|---|---|---|---|---|---|",
     ]
     names = Counter(_short(name) for name in judged)
@@ -113,14 +114,14 @@ def _failures(judged: Judged) -> str:
             tests[short] = tests.get(short, 0) + 1
         elif judgement.outcome == "failed":
             unknown.append(f"- {short}: `{_one_line(result.message)}`\n")
-    lines = ["## Failures\n", "| why | tests |\n", "|---|---|\n"]
+    lines = ["## Failures\n", "| reason | tests |\n", "|---|---|\n"]
     for reason, tests in by_reason.items():
         names = ", ".join(
             name if number == 1 else f"{name} ({number})" for name, number in sorted(tests.items())
         )
         lines.append(f"| {reason} | {names} |\n")
     if unknown:
-        lines += ["\nNot looked into yet:\n\n", *sorted(set(unknown))]
+        lines += ["\nNot analysed yet:\n\n", *sorted(set(unknown))]
     return "".join(lines)
 
 
@@ -131,6 +132,6 @@ def _one_line(message: str) -> str:
 
 def _kinds(judged: Judged) -> str:
     counts = Counter(j.kind for _, j in _all(judged) if j.outcome == "not applicable")
-    lines = ["## Not applicable\n", "| kind | tests | what it means |\n", "|---|---|---|\n"]
+    lines = ["## Not applicable\n", "| kind | tests | meaning |\n", "|---|---|---|\n"]
     lines += [f"| {kind} | {counts[kind]} | {meaning} |\n" for kind, meaning in KINDS.items() if counts[kind]]
     return "".join(lines)

@@ -135,13 +135,16 @@ def _fetch(version: int, **fields: Any) -> tuple[Step, ...]:
 _MIN_ISR = "[min.insync.replicas]"
 _CREATE = create(topic("listed"))
 _ELR = (
-    "Kafka 4.3 writes `min.insync.replicas` as a cluster-wide dynamic default when it turns on eligible leader "
+    "Kafka 4.3 writes `min.insync.replicas` as a cluster-wide dynamic default when it enables eligible leader "
     "replicas (KIP-966); Barnabas has neither yet."
 )
 _API_VERSIONS = ((ApiVersionsRequest("differential", "1"), 4),)
 
 _G: Any = Name("g")
-_TWICE = "Kafka answers each naming, so that ten thousand names of one thing are an answer of hundreds of megabytes."
+_TWICE = (
+    "Kafka returns a result for each occurrence: ten thousand occurrences of one name would be a response of "
+    "hundreds of megabytes."
+)
 
 
 def _answered_again(difference: Difference) -> bool:
@@ -149,7 +152,9 @@ def _answered_again(difference: Difference) -> bool:
 
 
 def _named_twice(api: str, path: str, *example: Step) -> Listed:
-    return Listed(api, path, "a name that is given more than once", _TWICE, _answered_again, example)
+    return Listed(
+        api, path, "a name that occurs more than once in a request", _TWICE, _answered_again, example
+    )
 
 
 LISTED = (
@@ -167,43 +172,45 @@ LISTED = (
     *LISTED_CONTROL,
     *LISTED_QUOTAS,
     Listed(
-        "Metadata", ANYWHERE, "neither a name nor an id for a topic", EXCEPTION,
+        "Metadata", ANYWHERE, "a topic with neither name nor id", EXCEPTION,
         lambda each: "name=None" in repr(each.request), ((MetadataRequest([MetadataRequestTopic(name=_NULL)]), 12),),
     ),
     Listed(
-        "ApiVersions", "api_keys", "an API that Barnabas does not serve yet",
-        "What is advertised is what is served.", _is_missing, _API_VERSIONS,
+        "ApiVersions", "api_keys", "an API that Barnabas does not serve",
+        "Barnabas advertises only the APIs that it serves.", _is_missing, _API_VERSIONS,
     ),
     Listed(
         "ApiVersions", "api_keys.min_version",
-        "early versions of OffsetCommit, OffsetFetch, WriteTxnMarkers and of APIs on ACLs, configs, log directories",
-        "Kafka 4 gave it up; Barnabas serves clients of earlier times as well.",
+        "early versions of OffsetCommit, OffsetFetch, WriteTxnMarkers, and of the APIs for ACLs, configs and log "
+        "directories",
+        "Kafka 4 has removed them; Barnabas also serves older clients.",
         is_at(*(f"api_keys[{key}]" for key in (8, 9, 27, 29, 30, 31, 32, 34, 35))), _API_VERSIONS,
     ),
     Listed(
         "ApiVersions", "api_keys.max_version", "InitProducerId: Kafka 5, Barnabas 6",
-        "Kafka 4.3 has version 6 (KIP-939) behind its switch for unstable versions; Barnabas reads and answers it.",
+        "In Kafka 4.3 version 6 (KIP-939) must be enabled with `unstable.api.versions.enable`; Barnabas serves it.",
         is_at("api_keys[22]"), _API_VERSIONS,
     ),
     Listed("CreateTopics", "topics.configs", "`min.insync.replicas`", _ELR, is_at(_MIN_ISR), (_CREATE,)),
     Listed(
         "CreateTopics", "topics", "two names in one request of which one has `.` where the other has `_`",
-        "Kafka compares new names only with those of topics that are there, and so makes both.",
+        "Kafka compares new names only with existing topics, and creates both.",
         lambda each: "c_d" in each.at, (create(topic("c.d"), topic("c_d")),),
     ),
     Listed("DescribeConfigs", "results.configs", "`min.insync.replicas`", _ELR, is_at(_MIN_ISR), _describe(4, "1")),
     Listed(
         "CreateTopics", "topics.configs.value", "a value with spaces around it, or TRUE for true",
-        "Kafka answers the text that came, though DescribeConfigs shows the value; Barnabas shows the value in both.",
+        "Kafka returns the string of the request here and the parsed value in DescribeConfigs; Barnabas returns "
+        "the parsed value in both.",
         lambda each: str(each.kafka).strip().lower() == each.barnabas,
         (create(topic("spaced", index_interval_bytes=" 100 ")),),
     ),
     Listed(
-        "DescribeConfigs", "results.configs", "`barnabas.*`", "Barnabas has settings of its own.",
+        "DescribeConfigs", "results.configs", "`barnabas.*`", "Barnabas has its own keys.",
         is_at("[barnabas."), _describe(4, "1"),
     ),
     Listed(
-        "DescribeConfigs", "results.configs", "addresses, directories, and what only a KRaft node has",
+        "DescribeConfigs", "results.configs", "addresses, directories, and keys that only KRaft nodes have",
         "Each broker has its own addresses and directories; Barnabas has no controller listener.",
         is_at(*_OWN), _describe(4, "1"),
     ),
@@ -212,18 +219,19 @@ LISTED = (
         _describe(2, "missing"),
     ),
     Listed(
-        "DescribeProducers", "topics.partitions.error_message", "a partition that the topic lacks", MORE, _has_text,
+        "DescribeProducers", "topics.partitions.error_message",
+        "a partition that the topic does not have", MORE, _has_text,
         (beginning()[0], (DescribeProducersRequest([TopicRequest(_A, [9])]), 0)),
     ),
     Listed(
-        "DescribeTopicPartitions", ANYWHERE, "an empty name for a topic",
-        "Kafka meets an exception that it does not expect; Barnabas answers INVALID_TOPIC_EXCEPTION.",
+        "DescribeTopicPartitions", ANYWHERE, "an empty topic name",
+        "Kafka fails with an unexpected exception; Barnabas returns INVALID_TOPIC_EXCEPTION.",
         lambda each: "TopicRequest(name='')" in repr(each.request),
         ((DescribeTopicPartitionsRequest([DescribedTopic("")], 9), 0),),
     ),
     Listed(
-        "DescribeTopicPartitions", ANYWHERE, "a cursor at the last partition number that there can be",
-        "Kafka adds to it and gets a negative number, at which it then stands; Barnabas goes on to the next topic.",
+        "DescribeTopicPartitions", ANYWHERE, "a cursor at the highest possible partition index",
+        "Kafka adds 1 to it and continues at a negative number; Barnabas continues with the next topic.",
         lambda each: "partition_index=2147483647" in repr(each.request),
         (
             beginning()[0],
@@ -232,43 +240,41 @@ LISTED = (
     ),
     Listed(
         "Produce", "responses.partition_responses",
-        "wrong offset deltas of uncompressed records, wrong lengths of compressed ones, numbers of more than 32 bits, "
-        "bytes behind what gzip or LZ4 has compressed, Snappy streams one behind the other",
-        "Kafka passes over these and appends them, though not every consumer can read them; Barnabas answers "
-        "INVALID_RECORD.",
+        "wrong offset deltas of uncompressed records, wrong lengths of compressed ones, numbers of more than 32 "
+        "bits, bytes after the end of gzip or LZ4 data, several consecutive Snappy streams",
+        "Kafka appends them, although not every consumer can read them; Barnabas returns INVALID_RECORD.",
         _has_flaw(*TAKEN), (beginning()[0], *produce("a", Batch(flaw="offset delta 5"))),
     ),
     Listed(
-        "Produce", "responses.partition_responses.error_code", "a codec that does not exist, records that cannot be "
-        "unpacked", EXCEPTION,
+        "Produce", "responses.partition_responses.error_code",
+        "an unknown compression codec, records that cannot be decompressed", EXCEPTION,
         lambda each: (each.kafka, each.barnabas) == ("UNKNOWN_SERVER_ERROR", "INVALID_RECORD"),
         (beginning()[0], *produce("a", Batch(flaw="codec 5"))),
     ),
     Listed(
         "Produce", "responses.partition_responses.log_start_offset", "records that are not exactly one batch",
-        "Barnabas tells where the log starts with every INVALID_RECORD.", lambda each: each.kafka == -1,
+        "Barnabas returns the log start offset with every INVALID_RECORD.", lambda each: each.kafka == -1,
         (beginning()[0], *produce("a", Batch(flaw="two batches"))),
     ),
     Listed(
         "Produce", "responses.partition_responses",
-        "a batch without a readable header or of an unknown codec, beside others or for a partition that is not "
-        "there",
-        "Kafka fails the whole request before it looks at anything else; Barnabas lets no "
-        "partition fail its neighbours.",
+        "a batch with an unreadable header or an unknown codec, together with other batches or for an unknown "
+        "partition",
+        "Kafka fails the whole request first; in Barnabas an error of one partition does not affect others.",
         _fails_neighbours, (beginning()[0], _together(*produce("a", Batch(flaw="magic 3")), *produce("b", Batch()))),
     ),
     Listed(
-        "Produce", "responses.partition_responses", "a partition named twice in one request",
-        "Kafka takes the last batch; Barnabas appends and answers both.",
+        "Produce", "responses.partition_responses", "a partition that occurs twice in one request",
+        "Kafka appends the last batch; Barnabas appends both and returns both results.",
         _names_twice, (beginning()[0], _together(*produce("a", Batch(), Batch()))),
     ),
     Listed(
         "Produce", "outcome", "null for records",
-        "Kafka meets an exception and never answers; Barnabas answers INVALID_RECORD.",
+        "Kafka fails with an exception and never responds; Barnabas returns INVALID_RECORD.",
         lambda each: each.kafka == "timed out", (beginning()[0], *produce("a", None)),
     ),
     Listed(
-        "Produce", "responses.partition_responses.error_message", "an error that is not about single records",
+        "Produce", "responses.partition_responses.error_message", "an error that does not concern single records",
         MORE, _has_text,
         (beginning()[0], produce("a", Batch(flaw="no records"))[0]),
     ),
@@ -290,8 +296,8 @@ LISTED = (
         _meets_exception, _fetch(4, isolation_level=2),
     ),
     Listed(
-        "WriteTxnMarkers", "outcome", "a partition that is named twice for a producer",
-        "Kafka writes one marker, waits for two and never answers; Barnabas writes and answers one.",
+        "WriteTxnMarkers", "outcome", "a partition that occurs twice for one producer",
+        "Kafka writes one marker, waits for two and never responds; Barnabas writes and returns one.",
         lambda each: each.kafka == "timed out", (beginning()[0], end(5, ("a", 0), ("a", 0), commit=True)),
     ),
     Listed(
@@ -300,33 +306,32 @@ LISTED = (
     ),
     Listed(
         "Fetch", "responses.partitions", "a negative `max_bytes` or `partition_max_bytes`",
-        "Kafka meets an exception that it does not expect; Barnabas takes it for 0.",
+        "Kafka fails with an unexpected exception; Barnabas treats it as 0.",
         lambda each: "max_bytes=-" in repr(each.request), _fetch(12, max_bytes=1000),
     ),
     Listed(
         "Fetch", ANYWHERE, "topic id zero, and several partitions of unknown topics",
-        "Kafka meets an exception that it does not expect; Barnabas answers UNKNOWN_TOPIC_ID.",
+        "Kafka fails with an unexpected exception; Barnabas returns UNKNOWN_TOPIC_ID.",
         _names_no_topic, ((_NO_TOPIC_TWICE, 16),),
     ),
     Listed(
-        "Produce", "responses.partition_responses.error_code", "unknown acks, and records that are wrong, too",
-        "Two errors at once: Kafka tells of the records, Barnabas of the acks.",
+        "Produce", "responses.partition_responses.error_code", "invalid acks together with invalid records",
+        "There are two errors: Kafka returns the one of the records, Barnabas the one of acks.",
         lambda each: each.barnabas in ("INVALID_REQUIRED_ACKS", "UNSUPPORTED_COMPRESSION_TYPE")
         and each.kafka in ("INVALID_RECORD", "CORRUPT_MESSAGE", "UNKNOWN_SERVER_ERROR"),
         (beginning()[0], (_with_acks(2, *produce("a", Batch(flaw="two batches"))), 9)),
     ),
     Listed(
         "AlterUserScramCredentials", "results", "an empty salted password",
-        "Kafka meets an exception that it does not expect, and alters nobody; Barnabas answers "
-        "UNACCEPTABLE_CREDENTIAL for that user.",
+        "Kafka fails with an unexpected exception and alters no user; Barnabas returns UNACCEPTABLE_CREDENTIAL "
+        "for that user.",
         lambda each: isinstance(each.request, AlterUserScramCredentialsRequest)
         and not all(upsertion.salted_password for upsertion in each.request.upsertions),
         ((AlterUserScramCredentialsRequest(upsertions=[ScramCredentialUpsertion("u", 1, 4096, b"salt", b"")]), 0),),
     ),
     Listed(
-        "CreatePartitions", "results", "over 10,000 new partitions at once",
-        "Kafka meets an exception that it does not expect, and its controller resigns; Barnabas answers "
-        "INVALID_PARTITIONS.",
+        "CreatePartitions", "results", "more than 10,000 new partitions at once",
+        "Kafka fails with an unexpected exception, and its controller resigns; Barnabas returns INVALID_PARTITIONS.",
         lambda each: each.barnabas in ("INVALID_PARTITIONS", "a text"), _create_partitions(20_000),
         is_costly=True,
     ),

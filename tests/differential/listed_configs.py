@@ -64,7 +64,7 @@ def _describe_loggers() -> Step:
 
 LISTED_CONFIGS = (
     Listed(
-        "DescribeConfigs", "results.configs", "loggers (type 8)", "Each broker has loggers of its own.",
+        "DescribeConfigs", "results.configs", "loggers (type 8)", "Each broker has its own loggers.",
         is_at("results[8 1].configs["), (_describe_loggers(),),
     ),
     Listed(
@@ -72,51 +72,52 @@ LISTED_CONFIGS = (
         _has_unknown_operation, (_CREATE, _validate(TOPIC, _T, "retention.ms", "1", 9)),
     ),
     Listed(
-        "IncrementalAlterConfigs", "responses", "keys that came with Kafka 4.4",
-        "Kafka 4.3 does not know them; Barnabas takes and checks them as Kafka 4.4 does.",
+        "IncrementalAlterConfigs", "responses", "keys that are new in Kafka 4.4",
+        "Kafka 4.3 does not know them; Barnabas accepts and validates them as Kafka 4.4 does.",
         _edits(*_NEWER), (_CREATE, _validate(TOPIC, _T, "remote.copy.lag.ms", "1")),
     ),
     Listed(
         "IncrementalAlterConfigs", "responses", "`barnabas.*`",
-        "Kafka hands names on that it does not know; Barnabas knows that these are read at the start.",
+        "Kafka accepts unknown names; in Barnabas these keys can only be set at the start.",
         _edits(*_OWN), (_validate(BROKER, "1", "barnabas.log.level", "info"),),
     ),
     Listed(
         "IncrementalAlterConfigs", "responses", "`min.insync.replicas` of one broker",
-        "Kafka 4.3 refuses it as long as eligible leader replicas (KIP-966) are on; Barnabas does not have them.",
+        "Kafka 4.3 rejects it while eligible leader replicas (KIP-966) are enabled; Barnabas does not have them.",
         _edits("min.insync.replicas"), (_validate(BROKER, "1", "min.insync.replicas", "1"),),
     ),
     Listed(
         "AlterConfigs", "responses", "every broker (type 4, no name), without `min.insync.replicas`",
-        "Kafka 4.3 keeps that value as long as eligible leader replicas (KIP-966) are on; Barnabas does not have them.",
+        "Kafka 4.3 keeps that value while eligible leader replicas (KIP-966) are enabled; Barnabas does not have "
+        "them.",
         is_at("responses[4 ]"),
         ((AlterConfigsRequest([Replaced(BROKER, "", [])], validate_only=True), 2),),
     ),
     Listed(
-        "IncrementalAlterConfigs", "responses", "`metric.reporters` and classes of TLS",
-        "Kafka loads the class; Barnabas looks only at those that act in it.",
+        "IncrementalAlterConfigs", "responses", "`metric.reporters` and TLS classes",
+        "Kafka loads the class; Barnabas validates only classes that have an effect.",
         _edits(*_CLASSES), (_validate(BROKER, "1", "metric.reporters", "x"),),
     ),
     Listed(
         "IncrementalAlterConfigs", "responses", "`config.providers` with an empty entry",
-        "Kafka does not look at it; Barnabas refuses it, as both do at the start.",
+        "Kafka does not validate it; Barnabas rejects it, as both do at the start.",
         _edits("config.providers"), (_validate(BROKER, "1", "config.providers", "a,,b"),),
     ),
     Listed(
-        "IncrementalAlterConfigs", "responses", "`listeners` without a controller's",
+        "IncrementalAlterConfigs", "responses", "`listeners` without a controller listener",
         "Barnabas has no controller listener.",
         _edits(*_KRAFT), (_validate(BROKER, "1", "listeners", "PLAINTEXT://:9092"),),
     ),
     Listed(
         "IncrementalAlterConfigs", "responses",
         "`log.cleaner.min.compaction.lag.ms` above `log.cleaner.max.compaction.lag.ms`",
-        "Kafka takes it, and then refuses every change of a topic's configs; Barnabas refuses the cause.",
+        "Kafka accepts it and then rejects every change of a topic's configs; Barnabas rejects it.",
         _edits("log.cleaner.min.compaction.lag.ms", "log.cleaner.max.compaction.lag.ms"),
         (_validate_lags(),),
     ),
     Listed(
-        "AlterConfigs", "outcome", "a resource that is named twice",
-        "Kafka meets an exception and never answers; Barnabas answers INVALID_REQUEST.",
+        "AlterConfigs", "outcome", "a resource that occurs twice",
+        "Kafka fails with an exception and never responds; Barnabas returns INVALID_REQUEST.",
         lambda each: each.kafka == "timed out",
         ((AlterConfigsRequest([Replaced(GROUP, _G, []), Replaced(GROUP, _G, [])]), 2),),
     ),

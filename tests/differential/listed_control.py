@@ -25,8 +25,8 @@ _A: Any = Name("a")
 _VOTER = bytes(range(16))
 _API_VERSIONS = ((ApiVersionsRequest("differential", "1"), 4),)
 _FEATURES = (
-    "A feature is supported where its APIs are served; consensus is the store's, and leaders are elected from the "
-    "in-sync replicas alone."
+    "A feature is supported if its APIs are served. The metadata store replaces the quorum, and leaders are "
+    "elected only from the in-sync replicas."
 )
 
 
@@ -80,8 +80,9 @@ LISTED_CONTROL = (
     Listed("ApiVersions", "finalized_features", "share and streams groups, `kraft.version`, "
            "`eligible.leader.replicas.version`", _FEATURES, _is_missing, _API_VERSIONS),
     Listed(
-        "ApiVersions", "api_keys", "UpdateRaftVoter", "Kafka serves it on the listeners of its controllers alone, "
-        "which Barnabas does not have.", is_at("api_keys[82]"), _API_VERSIONS,
+        "ApiVersions", "api_keys", "UpdateRaftVoter",
+        "Kafka serves it only on controller listeners, which Barnabas does not have.",
+        is_at("api_keys[82]"), _API_VERSIONS,
     ),
     Listed(
         "UpdateFeatures", "(anywhere)", "a feature that Barnabas does not support", _FEATURES,
@@ -98,13 +99,13 @@ LISTED_CONTROL = (
     ),
     Listed(
         "DescribeQuorum", "nodes.listeners", "always",
-        "Barnabas has no controller listener: its broker's listeners are shown.",
+        "Barnabas has no controller listener, and returns the listeners of the broker.",
         is_at("listeners"), ((DescribeQuorumRequest([TopicData("__cluster_metadata", [PartitionData(0)])]), 2),),
     ),
     Listed(
-        "AddRaftVoter", "error_code", "a voter that is not there yet",
-        "Kafka looks whether the new voter is there; the voters of an embedded store do not change, and Barnabas "
-        "says so.", _is_new_voter, (adding("CONTROLLER"),),
+        "AddRaftVoter", "error_code", "a voter that does not exist yet",
+        "Kafka checks whether it can reach the new voter; in Barnabas the voters of an embedded store cannot "
+        "change, and the error says so.", _is_new_voter, (adding("CONTROLLER"),),
     ),
     *(
         Listed(api, f"{path}.error_message".lstrip("."), "a timeout of 0 or less", MORE, _has_text,

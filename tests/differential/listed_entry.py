@@ -7,8 +7,8 @@ from differential.compare import Difference
 from differential.sequences import Step
 
 ANYWHERE = "(anywhere)"
-EXCEPTION = "Kafka meets an exception that it does not expect; Barnabas says that the request is wrong."
-MORE = "Kafka says nothing more; Barnabas says what is wrong."
+EXCEPTION = "Kafka fails with an unexpected exception; Barnabas returns that the request is not valid."
+MORE = "Kafka returns no message; Barnabas explains the error."
 
 
 @dataclass(frozen=True)

@@ -19,14 +19,14 @@ def _tried(kind: str, name: str, key: str, value: float) -> tuple[Step, ...]:
 
 LISTED_QUOTAS = (
     Listed(
-        "AlterClientQuotas", "entries", "NaN for a value",
-        "Kafka takes it, and whoever has such a quota is never throttled; Barnabas answers INVALID_REQUEST.",
+        "AlterClientQuotas", "entries", "the value NaN",
+        "Kafka accepts it, and a client with such a quota is never throttled; Barnabas returns INVALID_REQUEST.",
         lambda each: "nan" in repr(each.request),
         _tried("user", "nobody", "producer_byte_rate", math.nan),
     ),
     Listed(
-        "AlterClientQuotas", "entries", "a host name for an address",
-        "Kafka looks it up once, when the quota is set; Barnabas takes addresses alone and answers INVALID_REQUEST.",
+        "AlterClientQuotas", "entries", "a host name instead of an address",
+        "Kafka resolves it once, when the quota is set; Barnabas only accepts addresses and returns INVALID_REQUEST.",
         lambda each: "localhost" in repr(each.request),
         _tried("ip", "localhost", "connection_creation_rate", 5.0),
     ),

@@ -38,7 +38,7 @@ def test_it_may_be_killed_and_begun_again_and_comes_out_right(tmp_path: Path) ->
     second = started(tmp_path)
     said, _ = second.communicate(timeout=WAIT_S)
     assert second.returncode == 0, said[-4000:]
-    assert f"{COUNT:,} events: all totals are those of plain Python" in said
+    assert f"{COUNT:,} events: all totals equal those of plain Python" in said
     report = (tmp_path / "report.html").read_text()
     assert report.count("<svg") >= 4
     assert "Dead letters by reason" in report
@@ -49,4 +49,4 @@ def test_another_size_needs_another_home(tmp_path: Path) -> None:
     process = started(tmp_path)
     said, _ = process.communicate(timeout=WAIT_S)
     assert process.returncode == 1
-    assert "has 5 events: go on with --count 5, or take another --home" in said
+    assert "has 5 events: use --count 5, or another --home" in said

@@ -285,8 +285,33 @@ def test_every_command_is_documented(name: str) -> None:
     assert f"`{name}`" in documented("cli.md"), "run tools/generate_cli_docs.py"
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "docs").rglob("*.md")), ids=lambda path: short(path))
+DOCUMENTS = sorted(
+    [
+        *ROOT.glob("*.md"),
+        *(ROOT / "docs").rglob("*.md"),
+        *(ROOT / "examples").rglob("*.md"),
+        *(ROOT / "interop").glob("*.md"),
+        *(SOURCE / "barnabas").rglob("*.md"),
+    ]
+)
+
+
+@cache
+def anchors_of(path: Path) -> frozenset[str]:
+    """The anchors that GitHub creates for the headings of a document."""
+    text = re.sub(r"^```.*?^```$", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    titles = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return frozenset(re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles)
+
+
+def leads_somewhere(path: Path, link: str) -> bool:
+    """Whether the file of a relative link exists, and the heading of its anchor."""
+    name, _, anchor = link.partition("#")
+    target = path.parent / name if name else path
+    return target.exists() and (not anchor or target.suffix != ".md" or anchor in anchors_of(target))
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=short)
 def test_links_between_documents_lead_somewhere(path: Path) -> None:
-    links = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", path.read_text(encoding="utf-8"))
-    local = [link for link in links if "://" not in link]
-    assert [link for link in local if not (path.parent / link).exists()] == []
+    links = re.findall(r"\]\(([^)\s]+)\)", path.read_text(encoding="utf-8"))
+    assert [link for link in links if "://" not in link and not leads_somewhere(path, link)] == []

@@ -77,7 +77,7 @@ class NonEmpty(NamedTuple):
             raise ConfigError(name, value, f"must be {self.describe()}")
 
     def describe(self) -> str:
-        return "a text that is not empty"
+        return "a string that is not empty"
 
 
 class NonNull(NamedTuple):
@@ -89,7 +89,7 @@ class NonNull(NamedTuple):
             raise ConfigError(name, value, f"must be {self.describe()}")
 
     def describe(self) -> str:
-        return "a text, which may be empty"
+        return "a string, possibly empty"
 
 
 class ListOf(NamedTuple):

@@ -127,6 +127,6 @@ async def _offered_at(address: BrokerAddress, settings: ConsoleSettings) -> tupl
     known = [mechanism for mechanism in reversed(MECHANISMS) if mechanism in response.mechanisms]
     if not known:
         offered = ", ".join(response.mechanisms)
-        message = f"{address} offers {offered} to log in with, and this console knows {', '.join(MECHANISMS)}"
+        message = f"{address} offers the mechanisms {offered}; this console supports {', '.join(MECHANISMS)}"
         raise KafkaError(ErrorCode.UNSUPPORTED_SASL_MECHANISM, message)
     return tuple(known)

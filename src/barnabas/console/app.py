@@ -167,9 +167,7 @@ class Console:
         if problem is None:
             _log.exception("page failed", path=request.url.path)
             hint = "The console's log has the details; please report it."
-            problem = PageError(
-                500, "Something is wrong here", "The console failed with an unexpected error.", hint
-            )
+            problem = PageError(500, "Internal error", "The console failed with an unexpected error.", hint)
         context = {"problem": problem, **bare_shell(self, request)}
         view = View(self, request, session or self._nobody)
         if view.is_partial:
@@ -303,8 +301,8 @@ def _check_size(request: Request) -> None:
     """Limit the size of bodies without a session; the length must be declared."""
     length = request.headers.get("content-length", "0")
     if "transfer-encoding" in request.headers or int(length) > _STRANGERS_BODY_MAX_BYTES:
-        text = f"At most {_STRANGERS_BODY_MAX_BYTES} bytes can be sent before logging in."
-        raise PageError(413, "Too much", text)
+        text = f"At most {_STRANGERS_BODY_MAX_BYTES} bytes are accepted before a login."
+        raise PageError(413, "Request too large", text)
 
 
 async def _check_token(request: Request, session: ConsoleSession) -> None:
@@ -314,8 +312,8 @@ async def _check_token(request: Request, session: ConsoleSession) -> None:
         value = (await form_data(request)).get(_CSRF_FIELD, "")
         token = value if isinstance(value, str) else ""
     if not secrets.compare_digest(token.encode(), session.csrf.encode()):
-        hint = "Go back, load the page again, and send it once more."
-        raise PageError(403, "This form is too old", "It does not belong to your current session.", hint)
+        hint = "Go back, reload the page, and send the form again."
+        raise PageError(403, "The form has expired", "It does not belong to your current session.", hint)
 
 
 def _to_login(request: Request) -> Response:

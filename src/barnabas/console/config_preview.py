@@ -55,7 +55,7 @@ def inherited_value(entry: ConfigEntry) -> str:
     Kafka does not report the default of every key.
     """
     found = next((each for each in entry.synonyms if each.source is not entry.source), None)
-    return "what the brokers have" if found is None else f"{found.value} ({found.name})"
+    return "the broker's default" if found is None else f"{found.value} ({found.name})"
 
 
 def is_stale(form: Form, changes: Sequence[ConfigPreview]) -> bool:

@@ -82,7 +82,7 @@ def too_long(text: str) -> str | None:
     size_bytes = len(text.encode())
     if size_bytes <= STRING_BYTES_MAX:
         return None
-    return f"This has {size_bytes} bytes; Kafka allows {STRING_BYTES_MAX} at most."
+    return f"The text has {size_bytes} bytes; Kafka allows at most {STRING_BYTES_MAX}."
 
 
 def encodable(text: object) -> str:

@@ -46,12 +46,12 @@ class PlanProcesses:
         return _outcome(process.returncode, output, errors)
 
     def _check_room(self, principal: str) -> None:
-        hint = "Try again when it is done, or use barnabas plan."
+        hint = "Try again when it is complete, or use barnabas plan."
         if principal in self._running:
-            raise PageError(503, "One plan at a time", f"A plan is being made for {principal} already.", hint)
+            raise PageError(503, "One plan at a time", f"Another plan of {principal} is in progress.", hint)
         if len(self._running) >= PROCESSES_MAX:
-            text = f"{len(self._running)} plans are being made, which is the most at a time."
-            raise PageError(503, "Too many plans at a time", text, hint)
+            text = f"{len(self._running)} plans are in progress, which is the maximum."
+            raise PageError(503, "Too many plans", text, hint)
 
     def _start(self) -> subprocess.Popen[str]:
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
@@ -71,9 +71,9 @@ class PlanProcesses:
 
 def _outcome(status: int, output: str, errors: str) -> dict[str, Any]:
     if status < 0:
-        text = f"It took more than {CPU_S_MAX} s of CPU time, and was ended."
-        hint = "Plan it in parts, or use barnabas plan."
-        raise PageError(422, "This takes too long to plan", text, hint)
+        text = f"The plan exceeded the limit of {CPU_S_MAX} s of CPU time."
+        hint = "Split the declared state, or use barnabas plan."
+        raise PageError(422, "The plan takes too long", text, hint)
     if status:
         _log.error("plan process failed", status=status, errors=errors[-_STDERR_CHARACTERS_MAX:])
         message = f"the plan process ended with status {status}"

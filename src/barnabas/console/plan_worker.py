@@ -98,7 +98,7 @@ def outcome_of(order: PlanOrder) -> dict[str, Any]:
         what = str(error)
         return {"refusal": f"In {what}" if what.startswith("line") else f"The state {what}"}
     except MemoryError:
-        return {"refusal": f"This takes more than {MEMORY_BYTES_MAX >> 20} MiB of memory to plan."}
+        return {"refusal": f"The plan needs more than {MEMORY_BYTES_MAX >> 20} MiB of memory."}
     except Exception as error:
         problem = problem_of(error)
         if problem is None:

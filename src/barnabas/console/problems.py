@@ -14,7 +14,7 @@ _HINTS = {
     ErrorCode.GROUP_AUTHORIZATION_FAILED: "Ask for an ACL on the group, or log in as an authorized user.",
     ErrorCode.SECURITY_DISABLED: "Start the brokers with authorizer.class.name to have ACLs.",
     ErrorCode.SASL_AUTHENTICATION_FAILED: "Log out, and log in again: the password may have changed.",
-    ErrorCode.UNSUPPORTED_VERSION: "This cluster's version does not have what the page shows.",
+    ErrorCode.UNSUPPORTED_VERSION: "This version of the cluster does not support the page.",
     ErrorCode.UNSUPPORTED_SASL_MECHANISM: "Enable SCRAM-SHA-512 or PLAIN on the listener that the console uses.",
 }
 _FORBIDDEN = {code for code in ErrorCode if code.name.endswith("AUTHORIZATION_FAILED")}
@@ -38,7 +38,7 @@ def not_found(text: str = "There is no page at this address.") -> PageError:
 
 def wrong_form(text: str) -> PageError:
     """A malformed form."""
-    return PageError(400, "This is invalid", text, "Go back, correct it, and send it again.")
+    return PageError(400, "The request is not valid", text, "Go back, correct it, and send it again.")
 
 
 def problem_of(error: Exception) -> PageError | None:
@@ -49,15 +49,13 @@ def problem_of(error: Exception) -> PageError | None:
         return _refusal(error)
     if isinstance(error, NotKafka):
         return PageError(
-            502, "This is no Kafka broker", str(error), "Check the address of the console's --bootstrap."
+            502, "Not a Kafka broker", str(error), "Check the address of the console's --bootstrap."
         )
     if isinstance(error, TimeoutError):
-        hint = "Try again in a moment; if it stays so, look at the brokers' logs."
-        return PageError(
-            504, "The cluster takes too long", "It did not answer while the page was made.", hint
-        )
+        hint = "Try again in a moment. If the problem persists, check the brokers' logs."
+        return PageError(504, "The cluster did not respond", "It did not respond in time.", hint)
     if isinstance(error, ConnectionError):
-        hint = "Check that the brokers run and can be reached from here, then load this page again."
+        hint = "Check that the brokers are running and reachable from the console, then load this page again."
         return PageError(502, "The cluster cannot be reached", str(error), hint)
     if isinstance(error, ExceptionGroup):
         return problem_of(error.exceptions[0])
@@ -74,4 +72,4 @@ def _refusal(error: KafkaError) -> PageError:
         return PageError(403, "You are not authorized", sentence(error), _HINTS.get(error.code, ""))
     if error.code in _NOT_FOUND:
         return PageError(404, "Not found", sentence(error), _NOT_FOUND[error.code])
-    return PageError(409, "The cluster refused", sentence(error), _HINTS.get(error.code, ""))
+    return PageError(409, "The cluster rejected the request", sentence(error), _HINTS.get(error.code, ""))

@@ -73,10 +73,10 @@ class Gate:
             text = f"This console does not serve the host {host!r}. Add it with --host (or barnabas.console.hosts)."
             return PlainTextResponse(f"{text}\n", 421)
         if method not in _SAFE_METHODS and not is_same_origin(headers):
-            return PlainTextResponse("This was not sent by a page of this console.\n", 403)
+            return PlainTextResponse("The request was not sent by a page of this console.\n", 403)
         length, most_bytes = headers.get("content-length", "0"), self._most_bytes(headers)
         if not length.isdigit() or int(length) > most_bytes:
-            return PlainTextResponse(f"At most {most_bytes} bytes can be sent.\n", 413)
+            return PlainTextResponse(f"At most {most_bytes} bytes are accepted.\n", 413)
         return None
 
     def _most_bytes(self, headers: Headers) -> int:
@@ -93,7 +93,7 @@ class Gate:
             message = await receive()
             received_bytes += len(message.get("body", b""))
             if received_bytes > most_bytes:
-                raise PageError(413, "Too much", f"At most {most_bytes} bytes can be sent.")
+                raise PageError(413, "Request too large", f"At most {most_bytes} bytes are accepted.")
             return message
 
         return receive_some

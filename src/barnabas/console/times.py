@@ -23,5 +23,5 @@ def time_ms(text: str, now_ms: int) -> int:
         moment = datetime.fromisoformat(text)
         return max(0, round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000))
     except (ValueError, OverflowError):
-        message = f"'{text[:40]}' is no time. Right would be: {EXAMPLES}."
+        message = f"'{text[:40]}' is not a time. Examples: {EXAMPLES}."
         raise ValueError(message) from None

@@ -19,20 +19,23 @@ _COORDINATOR = ("coordinator",)
 _PROTOCOL = ("protocol",)
 
 REQUESTS = MetricName(
-    "barnabas_requests_total", "Requests answered, with an error or without.", "counter", ("api",)
+    "barnabas_requests_total", "Requests that got a response, with or without an error.", "counter", ("api",)
 )
 REQUEST_ERRORS = MetricName(
-    "barnabas_request_errors_total", "Requests refused as a whole with a Kafka error.", "counter", ("api",)
+    "barnabas_request_errors_total",
+    "Requests that failed as a whole with a Kafka error.",
+    "counter",
+    ("api",),
 )
 REQUEST_CRASHES = MetricName(
     "barnabas_request_crashes_total",
-    "Requests that met an unexpected error: faults of the broker, logged with a traceback.",
+    "Requests that failed with an unexpected exception: a bug of the broker, logged with a traceback.",
     "counter",
     ("api",),
 )
 REQUEST_SECONDS = MetricName(
     "barnabas_request_seconds",
-    "Time from a parsed request to its encoded answer, waiting for data or replicas included.",
+    "Time from a parsed request to its encoded response, including waits for data or replicas.",
     "histogram",
     ("api",),
 )
@@ -41,46 +44,52 @@ BYTES_OUT = MetricName("barnabas_bytes_out_total", "Bytes sent to clients.", "co
 CONNECTIONS = MetricName("barnabas_connections", "Open client connections.", "gauge", ("listener",))
 LOGINS = MetricName(
     "barnabas_logins_total",
-    "Logins, by outcome: succeeded, renewed, failed, expired; before a mechanism is chosen it is empty.",
+    "Authentications by outcome: succeeded, renewed, failed, expired. The mechanism is empty until one is chosen.",
     "counter",
     ("listener", "mechanism", "outcome"),
 )
-FETCH_SESSIONS = MetricName("barnabas_fetch_sessions", "Incremental fetch sessions kept (KIP-227).", "gauge")
+FETCH_SESSIONS = MetricName("barnabas_fetch_sessions", "Incremental fetch sessions (KIP-227).", "gauge")
 PARTITIONS = MetricName("barnabas_partitions", "Partition replicas on this broker.", "gauge")
 PARTITION_LEADERS = MetricName("barnabas_partition_leaders", "Partitions that this broker leads.", "gauge")
 LOG_SIZE = MetricName(
     "barnabas_log_size_bytes", "Size of a partition's segments on disk.", "gauge", _PARTITION
 )
 LOG_START_OFFSET = MetricName(
-    "barnabas_log_start_offset", "First offset of a partition that can be read.", "gauge", _PARTITION
+    "barnabas_log_start_offset", "Log start offset of a partition.", "gauge", _PARTITION
 )
 LOG_END_OFFSET = MetricName(
-    "barnabas_log_end_offset", "Offset that a partition's next record gets.", "gauge", _PARTITION
+    "barnabas_log_end_offset",
+    "Log end offset of a partition: the offset of the next record.",
+    "gauge",
+    _PARTITION,
 )
 HIGH_WATERMARK = MetricName(
-    "barnabas_high_watermark", "Offset up to which a partition can be read by consumers.", "gauge", _PARTITION
+    "barnabas_high_watermark",
+    "High watermark of a partition: consumers can read up to this offset.",
+    "gauge",
+    _PARTITION,
 )
-FLUSHES = MetricName("barnabas_flushes_total", "Times that log data was forced to disk.", "counter")
+FLUSHES = MetricName("barnabas_flushes_total", "Flushes of log data to disk.", "counter")
 CLEANER_READ = MetricName(
-    "barnabas_cleaner_read_bytes_total", "Bytes of segments that the log cleaner has compacted.", "counter"
+    "barnabas_cleaner_read_bytes_total", "Size of the segments that the log cleaner has rewritten.", "counter"
 )
 CLEANER_WRITTEN = MetricName(
-    "barnabas_cleaner_written_bytes_total", "Bytes that were left of them.", "counter"
+    "barnabas_cleaner_written_bytes_total", "Bytes that the log cleaner has written for them.", "counter"
 )
 CLEANER_MAX_DIRTY = MetricName(
     "barnabas_cleaner_max_dirty_percent",
-    "The largest share of a compacted topic's partition that waits for the log cleaner.",
+    "Largest share of a partition, in percent, that has not been cleaned yet.",
     "gauge",
 )
 CLEANER_LAST_CLEAN = MetricName(
-    "barnabas_cleaner_last_clean_seconds", "How long the log cleaner took for its last partition.", "gauge"
+    "barnabas_cleaner_last_clean_seconds", "Duration of the log cleaner's last run over a partition.", "gauge"
 )
 CLEANER_IDLE = MetricName(
-    "barnabas_cleaner_idle_seconds", "How long ago the log cleaner was done with its last partition.", "gauge"
+    "barnabas_cleaner_idle_seconds", "Time since the log cleaner's last run over a partition ended.", "gauge"
 )
 CLEANER_UNCLEANABLE = MetricName(
     "barnabas_cleaner_uncleanable_partitions",
-    "Partitions that could not be compacted, and are left alone until the next start.",
+    "Partitions that could not be cleaned; they are skipped until the next start.",
     "gauge",
 )
 CLEANER_UNCLEANABLE_BYTES = MetricName(
@@ -88,28 +97,30 @@ CLEANER_UNCLEANABLE_BYTES = MetricName(
 )
 CLEANER_LAST_LOOK = MetricName(
     "barnabas_cleaner_last_look_seconds",
-    "How long ago the log cleaner last looked for work; while all its threads are busy it does not look.",
+    "Time since the log cleaner last checked for work; it does not check while all its threads are busy.",
     "gauge",
 )
 CLEANER_MAX_OVERDUE = MetricName(
     "barnabas_cleaner_max_overdue_seconds",
-    "For how long a record that was never compacted has waited beyond max.compaction.lag.ms, at most.",
+    "Longest time by which a record that has not been cleaned exceeds max.compaction.lag.ms.",
     "gauge",
 )
 CLEANER_TABLE_USE = MetricName(
     "barnabas_cleaner_table_use_percent",
-    "How much of its share of log.cleaner.dedupe.buffer.size the last partition took.",
+    "Use of a thread's share of log.cleaner.dedupe.buffer.size in the last run, in percent.",
     "gauge",
 )
 CLEANER_COMPACTED = MetricName(
-    "barnabas_cleaner_compacted_partitions_total", "Partitions that the log cleaner has compacted.", "counter"
+    "barnabas_cleaner_compacted_partitions_total",
+    "Runs over a partition that the log cleaner has completed.",
+    "counter",
 )
 CLEANER_FAILURES = MetricName(
-    "barnabas_cleaner_failures_total", "Partitions that the log cleaner has failed to compact.", "counter"
+    "barnabas_cleaner_failures_total", "Runs over a partition in which the log cleaner failed.", "counter"
 )
 SEGMENT_IMPORTS = MetricName(
     "barnabas_segment_imports_total",
-    "Imports of segments that a job had compacted.",
+    "Imports of segments that a compaction job has written.",
     "counter",
 )
 SEGMENT_IMPORTS_REJECTED = MetricName(
@@ -119,7 +130,7 @@ SEGMENT_IMPORTS_REJECTED = MetricName(
 )
 COORDINATOR_PARTITIONS = MetricName(
     "barnabas_coordinator_partitions",
-    "Partitions of its internal topic that a coordinator holds, by state: loading, active or failed.",
+    "Partitions of a coordinator's internal topic, by state: loading, active or failed.",
     "gauge",
     ("coordinator", "state"),
 )
@@ -127,22 +138,22 @@ COORDINATOR_LOADS = MetricName(
     "barnabas_coordinator_loads_total", "Partitions that a coordinator has loaded.", "counter", _COORDINATOR
 )
 COORDINATOR_LOAD_SECONDS = MetricName(
-    "barnabas_coordinator_load_seconds_total", "How long those loads took together.", "counter", _COORDINATOR
+    "barnabas_coordinator_load_seconds_total", "Total duration of those loads.", "counter", _COORDINATOR
 )
 COORDINATOR_MAX_LOAD = MetricName(
     "barnabas_coordinator_max_load_seconds",
-    "The longest load of a partition that a coordinator holds now.",
+    "Duration of the longest load among a coordinator's current partitions.",
     "gauge",
     _COORDINATOR,
 )
 COORDINATOR_PENDING = MetricName(
     "barnabas_coordinator_pending_requests",
-    "Requests that wait: for other members, or for their records to be stored.",
+    "Requests that wait for other members or for the replication of their records.",
     "gauge",
     _COORDINATOR,
 )
 COORDINATOR_TIMERS = MetricName(
-    "barnabas_coordinator_timers", "Timers that a coordinator has set.", "gauge", _COORDINATOR
+    "barnabas_coordinator_timers", "Active timers of a coordinator.", "gauge", _COORDINATOR
 )
 COORDINATOR_BATCHES = MetricName(
     "barnabas_coordinator_batches_total",
@@ -155,19 +166,19 @@ COORDINATOR_RECORDS = MetricName(
 )
 COORDINATOR_REFUSED = MetricName(
     "barnabas_coordinator_refused_appends_total",
-    "Changes that a coordinator could not append to its topic.",
+    "Appends to a coordinator's topic that failed.",
     "counter",
     _COORDINATOR,
 )
 COORDINATOR_WAITS = MetricName(
     "barnabas_coordinator_waits_total",
-    "Changes whose answers waited for replicas, or for the disk, to have them.",
+    "Appends whose responses waited for replication or for a flush.",
     "counter",
     _COORDINATOR,
 )
 COORDINATOR_WAIT_SECONDS = MetricName(
     "barnabas_coordinator_wait_seconds_total",
-    "How long those answers waited together.",
+    "Total time that those responses waited.",
     "counter",
     _COORDINATOR,
 )
@@ -175,7 +186,7 @@ GROUPS = MetricName("barnabas_groups", "Groups, by protocol and state.", "gauge"
 GROUP_MEMBERS = MetricName("barnabas_group_members", "Members of groups.", "gauge", _PROTOCOL)
 GROUP_REBALANCES = MetricName(
     "barnabas_group_rebalances_total",
-    "Rebalances: completed ones of classic groups, those begun by a subscription or topic of consumer groups.",
+    "Completed rebalances of classic groups; new epochs of consumer groups because of a subscription or topic.",
     "counter",
     _PROTOCOL,
 )
@@ -197,39 +208,41 @@ GROUP_REBALANCE_SECONDS = MetricName(
     "counter",
     _PROTOCOL,
 )
-GROUP_OFFSETS = MetricName("barnabas_group_offsets", "Committed offsets that are kept.", "gauge")
-GROUP_PENDING_OFFSETS = MetricName("barnabas_group_pending_offsets", "Offsets in open transactions.", "gauge")
+GROUP_OFFSETS = MetricName("barnabas_group_offsets", "Committed offsets.", "gauge")
+GROUP_PENDING_OFFSETS = MetricName(
+    "barnabas_group_pending_offsets", "Offsets committed in open transactions.", "gauge"
+)
 OFFSET_COMMITS = MetricName(
-    "barnabas_offset_commits_total", "Offsets committed, each partition counted.", "counter"
+    "barnabas_offset_commits_total", "Offset commits, counted for each partition.", "counter"
 )
 OFFSET_EXPIRATIONS = MetricName(
-    "barnabas_offset_expirations_total", "Offsets forgotten because nobody has used them.", "counter"
+    "barnabas_offset_expirations_total", "Committed offsets that have expired.", "counter"
 )
 OFFSET_DELETIONS = MetricName(
-    "barnabas_offset_deletions_total", "Offsets deleted by administrators.", "counter"
+    "barnabas_offset_deletions_total", "Committed offsets deleted by OffsetDelete.", "counter"
 )
 TRANSACTIONAL_IDS = MetricName(
     "barnabas_transactional_ids", "Transactional ids, by the state of their transaction.", "gauge", ("state",)
 )
 TRANSACTIONAL_IDS_EXPIRED = MetricName(
-    "barnabas_transactional_ids_expired_total", "Transactional ids forgotten after long disuse.", "counter"
+    "barnabas_transactional_ids_expired_total", "Transactional ids that have expired.", "counter"
 )
 TRANSACTIONS_TIMED_OUT = MetricName(
     "barnabas_transactions_timed_out_total",
-    "Transactions aborted because they were open for too long.",
+    "Transactions aborted because of their timeout.",
     "counter",
 )
 TRANSACTIONS_ENDING = MetricName(
     "barnabas_transactions_ending",
-    "Transactions of which not every partition has been told how they have ended.",
+    "Completed transactions whose markers have not all been written.",
     "gauge",
 )
 MARKERS_WAITING = MetricName(
-    "barnabas_transaction_markers_waiting", "Partitions that are still to be told.", "gauge"
+    "barnabas_transaction_markers_waiting", "Partitions that still need a transaction marker.", "gauge"
 )
 MARKER_RETRIES = MetricName(
     "barnabas_transaction_marker_retries_total",
-    "Partitions that could not be told and are tried again.",
+    "Retries after a transaction marker could not be written.",
     "counter",
 )
 AUDIT_EVENTS = MetricName(
@@ -237,15 +250,15 @@ AUDIT_EVENTS = MetricName(
 )
 AUDIT_WAITING = MetricName(
     "barnabas_audit_waiting_records",
-    "Changes and refusals that the store has and the topic __barnabas_audit has not yet.",
+    "Audit records in the metadata store that have not been published to __barnabas_audit yet.",
     "gauge",
 )
 METADATA_REVISION = MetricName(
-    "barnabas_metadata_revision", "Revision of cluster state that this broker has reached.", "gauge"
+    "barnabas_metadata_revision", "Revision of cluster state on this broker.", "gauge"
 )
 POLICY_CHECKS = MetricName(
     "barnabas_policy_checks_total",
-    "What policies were asked, by outcome: asked (in all), refused, failed (an error, or too slow), warned.",
+    "Policy checks by outcome: asked (all checks), refused, failed (an exception or a timeout), warned.",
     "counter",
     ("outcome",),
 )
@@ -256,39 +269,39 @@ POLICY_RELOADS = MetricName(
     ("outcome",),
 )
 THROTTLED = MetricName(
-    "barnabas_throttled_answers_total", "Answers that told a client to wait because of its quotas.", "counter"
+    "barnabas_throttled_answers_total", "Responses with a throttle time because of a quota.", "counter"
 )
 REFUSED_CONNECTIONS = MetricName(
     "barnabas_refused_connections_total",
-    "Connections closed because they came faster than the quota of their address.",
+    "Connections closed because they exceeded the connection rate quota of their address.",
     "counter",
 )
 CLIENT_INSTANCES = MetricName(
     "barnabas_client_instances",
-    "Clients that have asked which metrics to push, or have pushed (KIP-714).",
+    "Client instances that have requested a subscription or pushed metrics (KIP-714).",
     "gauge",
 )
 CLIENT_GAUGE = MetricName(
     "barnabas_client_gauge",
-    "What a client has last said of itself (KIP-714), with the attributes that it gave as further labels.",
+    "Last value of a client metric (KIP-714), with the attributes of the metric as additional labels.",
     "gauge",
     ("metric", "client_instance_id", "client_id", "client_software_name", "client_software_version"),
 )
 CLIENT_SUM = MetricName(
     "barnabas_client_sum_total",
-    "What a client has counted, summed up over its pushes (KIP-714), labelled likewise.",
+    "Sum of a client metric over all pushes (KIP-714), with the same labels.",
     "counter",
     ("metric", "client_instance_id", "client_id", "client_software_name", "client_software_version"),
 )
 CLIENT_DROPPED = MetricName(
-    "barnabas_client_dropped_total", "Data points of clients for which there was no room.", "counter"
+    "barnabas_client_dropped_total",
+    "Data points of clients that were dropped because of the limits on series.",
+    "counter",
 )
 PROCESS_RESIDENT_MEMORY = MetricName(
-    "barnabas_process_resident_memory_bytes", "Resident memory, mapped segments included.", "gauge"
+    "barnabas_process_resident_memory_bytes", "Resident memory, including mapped segments.", "gauge"
 )
-PROCESS_CPU = MetricName(
-    "barnabas_process_cpu_seconds_total", "Processor time used, in user and system mode.", "counter"
-)
+PROCESS_CPU = MetricName("barnabas_process_cpu_seconds_total", "CPU time in user and system mode.", "counter")
 
 METRICS: tuple[MetricName, ...] = (
     REQUESTS,

@@ -92,8 +92,8 @@ def test_what_kafka_does_not_have_is_said(admin: Watched, cluster: Kafka) -> Non
     expect(admin.page.locator(".empty")).to_contain_text(f"no history of topic/{ORDERS}")
     expect(admin.open("/trash").locator(".empty")).to_contain_text("Apache Kafka deletes them immediately")
     delete_page = admin.open(f"/topics/{ORDERS}/delete").locator("main")
-    expect(delete_page).to_contain_text("deleted immediately and cannot be brought back")
-    expect(admin.open("/policies").locator("main")).to_contain_text("rules in a file are Barnabas's")
+    expect(delete_page).to_contain_text("deleted immediately and cannot be restored")
+    expect(admin.open("/policies").locator("main")).to_contain_text("rules in a file need Barnabas")
     assert "__barnabas_audit" not in cluster.client.admin.describe_topics()
 
 
@@ -102,14 +102,14 @@ def test_a_topic_is_made_altered_written_to_and_deleted(admin: Watched) -> None:
     page.get_by_label("Name").fill("shop.refunds")
     page.get_by_label("Partitions").fill("2")
     page.get_by_role("button", name="Create topic").click()
-    expect(page.locator("#notices")).to_contain_text("Topic shop.refunds is there.")
+    expect(page.locator("#notices")).to_contain_text("Topic shop.refunds is created.")
     page = admin.open("/topics/shop.refunds/configs/alter?key=retention.ms")
     page.get_by_label("retention.ms", exact=True).fill("86400000")
-    page.get_by_role("button", name="Show what would change").click()
+    page.get_by_role("button", name="Preview change").click()
     expect(page.locator("ins")).to_have_text("86400000")
     page.get_by_role("button", name="Apply").click()
     expect(page.locator("#notices")).to_contain_text("Changed: retention.ms.")
-    expect(page.get_by_role("row", name="Choose retention.ms")).to_contain_text("86400000")
+    expect(page.get_by_role("row", name="Select retention.ms")).to_contain_text("86400000")
     page = admin.open("/topics/shop.refunds/produce")
     page.get_by_label("Key", exact=True).fill("table 3")
     page.get_by_label("Value", exact=True).fill('{"refund": 4}')
@@ -150,7 +150,7 @@ def test_a_plan_is_previewed(admin: Watched) -> None:
     page.get_by_label("Declared state (YAML)").fill(
         "topics: {shop.orders: {partitions: 2}, web.clicks: {configs: {retention.ms: 1}}}"
     )
-    page.get_by_role("button", name="Show what would change").click()
+    page.get_by_role("button", name="Preview plan").click()
     table = page.get_by_role("table")
     expect(table).to_contain_text("the number of partitions cannot be reduced")
     expect(table).to_contain_text("deletes about 40 records")
@@ -164,7 +164,7 @@ def test_a_user_of_plain_logs_in_with_the_right_password_alone(browser: Browser,
         page = tab.open("/login")
         page.get_by_label("User").fill("bob")
         page.get_by_label("Password").fill(word)
-        page.get_by_text("How the password is checked").click()
+        page.get_by_text("Authentication", exact=True).click()
         page.get_by_label("SASL mechanism").select_option("PLAIN")
         page.get_by_role("button", name="Log in").click()
         if word == "wrong":
@@ -217,5 +217,5 @@ def test_the_page_after_a_change_shows_it(server: Served) -> None:
             changed = person.submit(
                 "/brokers/default", key="log.cleaner.threads", value=threads, confirmed="1"
             )
-            assert f"log.cleaner.threads {threads} set for every broker" in rows(changed)
+            assert f"log.cleaner.threads {threads} set for all brokers" in rows(changed)
             assert name not in rows(person.submit(f"/topics/{name}/delete", typed=name))

@@ -39,7 +39,7 @@ def test_every_answer_forbids_foreign_code(kafka: EmbeddedBroker) -> None:
 def test_a_cluster_without_logins_says_whom_it_takes_people_for(kafka: EmbeddedBroker) -> None:
     with visiting(kafka.bootstrap) as person:
         page = person.get("/")
-        assert "asks for no login" in page.text
+        assert "requires no login" in page.text
         assert "User:ANONYMOUS" in page.text
         assert person.get("/login").url.path == "/"
 
@@ -264,7 +264,7 @@ def test_a_cluster_that_is_down_is_an_error_page_that_says_what_to_do(kafka: Emb
     with visiting("127.0.0.1:1", connect_timeout_ms=300, retry_timeout_ms=300) as person:
         page = person.get("/")
     assert page.status_code == 502
-    assert "Check that the brokers run" in page.text
+    assert "Check that the brokers are running" in page.text
     assert "127.0.0.1:1" in page.text
 
 

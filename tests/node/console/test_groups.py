@@ -63,13 +63,13 @@ def test_what_makes_no_sense_is_said_beside_its_field(admin: Visitor, group: str
         return admin.submit(f"/groups/reset/{group}", f"/groups/{group}", **fields).text
 
     assert "Enter an offset." in answer(way="offset")
-    assert "&#39;soon&#39; is no time." in answer(way="time", time="soon")
+    assert "&#39;soon&#39; is not a time." in answer(way="time", time="soon")
     assert "Enter a number of records" in answer(way="shift", shift="0")
     assert "no committed offsets here" in answer(way="latest", topic="other")
 
 
 def test_offsets_of_a_group_in_use_are_left_alone(admin: Visitor) -> None:
-    assert "stop them first" in admin.get("/groups/shipping").text
+    assert "stop its consumers first" in admin.get("/groups/shipping").text
     refused = admin.submit("/groups/delete/shipping", "/groups/shipping")
     assert (refused.status_code, "Stop its members first" in refused.text) == (409, True)
 

@@ -65,7 +65,7 @@ def test_records_from_an_offset_and_from_a_time(kafka: EmbeddedBroker, person: V
     assert values(page) == ["8", "9"]
     assert values(person.get("/topics/t/messages?from=time&time=2027-01-01").text) == []
     page = person.get("/topics/t/messages?from=time&time=teatime").text
-    assert "&#39;teatime&#39; is no time" in page
+    assert "&#39;teatime&#39; is not a time" in page
     assert "2026-01-01 00:09:00.000" in person.get("/topics/t/messages").text
 
 
@@ -135,7 +135,7 @@ def test_a_search_stops_when_it_has_read_much_and_continues_there(
         pages.append(person.get(path).text)
         path = link(pages[-1], "Continue searching")
     assert len(pages) > 1
-    assert "through 32.0 MiB at most" in pages[0]
+    assert "at most 32.0 MiB of records" in pages[0]
     assert [values(page) for page in pages] == [*([[]] * (len(pages) - 1)), ["needle"]]
     assert "Searched 46 of 46 offsets (100&nbsp;%)" in pages[-1]
 

@@ -12,10 +12,10 @@ def test_what_is_written_is_told_while_somebody_looks(kafka: EmbeddedBroker) -> 
     with visiting(kafka.bootstrap, clock) as person:
         assert "measuring" in person.get("/").text
         clock.advance(5_000)
-        assert "Nothing is being written" in person.get("/live").text
+        assert "No records are being written" in person.get("/live").text
         for index in range(100):
             kafka.produce("orders", b"x", partition=index % 2)
-        assert "Nothing is being written" in person.get("/live").text
+        assert "No records are being written" in person.get("/live").text
         clock.advance(10_000)
         page = person.get("/live").text
         assert "<strong>10</strong>" in page

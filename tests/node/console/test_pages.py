@@ -15,7 +15,7 @@ PAGES = {
     "/quorum": "metadata.version",
     "/log-dirs": "disk-2",
     "/log-dirs?topic=shop.orders": "Replicas of shop.orders",
-    "/reassignments": "No partition is moving.",
+    "/reassignments": "No reassignments are in progress.",
     "/topics": "sensors.temperature",
     "/groups": "shipping",
     "/groups/shipping": "packer",
@@ -27,7 +27,7 @@ PAGES = {
     "/users": "carol",
     "/quotas": "every client-id",
     "/audit": "AlterUserScramCredentials",
-    "/history/topic/shop.orders": "What differs between",
+    "/history/topic/shop.orders": "Differences between",
 }
 
 
@@ -61,7 +61,7 @@ def test_what_somebody_may_not_do_is_not_offered_and_is_refused(alice: Visitor) 
 def test_a_form_without_the_token_of_the_session_changes_nothing(
     admin: Visitor, path: str, fields: dict[str, str]
 ) -> None:
-    assert "too old" in admin.post(path, data=fields).text
+    assert "The form has expired" in admin.post(path, data=fields).text
     assert admin.post(path, data={"csrf": "guessed", **fields}).status_code == 403
 
 

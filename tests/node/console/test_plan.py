@@ -38,7 +38,7 @@ def test_differences_are_told_key_by_key_and_nothing_is_changed(
 def test_a_file_is_taken_as_well(kafka: EmbeddedBroker, person: Visitor) -> None:
     kafka.create_topic("orders", partitions=4, configs={"retention.ms": "1000"})
     page = person.post("/plan", data={"csrf": person.token("/plan")}, files={"file": ("state.yaml", STATE)})
-    assert "Nothing to do" in page.text
+    assert "No changes" in page.text
 
 
 @pytest.mark.parametrize(

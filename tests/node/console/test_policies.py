@@ -20,5 +20,5 @@ def test_the_policies_of_brokers_are_told(tmp_path: Path) -> None:
     with EmbeddedBroker({"barnabas.policy.file": str(rules)}) as kafka, visiting(kafka.bootstrap) as person:
         page = person.get("/policies").text
     assert str(rules) in page
-    assert "Brokers ask these" in page
+    assert "Brokers apply these policies" in page
     assert "barnabas policy test --config server.properties" in page

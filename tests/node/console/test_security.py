@@ -70,14 +70,14 @@ def test_a_password_is_long_and_typed_twice_alike_and_never_comes_back(admin: Vi
 def test_quotas_are_set_and_taken_away(admin: Visitor, cluster: EmbeddedBroker) -> None:
     fields = {"user": "bob", "client-id": "*", "key": "producer_byte_rate", "value": "2097152"}
     assert (
-        "every client-id, user bob: producer_byte_rate is 2.0 MiB/s now."
+        "every client-id, user bob: producer_byte_rate is set to 2.0 MiB/s."
         in admin.submit("/quotas", **fields).text
     )
     entity = (("client-id", None), ("user", "bob"))
     assert cluster.client.admin.describe_client_quotas()[entity] == {"producer_byte_rate": 2_097_152.0}
     text = admin.get("/quotas?q=bob").text
     gone = admin.submit("/quotas/remove", "/quotas", limit=value_of(text, "limit", "bob"))
-    assert "is taken away." in gone.text
+    assert "is removed." in gone.text
     assert entity not in cluster.client.admin.describe_client_quotas()
 
 
@@ -86,9 +86,9 @@ def test_a_quota_that_cannot_be_is_explained(admin: Visitor) -> None:
         return admin.submit("/quotas", **fields).text
 
     assert "Name a user, a client id or an address." in answer(key="producer_byte_rate", value="1")
-    assert "quota of ip alone" in answer(key="connection_creation_rate", value="1", user="bob")
+    assert "quota of ip only" in answer(key="connection_creation_rate", value="1", user="bob")
     assert "is not a number" in answer(key="producer_byte_rate", value="much", user="bob")
-    assert "more than nothing" in answer(key="producer_byte_rate", value="-1", user="bob")
+    assert "greater than 0" in answer(key="producer_byte_rate", value="-1", user="bob")
     for limit in ("[1]", "[" * 9_000, r'[[["user", "\ud800"]], "producer_byte_rate"]'):
         assert admin.submit("/quotas/remove", "/quotas", limit=limit).status_code == 400
 

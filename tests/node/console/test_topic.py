@@ -89,11 +89,11 @@ def test_partitions_are_added_by_who_knows_what_that_does(kafka: EmbeddedBroker)
         page = person.submit("/topics/t/grow", total="4")
         assert page.status_code == 400
         assert "Tick this to continue" in page.text
-        assert "only become more" in person.submit("/topics/t/grow", total="2", understood="1").text
+        assert "enter a greater number" in person.submit("/topics/t/grow", total="2", understood="1").text
         assert "not a whole number" in person.submit("/topics/t/grow", total="many", understood="1").text
         page = person.submit("/topics/t/grow", total="4", understood="1")
         assert page.url.path == "/topics/t"
-        assert "has 4 partitions now, 2 more than before" in page.text
+        assert "has 4 partitions now, 2 of them new" in page.text
         assert "4 partitions now" not in person.get("/topics/t").text
 
 

@@ -55,7 +55,7 @@ def test_a_topic_is_brought_back_with_its_records_and_offsets(kafka: EmbeddedBro
         path = page_of(person)
         page = person.submit(f"{path}/undelete", path)
         assert page.url.path == "/topics/t"
-        assert "Topic t is back with 2 partitions and 1 committed offset." in page.text
+        assert "Topic t is undeleted, with 2 partitions and 1 committed offset." in page.text
         assert "kept" in person.get("/topics/t/messages").text
         assert person.get(path).status_code == 404
 
@@ -66,7 +66,7 @@ def test_a_topic_whose_name_is_in_use_gets_another(kafka: EmbeddedBroker) -> Non
     with visiting(kafka.bootstrap) as person:
         assert "name in use" in person.get("/trash").text
         path = page_of(person)
-        assert "give the deleted one another name" in person.get(path).text
+        assert "choose another name for the deleted one" in person.get(path).text
         refused = person.submit(f"{path}/undelete", path)
         assert (refused.status_code, "TOPIC_ALREADY_EXISTS" in refused.text) == (400, True)
         page = person.submit(f"{path}/undelete", path, new_name="t.old")
@@ -95,14 +95,14 @@ def test_the_page_to_delete_a_topic_says_how_it_can_be_brought_back(kafka: Embed
         text = person.get("/topics/t/delete").text
         assert "is kept for 1 h under" in text
         assert 'href="/trash">Deleted topics' in text
-        assert "It can be brought back" in person.submit("/topics/t/delete", typed="t").text
+        assert "It can be undeleted" in person.submit("/topics/t/delete", typed="t").text
 
 
 @pytest.mark.kafka_settings({"barnabas.trash.retention.ms": "0"})
 def test_where_nothing_is_kept_the_pages_say_so(kafka: EmbeddedBroker) -> None:
     kafka.create_topic("t")
     with visiting(kafka.bootstrap) as person:
-        assert "cannot be brought back" in person.get("/topics/t/delete").text
+        assert "cannot be restored" in person.get("/topics/t/delete").text
         assert "Topics are deleted immediately" in person.get("/trash").text
         assert "brought back from" not in person.submit("/topics/t/delete", typed="t").text
 
@@ -149,7 +149,7 @@ def test_what_a_reader_may_not_do_to_deleted_topics_the_broker_refuses(kafka: Em
             assert (refused.status_code, "TOPIC_AUTHORIZATION_FAILED" in refused.text) == (400, True)
         kafka.create_topic("seen")
         kafka.client.admin.create_acls([allow(AclOperation.DELETE, name="seen")])
-        assert "brokers allows" in person.get("/topics/seen/delete").text
+        assert "</code> of the brokers" in person.get("/topics/seen/delete").text
     assert len(kafka.client.admin.describe_trash()) == 2
 
 

@@ -43,7 +43,7 @@ def test_an_own_value_is_taken_back_to_what_is_behind_it() -> None:
         AlterConfigOp("cleanup.policy", OpType.DELETE), "compact", "delete (log.cleanup.policy)"
     )
     [change] = changes_of(form(reset__retention_ms="1"), ENTRIES)
-    assert change.after == "what the brokers have"
+    assert change.after == "the broker's default"
 
 
 def test_what_is_not_its_own_cannot_be_taken_back() -> None:

@@ -11,7 +11,7 @@ from barnabas.console.problems import PageError
 def test_json_to_be_produced_is_checked_up_to_a_bound() -> None:
     for text, written in (
         ("[" * JSON_CHARACTERS_MAX, "recursion"),
-        ("1" * (JSON_CHARACTERS_MAX + 1), "not checked"),
+        ("1" * (JSON_CHARACTERS_MAX + 1), "not validated"),
     ):
         form = Form({"value": [text], "value_form": ["json"]})
         assert field_bytes(form, "value") is None

@@ -63,7 +63,7 @@ async def test_a_plan_that_is_cancelled_ends_its_process() -> None:
 async def test_plans_beyond_the_most_at_a_time_are_refused() -> None:
     processes = running(FOR_EVER)
     tasks = await started(processes, *[f"User:{number}" for number in range(PROCESSES_MAX)])
-    with pytest.raises(PageError, match="2 plans are being made, which is the most at a time"):
+    with pytest.raises(PageError, match="2 plans are in progress, which is the maximum"):
         await processes.make(order("User:other"))
     await cancel(tasks)
 
@@ -72,7 +72,7 @@ async def test_plans_beyond_the_most_at_a_time_are_refused() -> None:
 async def test_a_principal_makes_one_plan_at_a_time() -> None:
     processes = running(FOR_EVER)
     tasks = await started(processes, "User:alice")
-    with pytest.raises(PageError, match="A plan is being made for User:alice already"):
+    with pytest.raises(PageError, match="Another plan of User:alice is in progress"):
         await processes.make(order("User:alice"))
     await cancel(tasks)
 
@@ -80,7 +80,7 @@ async def test_a_principal_makes_one_plan_at_a_time() -> None:
 @on_loop
 async def test_a_process_that_was_ended_for_its_cpu_time_is_explained() -> None:
     burning = "import resource; resource.setrlimit(resource.RLIMIT_CPU, (1, 1))\nwhile True: pass"
-    with pytest.raises(PageError, match="more than 15 s of CPU time"):
+    with pytest.raises(PageError, match="limit of 15 s of CPU time"):
         await running(burning).make(order())
 
 

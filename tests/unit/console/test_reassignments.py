@@ -44,4 +44,4 @@ def test_brokers_are_named_by_their_ids_and_all_if_none_is() -> None:
 
     assert named("") == ([1, 2, 3], {})
     assert named("3, 1,3") == ([3, 1], {})
-    assert named("9")[1] == {"brokers": "'9' is none of 1, 2, 3."}
+    assert named("9")[1] == {"brokers": "'9' is not one of 1, 2, 3."}

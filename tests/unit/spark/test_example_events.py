@@ -38,6 +38,6 @@ def test_differences_are_told_by_part_and_key() -> None:
     wrong = right._replace(rows={"order": 1}, dead={"paid": 1})
     assert differences(right, right) == []
     assert differences(wrong, right) == [
-        "rows order: 1 came out, 2 is right",
-        "dead paid: 1 came out, None is right",
+        "rows order: 1, expected 2",
+        "dead paid: 1, expected None",
     ]

@@ -7,25 +7,26 @@ from barnabas.config.validators import Networks, NonNull, OneOfIgnoreCase, Range
 # fmt: off
 BARNABAS_KEYS: tuple[ConfigKey, ...] = (
     ConfigKey("barnabas.metrics.listener", STRING, "", NonNull(), READ_ONLY, HONOURED,
-              "Where metrics are served to Prometheus under /metrics, as HOST:PORT; empty for nowhere.",
+              "Address (HOST:PORT) at which /metrics is served to Prometheus; empty serves nothing.",
               since="Barnabas"),
     ConfigKey("barnabas.console.enable", BOOLEAN, True, None, READ_ONLY, HONOURED,
-              "Whether barnabas.metrics.listener serves the web console, too, under /.", since="Barnabas"),
+              "Whether barnabas.metrics.listener also serves the web console, at /.", since="Barnabas"),
     ConfigKey("barnabas.console.read.only", BOOLEAN, False, None, READ_ONLY, HONOURED,
-              "Whether nobody can change anything with the console.", since="Barnabas"),
+              "Whether the console refuses all changes.", since="Barnabas"),
     ConfigKey("barnabas.console.hosts", LIST, (), None, READ_ONLY, HONOURED,
-              "Names, beside this machine's own and the advertised ones, by which browsers may call the console and "
-              "scrapers /metrics.", since="Barnabas"),
+              "Host names under which browsers may open the console and scrapers /metrics, besides the "
+              "names of this machine and the advertised ones.", since="Barnabas"),
     ConfigKey("barnabas.console.trusted.proxies", LIST, (), Networks(), READ_ONLY, HONOURED,
-              "Addresses or networks (10.0.0.0/8) of proxies before the console, whose X-Forwarded-For and "
-              "X-Forwarded-Proto are believed.", since="Barnabas"),
+              "Addresses or networks (10.0.0.0/8) of proxies in front of the console whose X-Forwarded-For "
+              "and X-Forwarded-Proto headers are used.", since="Barnabas"),
     ConfigKey("barnabas.sasl.plain.users.file", STRING, "", NonNull(), READ_ONLY, HONOURED,
-              "A file of users of SASL/PLAIN, NAME=PASSWORD in each line, read anew when it changes; empty for none.",
+              "File with the users of SASL/PLAIN, one NAME=PASSWORD in each line; read again when it "
+              "changes. Empty for none.",
               since="Barnabas"),
     ConfigKey("barnabas.tracing.enable", BOOLEAN, False, None, READ_ONLY, HONOURED,
-              "Whether operations are traced with OpenTelemetry.", since="Barnabas"),
+              "Whether requests are traced with OpenTelemetry.", since="Barnabas"),
     ConfigKey("barnabas.policy.file", STRING, "", NonNull(), READ_ONLY, HONOURED,
-              "A YAML file with rules on topics, configurations and ACLs (policies.md); empty for none.",
+              "YAML file with rules for topics, configs and ACLs (policies.md); empty for none.",
               since="Barnabas"),
     ConfigKey("barnabas.policy.timeout.ms", INT, 1000, Range(1), READ_ONLY, HONOURED,
               "Time limit in milliseconds for one call of a policy class; a call that takes longer rejects the "
@@ -33,16 +34,18 @@ BARNABAS_KEYS: tuple[ConfigKey, ...] = (
     ConfigKey("barnabas.audit.enable", BOOLEAN, True, None, READ_ONLY, HONOURED,
               "Whether cluster changes are published as audit events to the topic __barnabas_audit.", since="Barnabas"),
     ConfigKey("barnabas.audit.retention.ms", LONG, 365 * 24 * 3600 * 1000, Range(-1), READ_ONLY, HONOURED,
-              "How long in milliseconds audit events are kept. Set when the audit topic is created; -1 means for ever.",
+              "How long audit events are kept, in milliseconds. Set when the audit topic is created; -1 "
+              "keeps them without limit.",
               since="Barnabas"),
     ConfigKey("barnabas.trash.retention.ms", LONG, 3600 * 1000, Range(0), READ_ONLY, HONOURED,
-              "How long in milliseconds a deleted topic can be brought back, during which its records stay on disk; "
-              "0 deletes at once.", since="Barnabas"),
+              "How long a deleted topic can be undeleted, in milliseconds. Its records stay on disk for "
+              "this time; 0 deletes at once.", since="Barnabas"),
     ConfigKey("barnabas.trash.retention.bytes", LONG, -1, Range(-1), READ_ONLY, HONOURED,
               "Maximum total size in bytes of deleted topics in the trash; the oldest are purged first. -1 means no "
               "limit.", since="Barnabas"),
     ConfigKey("barnabas.log.format", STRING, "console", OneOfIgnoreCase(("console", "json")), READ_ONLY,
-              HONOURED, "Whether log lines are for people (console) or for machines (json).",
+              HONOURED,
+              "Format of log lines: text (console) or one JSON object per line (json).",
               since="Barnabas"),
     ConfigKey("barnabas.log.level", STRING, "info",
               OneOfIgnoreCase(("debug", "info", "warning", "error", "critical")), READ_ONLY, HONOURED,

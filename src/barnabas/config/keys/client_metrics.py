@@ -18,9 +18,9 @@ _KEYS: tuple[ConfigKey, ...] = (
     ConfigKey("interval.ms", INT, 300_000, Range(100, 3_600_000), CLUSTER_WIDE, HONOURED,
               "How often the clients of the subscription push their metrics."),
     ConfigKey("match", LIST, (), MetricMatch(_ATTRIBUTES), CLUSTER_WIDE, HONOURED,
-              "The clients that the subscription is for, as attribute=pattern entries; all when empty."),
+              "The clients to which the subscription applies, as attribute=pattern entries; empty for all."),
     ConfigKey("metrics", LIST, (), ANY_LIST, CLUSTER_WIDE, HONOURED,
-              "Beginnings of names of the metrics to push; * for all."),
+              "Prefixes of the names of the metrics to push; * for all."),
 )
 # fmt: on
 

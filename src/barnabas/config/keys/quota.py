@@ -17,13 +17,13 @@ from barnabas.config.validators import AT_LEAST_0
 # fmt: off
 _CLIENT_KEYS: tuple[ConfigKey, ...] = (
     ConfigKey("consumer_byte_rate", LONG, LONG_MAX, None, CLUSTER_WIDE, HONOURED,
-              "Bytes per second that clients of this user or client id may fetch from a broker."),
+              "Bytes per second that clients with this user or client id may fetch from a broker."),
     ConfigKey("controller_mutation_rate", DOUBLE, float(INT_MAX), None, CLUSTER_WIDE, HONOURED,
-              "Changes to partitions per second that clients of this user or client id may ask for."),
+              "Partition changes per second that clients with this user or client id may request."),
     ConfigKey("producer_byte_rate", LONG, LONG_MAX, None, CLUSTER_WIDE, HONOURED,
-              "Bytes per second that clients of this user or client id may produce to a broker."),
+              "Bytes per second that clients with this user or client id may produce to a broker."),
     ConfigKey("request_percentage", DOUBLE, float(INT_MAX), None, CLUSTER_WIDE, HONOURED,
-              "Share of a broker's time, in percent, that requests of this user or client id may take."),
+              "Share of a broker's time, in percent, that requests with this user or client id may use."),
 )
 
 _SCRAM_KEYS: tuple[ConfigKey, ...] = (
@@ -40,9 +40,9 @@ _ADDRESS_KEYS: tuple[ConfigKey, ...] = (
 
 _BROKER_KEYS: tuple[ConfigKey, ...] = (
     ConfigKey("follower.replication.throttled.rate", LONG, LONG_MAX, AT_LEAST_0, CLUSTER_WIDE, NO_EFFECT,
-              "Bytes per second that the broker's throttled followers may fetch."),
+              "Bytes per second that throttled followers of the broker may fetch."),
     ConfigKey("leader.replication.throttled.rate", LONG, LONG_MAX, AT_LEAST_0, CLUSTER_WIDE, NO_EFFECT,
-              "Bytes per second that the broker's throttled leaders may serve to followers."),
+              "Bytes per second that throttled leaders of the broker may send to followers."),
     ConfigKey("replica.alter.log.dirs.io.max.bytes.per.second", LONG, LONG_MAX, AT_LEAST_0, CLUSTER_WIDE,
               HONOURED, "Bytes per second that moves between the broker's log directories may copy."),
 )

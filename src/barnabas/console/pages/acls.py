@@ -49,7 +49,7 @@ def member_of(kind: type[WordT], text: str) -> WordT:
     for member in kind:
         if member > 1 and word(member) == text and member is not PatternType.MATCH:
             return member
-    raise wrong_form(f"'{text}' is none of {', '.join(choices(kind))}.")
+    raise wrong_form(f"'{text}' is not one of {', '.join(choices(kind))}.")
 
 
 def choices(kind: type[IntEnum]) -> list[str]:

@@ -23,8 +23,8 @@ DEFAULT = "default"
 #: Sources of a broker's values in order of precedence, with their names on pages.
 SOURCES: Mapping[ConfigSource, str] = {
     ConfigSource.DYNAMIC_BROKER_CONFIG: "set for this broker",
-    ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG: "set for every broker",
-    ConfigSource.STATIC_BROKER_CONFIG: "from its file",
+    ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG: "set for all brokers",
+    ConfigSource.STATIC_BROKER_CONFIG: "static configuration",
     ConfigSource.DEFAULT_CONFIG: "default",
 }
 _OWN = {DEFAULT: ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG}
@@ -70,7 +70,7 @@ def resource_of(name: str) -> Resource:
     if name == DEFAULT:
         return Resource(ResourceKind.BROKER, EVERY_BROKER)
     if not is_node_id(name):
-        raise not_found(f"'{name}' is no broker: an id is a number, and '{DEFAULT}' stands for every broker.")
+        raise not_found(f"'{name}' is not a broker id: use a number, or '{DEFAULT}' for all brokers.")
     return Resource(ResourceKind.BROKER, name)
 
 
@@ -146,8 +146,8 @@ async def alter(view: View) -> Response:
         await wait_until_applied(
             view.admin, DeclaredState(brokers={resource.name: DeclaredBroker({edit.key: edit.value})})
         )
-        target = "every broker" if name == DEFAULT else f"broker {name}"
-        done = "set" if edit.operation is OpType.SET else "taken back"
+        target = "all brokers" if name == DEFAULT else f"broker {name}"
+        done = "set" if edit.operation is OpType.SET else "reset to the default"
         return view.redirect_with_notice(f"/brokers/{name}", f"{edit.key} is {done} for {target}.")
     row = next((row for row in await _rows(view, resource) if row.entry.name == edit.key), None)
     return await _page(view, values, {}, [(edit.key, *changed(row, edit))])

@@ -160,7 +160,7 @@ def offsets_in(text: str) -> dict[TopicPartition, int]:
     :raises PageError: When it is malformed.
     """
     if len(text) > OFFSETS_CHARACTERS_MAX:
-        raise wrong_form("These are too many offsets for a form: reset them with barnabas groups.")
+        raise wrong_form("Too many offsets for a form: use barnabas groups reset-offsets.")
     try:
         return {
             TopicPartition(encodable(topic), _number(partition, PARTITION_MAX)): _number(offset, OFFSET_MAX)

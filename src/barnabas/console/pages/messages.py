@@ -237,7 +237,7 @@ def _time_ms(form: Form, question: Question) -> int:
         at = at if at.tzinfo else at.replace(tzinfo=UTC)
         return max(0, round(at.timestamp() * 1000))
     except (ValueError, OverflowError):
-        form.refuse("time", f"'{text[:40]}' is no time, such as 2026-01-31T09:30 (UTC) or 1767225600000.")
+        form.refuse("time", f"'{text[:40]}' is not a time, such as 2026-01-31T09:30 (UTC) or 1767225600000.")
         return 0
 
 

@@ -51,7 +51,7 @@ async def create(view: View) -> Response:
             )
             view.access.topics.clear()
             return view.redirect_with_notice(
-                f"/topics/{segment(topic.name)}", f"Topic {topic.name} is there."
+                f"/topics/{segment(topic.name)}", f"Topic {topic.name} is created."
             )
     values = {name: form.raw(name) for name in _FIELDS}
     status = 400 if form.errors else 200

@@ -42,7 +42,9 @@ async def preview(view: View) -> Response:
 
 def _check(form: Form, data: bytes, text: str) -> None:
     if len(data) > TEXT_BYTES_MAX:
-        form.refuse("text", f"This has {len(data)} bytes: the console takes at most {TEXT_BYTES_MAX}.")
+        form.refuse(
+            "text", f"The declared state has {len(data)} bytes; the console accepts at most {TEXT_BYTES_MAX}."
+        )
     elif not text.strip():
         form.refuse("text", "Paste a declared state, or choose a file.")
 

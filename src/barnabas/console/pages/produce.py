@@ -66,13 +66,14 @@ def field_bytes(form: Form, name: str) -> bytes | None:
             return base64.b64decode("".join(text.split()), validate=True)
         if written == "json" and len(text) > JSON_CHARACTERS_MAX:
             form.refuse(
-                name, f"JSON of more than {JSON_CHARACTERS_MAX} characters is not checked: write it as text."
+                name,
+                f"JSON of more than {JSON_CHARACTERS_MAX} characters is not validated: choose the format text.",
             )
             return None
         if written == "json":
             json.loads(text)
     except (ValueError, binascii.Error, RecursionError) as error:
-        form.refuse(name, f"This is not {written.upper() if written == 'json' else written}: {error}.")
+        form.refuse(name, f"Not valid {written.upper() if written == 'json' else written}: {error}.")
         return None
     return text.encode()
 

@@ -19,19 +19,19 @@ from barnabas.wire.errors import KafkaError
 
 #: Quota keys by entity type, with their units.
 OF_CLIENTS = {
-    "producer_byte_rate": "bytes a second that are written",
-    "consumer_byte_rate": "bytes a second that are read",
+    "producer_byte_rate": "bytes produced per second",
+    "consumer_byte_rate": "bytes fetched per second",
     "request_percentage": "percent of a request thread's time",
-    "controller_mutation_rate": "partitions a second that are made or removed",
+    "controller_mutation_rate": "partitions created or deleted per second",
 }
-OF_ADDRESSES = {"connection_creation_rate": "connections a second that are opened"}
+OF_ADDRESSES = {"connection_creation_rate": "connections opened per second"}
 KEYS = {**OF_CLIENTS, **OF_ADDRESSES}
 _BYTES = frozenset({"producer_byte_rate", "consumer_byte_rate"})
 _DEFAULT = "*"
 
 
 class QuotaRow(NamedTuple):
-    """One limit of an entity."""
+    """One quota of an entity."""
 
     entity: Entity
     key: str
@@ -93,7 +93,7 @@ async def alter(view: View) -> Response:
             await wait_until_applied(view.admin, DeclaredState(quotas={alteration.entity: alteration.values}))
             [(key, value)] = alteration.values.items()
             row = QuotaRow(alteration.entity, key, value or 0.0)
-            return view.redirect_with_notice("/quotas", f"{row.entity_name}: {key} is {row.shown} now.")
+            return view.redirect_with_notice("/quotas", f"{row.entity_name}: {key} is set to {row.shown}.")
     names = ("user", "client-id", "ip", "key", "value")
     return await _page(view, {name: form.text(name) for name in names}, form.errors)
 
@@ -105,13 +105,13 @@ def alteration_of(form: Form) -> ClientQuotaAlteration | None:
     given = {kind: form.text(kind) for kind in ("user", "client-id", "ip") if form.text(kind)}
     for kind in given:
         if kind not in kinds:
-            form.refuse(kind, f"{key} is a quota of {' and '.join(kinds)} alone.")
+            form.refuse(kind, f"{key} is a quota of {' and '.join(kinds)} only.")
     if not given:
         form.refuse(kinds[0], "Name a user, a client id or an address.")
     try:
         value = float(form.needed("value") or 0)
         if not 0 < value < float("inf"):
-            form.refuse("value", "A limit is more than nothing; take it away instead.")
+            form.refuse("value", "A quota must be greater than 0; to remove it, use Remove.")
     except ValueError:
         form.refuse("value", f"'{form.text('value')[:40]}' is not a number, such as 1048576.")
         return None
@@ -128,9 +128,7 @@ async def remove(view: View) -> Response:
         (await view.admin.alter_client_quotas([ClientQuotaAlteration(entity, {key: None})])).values()
     )
     await wait_until_applied(view.admin, DeclaredState(quotas={entity: {key: None}}))
-    return view.redirect_with_notice(
-        "/quotas", f"{QuotaRow(entity, key, 0).entity_name}: {key} is taken away."
-    )
+    return view.redirect_with_notice("/quotas", f"{QuotaRow(entity, key, 0).entity_name}: {key} is removed.")
 
 
 def limit_in(text: str) -> tuple[Entity, str]:

@@ -67,14 +67,14 @@ async def start(view: View) -> Response:
         if tuple(target) != topic.partition(tp.partition).replicas
     }
     if not changed:
-        form.refuse("brokers", f"The partitions of {name} lie there already.")
+        form.refuse("brokers", f"The partitions of {name} are already on these brokers.")
         return await _page(view, values, form.errors)
     if not form.flag("confirmed"):
         rows = [(str(tp), topic.partition(tp.partition).replicas, target) for tp, target in changed.items()]
         return await _page(view, values, {}, preview=rows)
     raise_errors((await view.admin.alter_partition_reassignments(changed)).values())
     return view.redirect_with_notice(
-        "/reassignments", f"{len(changed)} partitions of {name} are on their way."
+        "/reassignments", f"{len(changed)} partitions of {name} are being moved."
     )
 
 
@@ -91,7 +91,7 @@ def brokers_of(form: Form, nodes: Sequence[int]) -> list[int]:
     found: list[int] = []
     for text in form.text("brokers").replace(",", " ").split():
         if not is_node_id(text) or int(text) not in nodes:
-            form.refuse("brokers", f"'{text[:20]}' is none of {', '.join(map(str, nodes))}.")
+            form.refuse("brokers", f"'{text[:20]}' is not one of {', '.join(map(str, nodes))}.")
         elif int(text) not in found:
             found.append(int(text))
     return found or list(nodes)
@@ -123,9 +123,9 @@ async def cancel(view: View) -> Response:
     tp = partition_of(await view.form())
     outcome = (await view.admin.alter_partition_reassignments({tp: None}))[tp]
     if outcome is not None and outcome.code is ErrorCode.NO_REASSIGNMENT_IN_PROGRESS:
-        return view.redirect_with_notice("/reassignments", f"{tp} is not moving any more.", "bad")
+        return view.redirect_with_notice("/reassignments", f"{tp} has no reassignment in progress.", "bad")
     raise_errors([outcome])
-    return view.redirect_with_notice("/reassignments", f"{tp} stays where it is.")
+    return view.redirect_with_notice("/reassignments", f"The reassignment of {tp} is cancelled.")
 
 
 def partition_of(form: Form) -> TopicPartition:
@@ -153,7 +153,7 @@ async def elect(view: View) -> Response:
     unneeded = ErrorCode.ELECTION_NOT_NEEDED
     raise_errors(error for error in outcomes.values() if error and error.code is not unneeded)
     count = sum(error is None for error in outcomes.values())
-    notice = f"{count} partitions have a new leader." if count else "Every partition is led as it should be."
+    notice = f"{count} partitions have a new leader." if count else "No election was needed."
     return view.redirect_with_notice("/reassignments", notice)
 
 

@@ -91,14 +91,14 @@ async def grow(view: View) -> Response:
     if not form.flag("understood"):
         form.refuse("understood", "Tick this to continue.")
     if total is not None and total <= have:
-        form.refuse("total", f"The topic has {have} partitions, and they can only become more.")
+        form.refuse("total", f"The topic has {have} partitions; enter a greater number.")
     if total is not None and not form.errors:
         outcome = await view.admin.create_partitions({topic.name: total})
         error = outcome[topic.name]
         if error is None:
             await wait_until_applied(view.admin, DeclaredState({topic.name: DeclaredTopic(total)}))
             view.access.topics.clear()
-            notice = f"{topic.name} has {total} partitions now, {total - have} more than before."
+            notice = f"{topic.name} has {total} partitions now, {total - have} of them new."
             return view.redirect_with_notice(topic_path(topic), notice)
         form.refuse("total", sentence(error))
     head = await frame(view, topic)
@@ -138,7 +138,7 @@ async def delete(view: View) -> Response:
         view.admin, DeclaredState({topic.name: DeclaredTopic()}), lambda live: topic.name not in live.topics
     )
     view.access.topics.clear()
-    way_back = " It can be brought back from “Deleted topics”." if (await trash_rule(view)).keeps else ""
+    way_back = " It can be undeleted under “Deleted topics”." if (await trash_rule(view)).keeps else ""
     return view.redirect_with_notice("/topics", f"Topic {topic.name} is deleted.{way_back}")
 
 

@@ -33,7 +33,7 @@ async def ask(view: View) -> Response:
     chosen = [entry for entry in await _entries(view, topic) if entry.name in keys]
     if not chosen:
         return view.redirect_with_notice(
-            f"{topic_path(topic)}/configs", "Choose which configs to change.", "warn"
+            f"{topic_path(topic)}/configs", "Select the configs to change.", "warn"
         )
     values = {entry.name: entry.value or "" for entry in chosen}
     return await _form(view, topic, chosen, values, set())

@@ -81,7 +81,7 @@ async def undelete(view: View) -> Response:
         return await _topic_page(view, row, form)
     view.access.topics.clear()
     offsets = f" and {plural(topic.offsets, 'committed offset')}" if topic.offsets else ""
-    notice = f"Topic {topic.name} is back with {plural(topic.partitions, 'partition')}{offsets}."
+    notice = f"Topic {topic.name} is undeleted, with {plural(topic.partitions, 'partition')}{offsets}."
     return view.redirect_with_notice(f"/topics/{segment(topic.name)}", notice)
 
 
@@ -119,7 +119,9 @@ async def _row(view: View) -> TrashRow:
     for row in await _rows(view):
         if row.topic_id == topic_id:
             return row
-    raise not_found(f"No deleted topic has the id {topic_id}. It may be back, or purged, or have expired.")
+    raise not_found(
+        f"No deleted topic has the id {topic_id}. It may have been undeleted or purged, or may have expired."
+    )
 
 
 def _named(row: TrashRow) -> Trashed:
