@@ -19,20 +19,20 @@ _COORDINATOR = ("coordinator",)
 _PROTOCOL = ("protocol",)
 
 REQUESTS = MetricName(
-    "barnabas_requests_total", "Requests answered, with an error or without.", "counter", ("api",)
+    "barnabas_requests_total", "Requests with a response, with or without an error.", "counter", ("api",)
 )
 REQUEST_ERRORS = MetricName(
-    "barnabas_request_errors_total", "Requests refused as a whole with a Kafka error.", "counter", ("api",)
+    "barnabas_request_errors_total", "Requests whose whole response is a Kafka error.", "counter", ("api",)
 )
 REQUEST_CRASHES = MetricName(
     "barnabas_request_crashes_total",
-    "Requests that met an unexpected error: faults of the broker, logged with a traceback.",
+    "Requests that failed with an unexpected error, a fault of the broker; logged with a traceback.",
     "counter",
     ("api",),
 )
 REQUEST_SECONDS = MetricName(
     "barnabas_request_seconds",
-    "Time from a parsed request to its encoded answer, waiting for data or replicas included.",
+    "Time from a parsed request to its encoded response, including waits for data or replicas.",
     "histogram",
     ("api",),
 )
@@ -45,60 +45,63 @@ LOGINS = MetricName(
     "counter",
     ("listener", "mechanism", "outcome"),
 )
-FETCH_SESSIONS = MetricName("barnabas_fetch_sessions", "Incremental fetch sessions kept (KIP-227).", "gauge")
+FETCH_SESSIONS = MetricName("barnabas_fetch_sessions", "Incremental fetch sessions (KIP-227).", "gauge")
 PARTITIONS = MetricName("barnabas_partitions", "Partition replicas on this broker.", "gauge")
 PARTITION_LEADERS = MetricName("barnabas_partition_leaders", "Partitions that this broker leads.", "gauge")
 LOG_SIZE = MetricName(
     "barnabas_log_size_bytes", "Size of a partition's segments on disk.", "gauge", _PARTITION
 )
 LOG_START_OFFSET = MetricName(
-    "barnabas_log_start_offset", "First offset of a partition that can be read.", "gauge", _PARTITION
+    "barnabas_log_start_offset", "Log start offset of a partition.", "gauge", _PARTITION
 )
-LOG_END_OFFSET = MetricName(
-    "barnabas_log_end_offset", "Offset that a partition's next record gets.", "gauge", _PARTITION
-)
+LOG_END_OFFSET = MetricName("barnabas_log_end_offset", "Log end offset of a partition.", "gauge", _PARTITION)
 HIGH_WATERMARK = MetricName(
-    "barnabas_high_watermark", "Offset up to which a partition can be read by consumers.", "gauge", _PARTITION
+    "barnabas_high_watermark",
+    "High watermark of a partition, up to which consumers can read.",
+    "gauge",
+    _PARTITION,
 )
-FLUSHES = MetricName("barnabas_flushes_total", "Times that log data was forced to disk.", "counter")
+FLUSHES = MetricName("barnabas_flushes_total", "Flushes of logs to disk.", "counter")
 CLEANER_READ = MetricName(
-    "barnabas_cleaner_read_bytes_total", "Bytes of segments that the log cleaner has compacted.", "counter"
+    "barnabas_cleaner_read_bytes_total", "Bytes of segments that the log cleaner has read.", "counter"
 )
 CLEANER_WRITTEN = MetricName(
-    "barnabas_cleaner_written_bytes_total", "Bytes that were left of them.", "counter"
+    "barnabas_cleaner_written_bytes_total",
+    "Bytes of compacted segments that the log cleaner has written.",
+    "counter",
 )
 CLEANER_MAX_DIRTY = MetricName(
     "barnabas_cleaner_max_dirty_percent",
-    "The largest share of a compacted topic's partition that waits for the log cleaner.",
+    "Largest share of a compacted partition that has not been compacted yet.",
     "gauge",
 )
 CLEANER_LAST_CLEAN = MetricName(
-    "barnabas_cleaner_last_clean_seconds", "How long the log cleaner took for its last partition.", "gauge"
+    "barnabas_cleaner_last_clean_seconds", "Duration of the last pass of the log cleaner.", "gauge"
 )
 CLEANER_IDLE = MetricName(
-    "barnabas_cleaner_idle_seconds", "How long ago the log cleaner was done with its last partition.", "gauge"
+    "barnabas_cleaner_idle_seconds", "Time since the end of the last pass of the log cleaner.", "gauge"
 )
 CLEANER_UNCLEANABLE = MetricName(
     "barnabas_cleaner_uncleanable_partitions",
-    "Partitions that could not be compacted, and are left alone until the next start.",
+    "Partitions that could not be compacted, and are skipped until the next start.",
     "gauge",
 )
 CLEANER_UNCLEANABLE_BYTES = MetricName(
-    "barnabas_cleaner_uncleanable_bytes", "Size of the segments of those partitions.", "gauge"
+    "barnabas_cleaner_uncleanable_bytes", "Size of the segments of uncleanable partitions.", "gauge"
 )
 CLEANER_LAST_LOOK = MetricName(
     "barnabas_cleaner_last_look_seconds",
-    "How long ago the log cleaner last looked for work; while all its threads are busy it does not look.",
+    "Time since the log cleaner last checked all logs; it does not check while all its threads are busy.",
     "gauge",
 )
 CLEANER_MAX_OVERDUE = MetricName(
     "barnabas_cleaner_max_overdue_seconds",
-    "For how long a record that was never compacted has waited beyond max.compaction.lag.ms, at most.",
+    "Longest time by which a record that was never compacted exceeds max.compaction.lag.ms.",
     "gauge",
 )
 CLEANER_TABLE_USE = MetricName(
     "barnabas_cleaner_table_use_percent",
-    "How much of its share of log.cleaner.dedupe.buffer.size the last partition took.",
+    "Share of a thread's part of log.cleaner.dedupe.buffer.size that the last pass has used.",
     "gauge",
 )
 CLEANER_COMPACTED = MetricName(
@@ -109,7 +112,7 @@ CLEANER_FAILURES = MetricName(
 )
 SEGMENT_IMPORTS = MetricName(
     "barnabas_segment_imports_total",
-    "Imports of segments that a job had compacted.",
+    "Completed imports of segments that a job had compacted.",
     "counter",
 )
 SEGMENT_IMPORTS_REJECTED = MetricName(
@@ -119,7 +122,7 @@ SEGMENT_IMPORTS_REJECTED = MetricName(
 )
 COORDINATOR_PARTITIONS = MetricName(
     "barnabas_coordinator_partitions",
-    "Partitions of its internal topic that a coordinator holds, by state: loading, active or failed.",
+    "Partitions of its internal topic that a coordinator leads, by state: loading, active or failed.",
     "gauge",
     ("coordinator", "state"),
 )
@@ -127,17 +130,20 @@ COORDINATOR_LOADS = MetricName(
     "barnabas_coordinator_loads_total", "Partitions that a coordinator has loaded.", "counter", _COORDINATOR
 )
 COORDINATOR_LOAD_SECONDS = MetricName(
-    "barnabas_coordinator_load_seconds_total", "How long those loads took together.", "counter", _COORDINATOR
+    "barnabas_coordinator_load_seconds_total",
+    "Total duration of the loads of partitions.",
+    "counter",
+    _COORDINATOR,
 )
 COORDINATOR_MAX_LOAD = MetricName(
     "barnabas_coordinator_max_load_seconds",
-    "The longest load of a partition that a coordinator holds now.",
+    "Longest load of a partition that a coordinator leads now.",
     "gauge",
     _COORDINATOR,
 )
 COORDINATOR_PENDING = MetricName(
     "barnabas_coordinator_pending_requests",
-    "Requests that wait: for other members, or for their records to be stored.",
+    "Requests that wait for other members, or until their records are stored.",
     "gauge",
     _COORDINATOR,
 )
@@ -151,23 +157,26 @@ COORDINATOR_BATCHES = MetricName(
     _COORDINATOR,
 )
 COORDINATOR_RECORDS = MetricName(
-    "barnabas_coordinator_records_total", "Records in those batches.", "counter", _COORDINATOR
+    "barnabas_coordinator_records_total",
+    "Records that a coordinator has appended to its topic.",
+    "counter",
+    _COORDINATOR,
 )
 COORDINATOR_REFUSED = MetricName(
     "barnabas_coordinator_refused_appends_total",
-    "Changes that a coordinator could not append to its topic.",
+    "Failed appends of a coordinator to its topic.",
     "counter",
     _COORDINATOR,
 )
 COORDINATOR_WAITS = MetricName(
     "barnabas_coordinator_waits_total",
-    "Changes whose answers waited for replicas, or for the disk, to have them.",
+    "Responses that waited until replicas or the disk had the records.",
     "counter",
     _COORDINATOR,
 )
 COORDINATOR_WAIT_SECONDS = MetricName(
     "barnabas_coordinator_wait_seconds_total",
-    "How long those answers waited together.",
+    "Total wait of responses for replicas or the disk.",
     "counter",
     _COORDINATOR,
 )
@@ -179,55 +188,59 @@ GROUP_REBALANCES = MetricName(
     "counter",
     _PROTOCOL,
 )
-GROUP_OFFSETS = MetricName("barnabas_group_offsets", "Committed offsets that are kept.", "gauge")
+GROUP_OFFSETS = MetricName(
+    "barnabas_group_offsets", "Committed offsets in the groups of this broker.", "gauge"
+)
 GROUP_PENDING_OFFSETS = MetricName("barnabas_group_pending_offsets", "Offsets in open transactions.", "gauge")
 OFFSET_COMMITS = MetricName(
-    "barnabas_offset_commits_total", "Offsets committed, each partition counted.", "counter"
+    "barnabas_offset_commits_total", "Committed offsets, counted by partition.", "counter"
 )
 OFFSET_EXPIRATIONS = MetricName(
-    "barnabas_offset_expirations_total", "Offsets forgotten because nobody has used them.", "counter"
+    "barnabas_offset_expirations_total", "Offsets that have expired unused.", "counter"
 )
 OFFSET_DELETIONS = MetricName(
-    "barnabas_offset_deletions_total", "Offsets deleted by administrators.", "counter"
+    "barnabas_offset_deletions_total", "Offsets deleted by OffsetDelete.", "counter"
 )
 TRANSACTIONAL_IDS = MetricName(
     "barnabas_transactional_ids", "Transactional ids, by the state of their transaction.", "gauge", ("state",)
 )
 TRANSACTIONAL_IDS_EXPIRED = MetricName(
-    "barnabas_transactional_ids_expired_total", "Transactional ids forgotten after long disuse.", "counter"
+    "barnabas_transactional_ids_expired_total", "Transactional ids that have expired unused.", "counter"
 )
 TRANSACTIONS_TIMED_OUT = MetricName(
     "barnabas_transactions_timed_out_total",
-    "Transactions aborted because they were open for too long.",
+    "Transactions aborted because they exceeded their timeout.",
     "counter",
 )
 TRANSACTIONS_ENDING = MetricName(
     "barnabas_transactions_ending",
-    "Transactions of which not every partition has been told how they have ended.",
+    "Ending transactions, whose markers are not all written yet.",
     "gauge",
 )
 MARKERS_WAITING = MetricName(
-    "barnabas_transaction_markers_waiting", "Partitions that are still to be told.", "gauge"
+    "barnabas_transaction_markers_waiting", "Transaction markers to be written.", "gauge"
 )
 MARKER_RETRIES = MetricName(
     "barnabas_transaction_marker_retries_total",
-    "Partitions that could not be told and are tried again.",
+    "Retried writes of transaction markers.",
     "counter",
 )
 AUDIT_EVENTS = MetricName(
-    "barnabas_audit_events_total", "Events that this broker has published to __barnabas_audit.", "counter"
+    "barnabas_audit_events_total",
+    "Audit events that this broker has published to __barnabas_audit.",
+    "counter",
 )
 AUDIT_WAITING = MetricName(
     "barnabas_audit_waiting_records",
-    "Changes and refusals that the store has and the topic __barnabas_audit has not yet.",
+    "Audit records in the store that are not published to __barnabas_audit yet.",
     "gauge",
 )
 METADATA_REVISION = MetricName(
-    "barnabas_metadata_revision", "Revision of cluster state that this broker has reached.", "gauge"
+    "barnabas_metadata_revision", "Revision of the metadata image of this broker.", "gauge"
 )
 POLICY_CHECKS = MetricName(
     "barnabas_policy_checks_total",
-    "What policies were asked, by outcome: asked (in all), refused, failed (an error, or too slow), warned.",
+    "Checks by policies, by outcome: asked (all checks), refused, failed (an error or a timeout), warned.",
     "counter",
     ("outcome",),
 )
@@ -238,35 +251,39 @@ POLICY_RELOADS = MetricName(
     ("outcome",),
 )
 THROTTLED = MetricName(
-    "barnabas_throttled_answers_total", "Answers that told a client to wait because of its quotas.", "counter"
+    "barnabas_throttled_answers_total",
+    "Responses with a throttle time because of the client's quotas.",
+    "counter",
 )
 REFUSED_CONNECTIONS = MetricName(
     "barnabas_refused_connections_total",
-    "Connections closed because they came faster than the quota of their address.",
+    "Connections closed because their address exceeded its connection rate.",
     "counter",
 )
 CLIENT_INSTANCES = MetricName(
     "barnabas_client_instances",
-    "Clients that have asked which metrics to push, or have pushed (KIP-714).",
+    "Clients that have fetched a subscription or pushed metrics recently (KIP-714).",
     "gauge",
 )
 CLIENT_GAUGE = MetricName(
     "barnabas_client_gauge",
-    "What a client has last said of itself (KIP-714), with the attributes that it gave as further labels.",
+    "Last value of a gauge that a client has pushed (KIP-714), with its attributes as further labels.",
     "gauge",
     ("metric", "client_instance_id", "client_id", "client_software_name", "client_software_version"),
 )
 CLIENT_SUM = MetricName(
     "barnabas_client_sum_total",
-    "What a client has counted, summed up over its pushes (KIP-714), labelled likewise.",
+    "Sum of a counter over the pushes of a client (KIP-714), with its attributes as further labels.",
     "counter",
     ("metric", "client_instance_id", "client_id", "client_software_name", "client_software_version"),
 )
 CLIENT_DROPPED = MetricName(
-    "barnabas_client_dropped_total", "Data points of clients for which there was no room.", "counter"
+    "barnabas_client_dropped_total",
+    "Data points of clients that exceeded the limit of series, and were dropped.",
+    "counter",
 )
 PROCESS_RESIDENT_MEMORY = MetricName(
-    "barnabas_process_resident_memory_bytes", "Resident memory, mapped segments included.", "gauge"
+    "barnabas_process_resident_memory_bytes", "Resident memory, including mapped segments.", "gauge"
 )
 PROCESS_CPU = MetricName(
     "barnabas_process_cpu_seconds_total", "Processor time used, in user and system mode.", "counter"

@@ -47,7 +47,7 @@ def test_growing_tells_how_many_keys_move() -> None:
     level, text = verdicts(DeclaredTopic(2), DeclaredTopic(4))["partitions"]
     assert (level, text) == (
         Level.NOTE,
-        "50% of keys will go to another partition, without their earlier records",
+        "50% of keys will move to another partition, without their earlier records",
     )
     level, text = verdicts(DeclaredTopic(2, None, {"cleanup.policy": "delete,compact"}), DeclaredTopic(3))[
         "partitions"
@@ -60,7 +60,7 @@ def test_growing_tells_how_many_keys_move() -> None:
 def test_what_no_request_can_do_is_impossible() -> None:
     found = verdicts(DeclaredTopic(4, 1), DeclaredTopic(2, 3))
     assert {level for level, _ in found.values()} == {Level.IMPOSSIBLE}
-    assert found["partitions"][1].startswith("a topic cannot lose partitions: it has 4")
+    assert found["partitions"][1].startswith("the number of partitions cannot be reduced from 4")
 
 
 @pytest.mark.parametrize(
