@@ -137,7 +137,7 @@ users: {}
     }
     printed = run("plan", file).stdout
     assert "destructive: topic/orders retention.ms: deletes about 3 records" in printed
-    assert "note: topic/clicks retention.ms: deletes nothing of what is kept now" in printed
+    assert "note: topic/clicks retention.ms: deletes no record that exists now" in printed
 
 
 def test_what_would_be_refused_is_told_with_the_brokers_words(
@@ -188,7 +188,7 @@ acls: [{principal: User:alice, resource_type: cluster, operations: [describe]}]
     assert found["diagnostics"] == [
         {
             "level": "lockout",
-            "text": "User:ANONYMOUS, who applies this, could ALTER the cluster no longer, but as a super user",
+            "text": "User:ANONYMOUS applies this plan, and could then ALTER the cluster only as a super user",
         }
     ]
     assert found["destructive"]
@@ -263,7 +263,7 @@ def test_what_a_partition_does_not_tell_is_not_taken_for_nothing(
     kafka.fail_next("ListOffsets", "UNKNOWN_SERVER_ERROR", times=3)
     [change] = json.loads(run("plan", file, "--json").stdout)["changes"]
     assert change["destructive"], change
-    assert "does not tell what it keeps" in change["diagnostics"][0]["text"]
+    assert "does not report its sizes and offsets" in change["diagnostics"][0]["text"]
 
 
 def test_failures_are_told_from_differences(run: Run, file: Path) -> None:

@@ -1,4 +1,4 @@
-"""Overwrites secrets among this process's arguments, so that process listings do not show them."""
+"""Overwrites secrets in this process's arguments, so that process listings do not show them."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -9,8 +9,8 @@ _ARGUMENTS_START, _ARGUMENTS_END = 47, 48  #: indexes among the fields of /proc/
 
 def conceal(secrets: Iterable[str]) -> None:
     """Overwrite `secrets` in this process's arguments as process listings show them, where the system allows it."""
-    wanted = list(secrets)
-    if not wanted:
+    unique_secrets = list(secrets)
+    if not unique_secrets:
         return
     import ctypes  # takes 2 ms, which few starts need
 
@@ -22,17 +22,17 @@ def conceal(secrets: Iterable[str]) -> None:
         return  # not Linux: the arguments cannot be found
     if not 0 < start < end:
         return
-    for position, size_bytes in secret_positions(ctypes.string_at(start, end - start), wanted):
+    for position, size_bytes in secret_positions(ctypes.string_at(start, end - start), unique_secrets):
         ctypes.memset(start + position, ord("*"), size_bytes)
 
 
 def secret_positions(arguments: bytes, secrets: Iterable[str]) -> Iterator[tuple[int, int]]:
     """Yield every position of each secret in the arguments, as (offset, size in bytes).
 
-    A secret stands behind `=` or a blank, or is a whole argument. A user name may equal a password, and one password
+    A secret follows `=` or a blank, or is a whole argument. A user name may equal a password, and one password
     may be the beginning of another.
     """
     for secret in filter(None, (each.encode() for each in secrets)):
         escaped = re.escape(secret)
-        for found in re.finditer(rb"(?<=[=\s])%b|(?<=\0)%b(?=\0)" % (escaped, escaped), arguments):
-            yield found.start(), len(secret)
+        for match in re.finditer(rb"(?<=[=\s])%b|(?<=\0)%b(?=\0)" % (escaped, escaped), arguments):
+            yield match.start(), len(secret)

@@ -25,7 +25,7 @@ def uuid_from_text(text: str) -> bytes:
     :raises ValueError: When `text` is not a printed id.
     """
     if not _PRINTED_UUID.fullmatch(text):
-        message = f"'{text}' is not a Kafka id: 22 characters of URL-safe base64 are expected"
+        message = f"invalid Kafka id '{text}': expected 22 characters of URL-safe base64"
         raise ValueError(message)
     return base64.urlsafe_b64decode(text + "==")
 

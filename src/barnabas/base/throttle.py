@@ -5,7 +5,7 @@ WAIT_MS_MAX = 1000
 
 
 class Throttle:
-    """Counts bytes that were used ahead of time; a higher limit applies to them at once, too."""
+    """Counts bytes that were used ahead of time; a higher limit applies to them immediately, too."""
 
     def __init__(self) -> None:
         self._debt_bytes = 0.0

@@ -1,4 +1,4 @@
-"""Divides the event loop's time: one thread serves all clients, so none may hold it for long.
+"""Divides the event loop's time: one thread serves all clients, so no client may occupy it for long.
 
 A socket's callback calls `begin` and works until `is_over`; it continues in a later turn with `call_later`. A
 coroutine calls `checkpoint` between elements of a large request. As in a fair scheduler, the client that has used the
@@ -78,7 +78,7 @@ class Turns:
         )
 
     async def checkpoint(self, share: Share) -> None:
-        """Let other clients go first if the turn is over."""
+        """Serve other clients first if the turn is over."""
         if self.is_over():
             future = asyncio.get_running_loop().create_future()
             self._wait(share, future)
@@ -107,7 +107,7 @@ class Turns:
         self._is_open = False
 
     def _serve(self) -> None:
-        """Continue waiting clients until the turn is over; a coroutine has a turn of its own."""
+        """Continue waiting clients until the turn is over; a coroutine has its own turn."""
         self._is_serving = False
         self._open()
         try:

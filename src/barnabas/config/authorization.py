@@ -17,7 +17,7 @@ def super_users(config: BrokerConfig) -> frozenset[str]:
         kind, colon, _ = user.partition(":")
         if not kind or not colon:
             raise ConfigError(
-                SUPER_USERS, text, f"must be Type:name;Type:name, as User:admin: '{user}' is not"
+                SUPER_USERS, text, f"'{user}' is not valid: must be Type:name;Type:name, such as User:admin"
             )
     return users
 

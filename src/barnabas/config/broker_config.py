@@ -77,11 +77,11 @@ class BrokerConfig:
             else parse_endpoints("advertised.listeners", advertised_entries, protocols)
         )
         controllers = self._controller_names()
-        self.controller_listeners = tuple(each for each in every if each.name in controllers)
+        self.controller_listeners = tuple(listener for listener in every if listener.name in controllers)
         self.listeners = tuple(
             advertise(
-                [each for each in every if each.name not in controllers],
-                advertised and [each for each in advertised if each.name not in controllers],
+                [listener for listener in every if listener.name not in controllers],
+                advertised and [listener for listener in advertised if listener.name not in controllers],
             )
         )
 

@@ -42,7 +42,7 @@ def _times_of_logs(config: BrokerConfig) -> None:
         if value < low:
             raise ConfigError(broker_key, value, f"must be at least {low}")
     if broker_default(config, "retention.ms") == 0:
-        raise ConfigError("log.retention.ms", 0, "must be at least 1, or -1 for no bound")
+        raise ConfigError("log.retention.ms", 0, "must be at least 1, or -1 for no limit")
 
 
 def _compaction_lags(config: BrokerConfig) -> None:
@@ -69,10 +69,14 @@ def _follower_waits(config: BrokerConfig) -> None:
 def _inter_broker_listener(config: BrokerConfig) -> None:
     both = config.is_set("inter.broker.listener.name") and config.is_set("security.inter.broker.protocol")
     if both:
-        _fail(config, "inter.broker.listener.name", "must not be set beside security.inter.broker.protocol")
+        _fail(
+            config,
+            "inter.broker.listener.name",
+            "must not be set together with security.inter.broker.protocol",
+        )
     names = [listener.name for listener in config.listeners if listener.advertised]
     if not names:
-        _fail(config, "listeners", "must hold a listener that is not among controller.listener.names")
+        _fail(config, "listeners", "must contain a listener that is not in controller.listener.names")
     if config.inter_broker_listener_name not in names:
         named = config.text_or_none("inter.broker.listener.name") is not None
         key = "inter.broker.listener.name" if named else "security.inter.broker.protocol"
@@ -92,7 +96,7 @@ def _inter_broker_mechanism(config: BrokerConfig) -> None:
 
 
 def _early_listeners(config: BrokerConfig) -> None:
-    known = {each.name for each in (*config.listeners, *config.controller_listeners)}
+    known = {listener.name for listener in (*config.listeners, *config.controller_listeners)}
     known.update(name.upper() for name in config.items("controller.listener.names"))
     for name in config.items_or_none("early.start.listeners") or ():
         if name.upper() not in known:
@@ -111,7 +115,7 @@ def _cordoned_directories(config: BrokerConfig) -> None:
 def _request_memory(config: BrokerConfig) -> None:
     largest = config.integer("socket.request.max.bytes")
     if 0 < config.integer("queued.max.request.bytes") < largest:
-        reason = f"must be at least socket.request.max.bytes, which is {largest}, or -1 for no bound"
+        reason = f"must be at least socket.request.max.bytes, which is {largest}, or -1 for no limit"
         _fail(config, "queued.max.request.bytes", reason)
 
 
@@ -145,7 +149,7 @@ def _authentication_delay(config: BrokerConfig) -> None:
 
 def _classic_groups(config: BrokerConfig) -> None:
     if "classic" not in config.items("group.coordinator.rebalance.protocols"):
-        _fail(config, "group.coordinator.rebalance.protocols", "must hold classic")
+        _fail(config, "group.coordinator.rebalance.protocols", "must contain classic")
 
 
 def _assignment_intervals(config: BrokerConfig) -> None:
@@ -154,7 +158,7 @@ def _assignment_intervals(config: BrokerConfig) -> None:
         low = config.integer(f"group.{kind}.min.assignment.interval.ms")
         high = config.integer(f"group.{kind}.max.assignment.interval.ms")
         if not low <= config.integer(key) <= high:
-            reason = f"must be from {low} to {high}, as group.{kind}.min.assignment.interval.ms and .max. say"
+            reason = f"must be from {low} to {high}, the bounds of group.{kind}.min.assignment.interval.ms and .max."
             _fail(config, key, reason)
 
 

@@ -28,9 +28,7 @@ def validate_client_metrics(overrides: Mapping[str, str]) -> None:
     for name, text in overrides.items():
         key = CLIENT_METRICS_KEYS.get(name)
         if key is None:
-            message = (
-                f"Unknown client metrics config name: {name}; known are {', '.join(CLIENT_METRICS_KEYS)}"
-            )
+            message = f"Unknown client metrics config name: {name}; it must be one of {', '.join(CLIENT_METRICS_KEYS)}"
             raise KafkaError(ErrorCode.INVALID_REQUEST, message)
         code = ErrorCode.INVALID_CONFIG
         try:

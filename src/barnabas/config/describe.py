@@ -68,10 +68,10 @@ def describe_topic(
     """
     layers = broker_layers(broker)
     values = effective_values(broker.current, overrides)
-    wanted = [name for name in values if TOPIC_KEYS[name].listed or name in overrides]
+    names_to_describe = [name for name in values if TOPIC_KEYS[name].listed or name in overrides]
     return [
         _topic_entry(TOPIC_KEYS[name], format_value(values[name]), name in overrides, layers)
-        for name in wanted
+        for name in names_to_describe
         if names is None or name in names
     ]
 

@@ -26,12 +26,12 @@ def describe_group(
     """Return the keys of a group by name; those in `names`, or all if it is None."""
     layers = broker_layers(broker)
     values = effective_group_values(broker.current, overrides)
-    wanted = [name for name in sorted(values) if GROUP_KEYS[name].listed or name in overrides]
+    names_to_describe = [name for name in sorted(values) if GROUP_KEYS[name].listed or name in overrides]
     return [
         _entry(
             GROUP_KEYS[name], values[name], _group_synonyms(GROUP_KEYS[name], values[name], overrides, layers)
         )
-        for name in wanted
+        for name in names_to_describe
         if names is None or name in names
     ]
 

@@ -105,7 +105,7 @@ def check_dynamic_change(before: BrokerConfig, after: BrokerConfig) -> None:
         _check_threads(key, before.integer(key), after.integer(key))
 
 
-def _check_threads(key: str, now: int, wanted: int) -> None:
-    if wanted != now and not now // 2 <= wanted <= now * 2:
+def _check_threads(key: str, now: int, requested: int) -> None:
+    if requested != now and not now // 2 <= requested <= now * 2:
         reason = f"must be from {now // 2} to {now * 2}: at most half or double the present {now} at a time"
-        raise ConfigError(key, wanted, reason)
+        raise ConfigError(key, requested, reason)

@@ -17,7 +17,9 @@ def check_listeners(config: BrokerConfig) -> None:
     for listener in config.listeners:
         if listener.security_protocol not in _PROTOCOLS:
             known = " and ".join(protocol.name for protocol in _PROTOCOLS)
-            reason = f"listener {listener.name} wants {listener.security_protocol.name}; there are {known}"
+            reason = (
+                f"listener {listener.name} has protocol {listener.security_protocol.name}: it must be {known}"
+            )
             raise ConfigError("listener.security.protocol.map", listener.security_protocol.name, reason)
         if listener.security_protocol is SecurityProtocol.SASL_PLAINTEXT:
             sasl_settings(config, listener.name)

@@ -67,7 +67,7 @@ def parse_endpoints(
     endpoints = [_parse_endpoint(key, entry, protocols) for entry in entries]
     names = [endpoint.name for endpoint in endpoints]
     if len(set(names)) != len(names):
-        raise ConfigError(key, tuple(entries), "each listener must have a name of its own")
+        raise ConfigError(key, tuple(entries), "each listener must have its own name")
     return endpoints
 
 
@@ -92,7 +92,7 @@ def check_ports(entries: Sequence[str], endpoints: Sequence[Listener]) -> None:
         sharing = [other.host for other in endpoints if other.port == endpoint.port != 0]
         if len(sharing) > 1 and sorted(map(_ip_version, sharing)) != [4, 6]:
             reason = (
-                f"port {endpoint.port} comes twice; each listener must have a port of its own, "
+                f"port {endpoint.port} is used twice: each listener must have its own port, "
                 "unless one has an IPv4 and the other an IPv6 address"
             )
             raise ConfigError("listeners", tuple(entries), reason)

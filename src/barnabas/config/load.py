@@ -106,15 +106,15 @@ def environment_name(key: str) -> str:
 
 def _from_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the variables of Barnabas by key; an unknown one keeps the key that its name stands for."""
-    found = {
+    variables = {
         name: text
         for name, text in environment.items()
         if name.startswith(_ENVIRONMENT_PREFIX) and name not in _OPTIONS
     }
-    if not found:
+    if not variables:
         return {}
     keys = {environment_name(key): key for key in BROKER_KEYS}
-    return {keys.get(name) or _guessed_key(name): text for name, text in found.items()}
+    return {keys.get(name) or _guessed_key(name): text for name, text in variables.items()}
 
 
 def _guessed_key(variable: str) -> str:

@@ -21,7 +21,7 @@ def parse_properties(text: str) -> dict[str, str]:
 
     :raises ValueError: When a `\\u` escape lacks its four hexadecimal digits.
     """
-    return {each.key: each.value for each in read_properties(text)}
+    return {line.key: line.value for line in read_properties(text)}
 
 
 def read_properties(text: str) -> Iterator[Property]:
@@ -96,6 +96,6 @@ def _escaped(characters: Iterator[str]) -> str:
         return _ESCAPES.get(character, character)
     digits = "".join(next(characters, "") for _ in range(4))
     if len(digits) != 4 or not set(digits) <= set("0123456789abcdefABCDEF"):
-        message = f"'\\u{digits}' is not a character: four hexadecimal digits are expected after \\u"
+        message = f"'\\u{digits}' is not a valid character: expected four hexadecimal digits after \\u"
         raise ValueError(message)
     return chr(int(digits, 16))

@@ -40,7 +40,9 @@ def sasl_settings(config: BrokerConfig, listener_name: str) -> SaslSettings:
         mechanisms=mechanisms,
         plain_users=_plain_users(config, f"{prefix}{PLAIN.lower()}.sasl.jaas.config"),
         users_file=Path(users_file) if users_file else None,
-        session_ms_max={each: _session_ms_max(config, own, prefix, each) for each in mechanisms},
+        session_ms_max={
+            mechanism: _session_ms_max(config, own, prefix, mechanism) for mechanism in mechanisms
+        },
         receive_bytes_max=own.integer("sasl.server.max.receive.size"),
     )
 
@@ -52,7 +54,7 @@ def _check_mechanisms(listener_name: str, mechanisms: tuple[str, ...]) -> None:
         raise ConfigError("sasl.enabled.mechanisms", mechanisms, reason)
     for mechanism in mechanisms:
         if mechanism not in MECHANISMS:
-            reason = f"listener {listener_name} cannot offer {mechanism}; there are {known}"
+            reason = f"listener {listener_name} cannot offer {mechanism}: it must be one of {known}"
             raise ConfigError("sasl.enabled.mechanisms", mechanisms, reason)
 
 

@@ -122,7 +122,7 @@ def _checked_texts(overrides: Mapping[str, str | None]) -> dict[str, str]:
     texts = {}
     for name, text in overrides.items():
         if text is None:
-            raise ConfigError(name, text, "a topic config needs a value")
+            raise ConfigError(name, text, "a topic config requires a value")
         if len(text) > VALUE_CHARACTERS_MAX:
             reason = f"it has {len(text)} characters, at most {VALUE_CHARACTERS_MAX} are valid"
             raise ConfigError(name, f"{text[:20]}...", reason)

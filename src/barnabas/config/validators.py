@@ -103,7 +103,7 @@ class ListOf(NamedTuple):
         """:raises ConfigError: When the list is missing, empty or has another entry."""
         if value is None and self.null_ok:
             return
-        problem = self._problem(value) if isinstance(value, tuple) else "a list is needed"
+        problem = self._problem(value) if isinstance(value, tuple) else "a list is required"
         if problem:
             raise ConfigError(name, value, f"{problem}; must be {self.describe()}")
 
@@ -171,7 +171,7 @@ class ThrottledReplicas(NamedTuple):
 
     def check(self, name: str, value: Value) -> None:
         """:raises ConfigError: When an entry is neither."""
-        entries = value if isinstance(value, tuple) else ("a list is needed",)
+        entries = value if isinstance(value, tuple) else ("a list is required",)
         if "".join(entries) != "*" and not all(_is_replica(entry.strip()) for entry in entries):
             raise ConfigError(name, value, f"must be {self.describe()}")
 

@@ -1,6 +1,6 @@
 """Applies a plan in a safe order; a change that fails stops no other change.
 
-No progress is stored. After an interruption, make a new plan: it holds what is left to do.
+No progress is stored. After an interruption, make a new plan: it contains the remaining changes.
 """
 
 import enum
@@ -17,7 +17,7 @@ from barnabas.declared.secrets import SecretMissing, Secrets
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 _ATTEMPTS_MAX = 8
-#: How often the cluster may be looked up without showing more of the changes: with the pauses between, ten seconds.
+#: Maximum number of lookups of the cluster that show no further change: ten seconds, including pauses.
 _LOOKS_MAX = 13
 #: Errors after which the same change may succeed later.
 _RETRIED = (
@@ -41,7 +41,7 @@ class ChangeStatus(enum.StrEnum):
 
 
 class ChangeResult(NamedTuple):
-    """The outcome of one change, with the reason if it was not made."""
+    """The status of one change, with the reason if it was not applied."""
 
     change: ResourceChange
     status: ChangeStatus
@@ -58,35 +58,37 @@ async def apply_plan(
     outcomes = [
         ChangeResult(each, ChangeStatus.LEFT, _reason(each)) for each in plan.changes if not each.is_possible
     ]
-    lost = ""
+    connection_error = ""
     for batch in batches_of(tasks_of([each for each in plan.changes if each.is_possible])):
         changes = [each for task in batch for each in task.changes]
-        if lost:
-            outcomes += [ChangeResult(each, ChangeStatus.LEFT, lost) for each in changes]
+        if connection_error:
+            outcomes += [ChangeResult(each, ChangeStatus.LEFT, connection_error) for each in changes]
             continue
         try:
             outcomes += _outcomes(batch, await _done(admin, batch, request.secrets))
         except BrokerConnectionError as error:
-            lost = f"{error}; apply again: changes that were made are not repeated"
-            outcomes += [ChangeResult(each, ChangeStatus.FAILED, lost) for each in changes]
+            connection_error = f"{error}; apply again: changes that were made are not repeated"
+            outcomes += [ChangeResult(each, ChangeStatus.FAILED, connection_error) for each in changes]
         advance(len(changes))
-    return outcomes if lost else await _shown(admin, outcomes, request)
+    return outcomes if connection_error else await _shown(admin, outcomes, request)
 
 
 def _reason(change: ResourceChange) -> str:
     """Return the reason why a change is not tried."""
     if change.action is ChangeAction.EXPECT:
         return change.diagnostics[0].text if change.diagnostics else ""
-    return next((each.text for each in change.diagnostics if each.level is Level.IMPOSSIBLE), "")
+    return next(
+        (diagnostic.text for diagnostic in change.diagnostics if diagnostic.level is Level.IMPOSSIBLE), ""
+    )
 
 
 def _outcomes(batch: Iterable[Task], answers: Outcomes) -> list[ChangeResult]:
-    found = []
+    results = []
     for task in batch:
         error = answers.get(task.name)
         status = ChangeStatus.DONE if error is None else ChangeStatus.FAILED
-        found += [ChangeResult(each, status, "" if error is None else str(error)) for each in task.changes]
-    return found
+        results += [ChangeResult(each, status, "" if error is None else str(error)) for each in task.changes]
+    return results
 
 
 async def _done(admin: Admin, batch: Sequence[Task], secrets: Secrets) -> Outcomes:
@@ -135,17 +137,17 @@ async def _shown(admin: Admin, outcomes: Sequence[ChangeResult], request: PlanRe
     ]
 
 
-async def _not_shown(admin: Admin, done: Set[Any], request: PlanRequest) -> Set[Any]:
+async def _not_shown(admin: Admin, applied: Set[Any], request: PlanRequest) -> Set[Any]:
     """Return the resource keys that are not as declared yet: brokers apply a change a moment after the controller's
     response.
 
-    Thousands of topics appear one request after the other; the wait goes on as long as more of them appear.
+    Thousands of topics appear one request after the other; the wait continues as long as more of them appear.
     """
     declared = request.choice.of(request.declared)
-    missing, looks = done, 0
+    missing, looks = applied, 0
     while True:
         live = request.choice.of(await live_state_for(admin, declared))
-        found = done & {each.resource_key for each in differences(declared, live)}
+        found = applied & {each.resource_key for each in differences(declared, live)}
         looks = 1 if len(found) < len(missing) else looks + 1
         missing = found
         if not missing or looks == _LOOKS_MAX:

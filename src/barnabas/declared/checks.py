@@ -1,4 +1,4 @@
-"""Checks of changes that need no cluster: what they delete, whose access they remove, which keys move. Pure."""
+"""Checks of changes that need no cluster: deleted records, removed access, moved keys. Pure."""
 
 import math
 from collections.abc import Collection, Iterable, Sequence
@@ -46,7 +46,7 @@ def moved_share(before: int, after: int) -> float:
 
 def check_changes(changes: Iterable[ResourceChange], live: DeclaredState) -> list[ResourceChange]:
     """Return the changes with the diagnostics of each change by itself."""
-    return [with_diagnostic(each, *_diagnostics(each, live)) for each in changes]
+    return [with_diagnostic(change, *_diagnostics(change, live)) for change in changes]
 
 
 def _diagnostics(change: ResourceChange, live: DeclaredState) -> list[Diagnostic]:
@@ -85,9 +85,9 @@ def _of_topic(change: ResourceChange, live: DeclaredState) -> list[Diagnostic]:
 def _of_partitions(change: ResourceChange, live: DeclaredState) -> Diagnostic:
     before, after = change.before, change.after
     if after < before:
-        text = f"the number of partitions cannot be reduced from {before}: delete and recreate the topic, or keep it"
+        text = f"the number of partitions cannot be reduced from {before}: keep it, or delete and recreate the topic"
         return Diagnostic(Level.IMPOSSIBLE, text)
-    text = f"{moved_share(before, after):.0%} of keys will go to another partition"
+    text = f"{moved_share(before, after):.0%} of keys will move to another partition"
     if _is_compacted(live.topics[str(change.name)].configs.get(CLEANUP_POLICY)):
         hint = f"{text}: on a compacted topic their old values stay behind; see 'barnabas jobs rekey'"
         return Diagnostic(Level.WARNING, hint)
@@ -113,7 +113,7 @@ def _of_broker(change: ResourceChange) -> list[Diagnostic]:
     what = (
         "delete other records than before" if key == CLEANUP_POLICY else "may keep less, and delete the rest"
     )
-    return [Diagnostic(Level.DESTRUCTIVE, f"topics without {key} of their own {what}")]
+    return [Diagnostic(Level.DESTRUCTIVE, f"topics without their own {key} {what}")]
 
 
 def _keeps_more(before: int | None, after: int | None) -> bool:
@@ -127,7 +127,7 @@ def _of_user(change: ResourceChange) -> list[Diagnostic]:
         return [Diagnostic(Level.DESTRUCTIVE, "the user can no longer log in with it")]
     assert isinstance(change.after, Credential)
     if change.after.password is None:
-        text = "a new credential needs a password: say password: {env: NAME} or {file: PATH}"
+        text = "a new credential requires a password: set password: {env: NAME} or {file: PATH}"
         return [Diagnostic(Level.IMPOSSIBLE, text)]
     return []
 
@@ -159,7 +159,7 @@ class Applicant:
     principal: str
     may_alter: bool = True  #: as the cluster says (KIP-430)
     open_without_acl: bool = (
-        False  #: whether operations on resources without any ACL are allowed to everybody
+        False  #: whether operations on resources without any ACL are allowed for all principals
     )
 
     def loses(self, before: Collection[AclBinding], after: Collection[AclBinding]) -> bool:
@@ -172,14 +172,14 @@ class Applicant:
 
     def _is_allowed(self, acls: Iterable[AclBinding]) -> bool:
         """Return whether ACLs alone allow it, from at least one host."""
-        mine = [each for each in _of_cluster(acls) if each.principal in (self.principal, WILDCARD_PRINCIPAL)]
-        meant = [each for each in mine if each.operation in (AclOperation.ALTER, AclOperation.ALL)]
-        denied = any(each.permission is AclPermission.DENY for each in meant)
-        return not denied and any(each.permission is AclPermission.ALLOW for each in meant)
+        mine = [acl for acl in _of_cluster(acls) if acl.principal in (self.principal, WILDCARD_PRINCIPAL)]
+        meant = [acl for acl in mine if acl.operation in (AclOperation.ALTER, AclOperation.ALL)]
+        denied = any(acl.permission is AclPermission.DENY for acl in meant)
+        return not denied and any(acl.permission is AclPermission.ALLOW for acl in meant)
 
 
 def _of_cluster(acls: Iterable[AclBinding]) -> list[AclBinding]:
-    return [each for each in acls if each.resource_type is ResourceType.CLUSTER]
+    return [acl for acl in acls if acl.resource_type is ResourceType.CLUSTER]
 
 
 def with_lockout(
@@ -187,12 +187,12 @@ def with_lockout(
 ) -> list[ResourceChange]:
     """Return the changes, with a diagnostic on those that remove the applicant's right to alter the cluster."""
     acls = [each for each in changes if each.section is Section.ACLS]
-    made = {each.name for each in acls if each.action is ChangeAction.CREATE}
-    gone = {each.name for each in acls if each.action is ChangeAction.DELETE}
-    after = [each for each in (live.acls | made) - gone if isinstance(each, AclBinding)]
+    created = {each.name for each in acls if each.action is ChangeAction.CREATE}
+    deleted = {each.name for each in acls if each.action is ChangeAction.DELETE}
+    after = [each for each in (live.acls | created) - deleted if isinstance(each, AclBinding)]
     if not applicant.loses(live.acls, after):
         return list(changes)
-    text = f"{applicant.principal}, who applies this, could ALTER the cluster no longer, but as a super user"
+    text = f"{applicant.principal} applies this plan, and could then ALTER the cluster only as a super user"
     return [
         with_diagnostic(each, Diagnostic(Level.LOCKOUT, text)) if _is_about_cluster(each) else each
         for each in changes
@@ -201,7 +201,9 @@ def with_lockout(
 
 def with_own_user(changes: Iterable[ResourceChange], principal: str) -> list[ResourceChange]:
     """Return the changes, with a diagnostic on those that remove a credential of the applicant."""
-    diagnostic = Diagnostic(Level.LOCKOUT, f"{principal}, who applies this, could log in so no longer")
+    diagnostic = Diagnostic(
+        Level.LOCKOUT, f"{principal} applies this plan, and could then no longer log in with this credential"
+    )
     return [
         with_diagnostic(each, diagnostic)
         if each.section is Section.USERS

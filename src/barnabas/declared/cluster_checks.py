@@ -50,7 +50,7 @@ async def with_refusals(
 
 def with_missing_secrets(changes: Iterable[ResourceChange], secrets: Secrets) -> list[ResourceChange]:
     """Return the changes, with a diagnostic on those whose secret is missing."""
-    return [with_diagnostic(each, *_missing(each, secrets)) for each in changes]
+    return [with_diagnostic(change, *_missing(change, secrets)) for change in changes]
 
 
 def _missing(change: ResourceChange, secrets: Secrets) -> list[Diagnostic]:
@@ -72,8 +72,8 @@ async def applicant(admin: Admin, principal: str) -> Applicant:
     check(response.error_code, response.error_message)
     may_alter = bool(response.cluster_authorized_operations & 1 << AclOperation.ALTER)
     resource = Resource(ResourceKind.BROKER, str(min(admin.cluster.metadata.nodes)))
-    found = (await admin.describe_configs([resource], [_OPEN_WITHOUT_ACL]))[resource]
-    values = [] if isinstance(found, KafkaError) else [each.value for each in found]
+    entries = (await admin.describe_configs([resource], [_OPEN_WITHOUT_ACL]))[resource]
+    values = [] if isinstance(entries, KafkaError) else [entry.value for entry in entries]
     return Applicant(principal, may_alter, any(value != "false" for value in values))
 
 
@@ -100,7 +100,7 @@ async def with_losses(admin: Admin, changes: Sequence[ResourceChange], now_ms: i
 
 def _loss(change: ResourceChange, losers: Mapping[str, str]) -> Diagnostic:
     if str(change.name) not in losers:
-        return Diagnostic(Level.NOTE, "deletes nothing of what is kept now")
+        return Diagnostic(Level.NOTE, "deletes no record that exists now")
     return Diagnostic(Level.DESTRUCTIVE, losers[str(change.name)])
 
 
@@ -111,11 +111,11 @@ async def _older(admin: Admin, times_ms: Mapping[str, int]) -> dict[str, str]:
     partitions = _partitions(admin, times_ms)
     earliest = await admin.list_offsets(dict.fromkeys(partitions, EARLIEST))
     latest = await admin.list_offsets(dict.fromkeys(partitions, LATEST))
-    kept = await admin.list_offsets({each: OffsetSpec.at(times_ms[each.topic]) for each in partitions})
+    first_kept = await admin.list_offsets({each: OffsetSpec.at(times_ms[each.topic]) for each in partitions})
     counts: defaultdict[str, int] = defaultdict(int)
     silent = _leaderless(admin, times_ms)
     for tp in partitions:
-        first, last, new = earliest[tp], latest[tp], kept[tp]
+        first, last, new = earliest[tp], latest[tp], first_kept[tp]
         if (
             isinstance(first, ListedOffset)
             and isinstance(last, ListedOffset)
@@ -152,16 +152,18 @@ async def _bigger(admin: Admin, limits: Mapping[str, int]) -> dict[str, str]:
 
 def _unknown_loss_warnings(silent: Iterable[TopicPartition]) -> dict[str, str]:
     """Return warnings for topics with unknown sizes and offsets, which may lose records."""
-    return {each.topic: f"may delete records: {each} does not tell what it keeps" for each in silent}
+    return {
+        name.topic: f"may delete records: {name} does not report its sizes and offsets" for name in silent
+    }
 
 
 def _leaderless(admin: Admin, names: Collection[str]) -> set[TopicPartition]:
     topics = admin.cluster.metadata.topics
     return {
-        TopicPartition(name, each.partition_index)
+        TopicPartition(name, partition.partition_index)
         for name in names
-        for each in topics[name].partitions
-        if each.leader < 0
+        for partition in topics[name].partitions
+        if partition.leader < 0
     }
 
 
@@ -178,8 +180,8 @@ def _partitions(admin: Admin, names: Collection[str]) -> list[TopicPartition]:
     """Return the partitions that have a leader."""
     topics = admin.cluster.metadata.topics
     return [
-        TopicPartition(name, each.partition_index)
+        TopicPartition(name, partition.partition_index)
         for name in names
-        for each in topics[name].partitions
-        if each.leader >= 0
+        for partition in topics[name].partitions
+        if partition.leader >= 0
     ]

@@ -44,7 +44,7 @@ Name: TypeAlias = str | AclBinding | Entity
 
 
 class ChangeAction(enum.StrEnum):
-    """What happens to a resource or to a key of it."""
+    """The change of a resource or of one of its keys."""
 
     CREATE = "create"
     ALTER = "alter"
@@ -59,7 +59,7 @@ class Level(enum.IntEnum):
     WARNING = 1
     DESTRUCTIVE = 2  #: deletes data; needs consent
     LOCKOUT = 3  #: the applicant could not undo it; needs a consent of its own
-    IMPOSSIBLE = 4  #: cannot be done, or would be refused
+    IMPOSSIBLE = 4  #: cannot be applied, or would be rejected
 
 
 class Diagnostic(NamedTuple):
@@ -94,7 +94,7 @@ class ResourceChange:
     @property
     def level(self) -> Level:
         """The highest level of its diagnostics."""
-        return max((each.level for each in self.diagnostics), default=Level.NOTE)
+        return max((diagnostic.level for diagnostic in self.diagnostics), default=Level.NOTE)
 
     @property
     def is_destructive(self) -> bool:
@@ -136,7 +136,7 @@ _POLICIES = ("cleanup.policy", "log.cleanup.policy")
 
 
 def same_value(section: Section, key: str, one: Setting, other: Setting) -> bool:
-    """Whether a broker takes both texts as the same value. Secrets count as equal, because brokers hide them."""
+    """Whether both texts are the same value for a broker. Secrets count as equal, because brokers hide them."""
     if isinstance(one, SecretRef) or isinstance(other, SecretRef):
         return one is not None and other is not None
     if one is not None and other is not None and key in _POLICIES:
@@ -181,8 +181,8 @@ def _config_changes(
 
 def _to_prune(section: Section, declared: DeclaredState, live: DeclaredState) -> Iterable[Any]:
     """Return the live resources that are not declared, if their section is pruned."""
-    gone = getattr(live, section).keys() - getattr(declared, section).keys()
-    return sorted(gone) if section in declared.prune else ()
+    undeclared = getattr(live, section).keys() - getattr(declared, section).keys()
+    return sorted(undeclared) if section in declared.prune else ()
 
 
 def _topics(declared: DeclaredState, live: DeclaredState) -> Iterator[ResourceChange]:
@@ -244,10 +244,10 @@ def _by_key(
 def _quotas(declared: DeclaredState, live: DeclaredState) -> Iterator[ResourceChange]:
     prunes = Section.QUOTAS in declared.prune
     for entity in sorted(declared.quotas, key=_entity_order):
-        wanted = declared.quotas[entity]
+        declared_quotas = declared.quotas[entity]
         there: Quotas = live.quotas.get(entity, {})
-        before = {key: value for key, value in there.items() if prunes or key in wanted}
-        yield from _by_key(Section.QUOTAS, entity, before, wanted)
+        before = {key: value for key, value in there.items() if prunes or key in declared_quotas}
+        yield from _by_key(Section.QUOTAS, entity, before, declared_quotas)
     for entity in sorted(live.quotas.keys() - declared.quotas.keys(), key=_entity_order) if prunes else ():
         yield from _by_key(Section.QUOTAS, entity, live.quotas[entity], {})
 
@@ -285,11 +285,13 @@ def _credentials(
 def _config_resources(
     declared: DeclaredState, live: DeclaredState, section: Section
 ) -> Iterator[ResourceChange]:
-    wanted: Mapping[str, Configs] = getattr(declared, section)
+    declared_resources: Mapping[str, Configs] = getattr(declared, section)
     there: Mapping[str, Configs] = getattr(live, section)
     prunes = bool(declared.prune & {section, CONFIGS})
-    for name in sorted(wanted):
-        yield from _config_changes(section, name, wanted[name], there.get(name, {}), prunes=prunes)
+    for name in sorted(declared_resources):
+        yield from _config_changes(
+            section, name, declared_resources[name], there.get(name, {}), prunes=prunes
+        )
     for name in _to_prune(section, declared, live):
         yield from _config_changes(section, name, {}, there[name], prunes=True)
 
@@ -340,5 +342,8 @@ def as_json(change: ResourceChange) -> dict[str, Any]:
         "before": shown(change.before),
         "after": shown(change.after),
         "destructive": change.is_destructive,
-        "diagnostics": [{"level": each.level.name.lower(), "text": each.text} for each in change.diagnostics],
+        "diagnostics": [
+            {"level": diagnostic.level.name.lower(), "text": diagnostic.text}
+            for diagnostic in change.diagnostics
+        ],
     }

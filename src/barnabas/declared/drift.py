@@ -70,16 +70,16 @@ async def from_declared(admin: Admin, request: PlanRequest) -> list[ResourceChan
 
 async def from_other(admin: Admin, other: Admin, choice: Choice) -> list[ResourceChange]:
     """Return the differences in the settings of two clusters, and the effective values of brokers with the same id."""
-    wanted, found = await whole_state(other, choice), await whole_state(admin, choice)
+    expected, actual = await whole_state(other, choice), await whole_state(admin, choice)
     if Section.BROKERS in choice.sections:
         nodes = set(map(_id_of, admin.cluster.metadata.nodes.values()))
         both = nodes & set(map(_id_of, other.cluster.metadata.nodes.values()))
-        wanted, found = (
-            await _with_values(other, wanted, both, choice),
-            await _with_values(admin, found, both, choice),
+        expected, actual = (
+            await _with_values(other, expected, both, choice),
+            await _with_values(admin, actual, both, choice),
         )
-        wanted, found = _in_common(wanted, found), _in_common(found, wanted)
-    return differences(replace(wanted, prune=frozenset(PRUNABLE)), found)
+        expected, actual = _in_common(expected, actual), _in_common(actual, expected)
+    return differences(replace(expected, prune=frozenset(PRUNABLE)), actual)
 
 
 def _id_of(node: Node) -> str:
@@ -102,9 +102,9 @@ async def _with_values(admin: Admin, state: DeclaredState, names: set[str], choi
 
 def _values(entries: Sequence[ConfigEntry], configs: Mapping[str, object]) -> dict[str, str | None]:
     return {
-        each.name: each.value
-        for each in entries
-        if not each.sensitive and each.name not in OWN_KEYS and each.name not in configs
+        entry.name: entry.value
+        for entry in entries
+        if not entry.sensitive and entry.name not in OWN_KEYS and entry.name not in configs
     }
 
 
@@ -114,9 +114,9 @@ def _in_common(state: DeclaredState, other: DeclaredState) -> DeclaredState:
     """
     brokers = {
         name: DeclaredBroker(
-            each.configs, _shared(each.expected, other.brokers.get(name, DeclaredBroker()).expected)
+            broker.configs, _shared(broker.expected, other.brokers.get(name, DeclaredBroker()).expected)
         )
-        for name, each in state.brokers.items()
+        for name, broker in state.brokers.items()
     }
     return replace(state, brokers=brokers)
 
@@ -129,16 +129,16 @@ async def watched(
     find: Find, clock: Clock, pause: Callable[[], Awaitable[object]]
 ) -> AsyncIterator[DriftEvent]:
     """Yield every difference when it appears, changes or disappears; compares again after each pause."""
-    known: dict[Any, ResourceChange] = {}
+    previous: dict[Any, ResourceChange] = {}
     while True:
-        found = {each.resource_key: each for each in await find()}
+        current = {each.resource_key: each for each in await find()}
         now_ms = clock.wall_ms()
-        for key, change in found.items():
-            before = known.get(key)
+        for key, change in current.items():
+            before = previous.get(key)
             if before is None or (before.before, before.after) != (change.before, change.after):
                 yield DriftEvent(now_ms, True, change)
-        for key, change in known.items():
-            if key not in found:
+        for key, change in previous.items():
+            if key not in current:
                 yield DriftEvent(now_ms, False, replace(change, before=change.after))
-        known = found
+        previous = current
         await pause()

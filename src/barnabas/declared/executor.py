@@ -1,4 +1,4 @@
-"""Turns changes into requests, ordered so that a change finds what it depends on.
+"""Turns changes into requests, ordered so that a change follows those that it depends on.
 
 Access is granted before any is removed, and deletions come last.
 """
@@ -50,7 +50,7 @@ class Task(NamedTuple):
     @property
     def weight(self) -> int:
         """The task's share of a request: each new partition counts."""
-        counts = [each.after for each in self.changes if each.key == PARTITIONS]
+        counts = [change.after for change in self.changes if change.key == PARTITIONS]
         return max([1, *(count for count in counts if isinstance(count, int))])
 
 
@@ -97,14 +97,16 @@ def tasks_of(changes: Sequence[ResourceChange]) -> list[Task]:
     """Return all tasks in order; a new topic and its configs are one task."""
     grouped: dict[tuple[Order, Any], list[ResourceChange]] = {}
     new = {
-        each.name
-        for each in changes
-        if each.section is Section.TOPICS and each.key == PARTITIONS and each.action is ChangeAction.CREATE
+        change.name
+        for change in changes
+        if change.section is Section.TOPICS
+        and change.key == PARTITIONS
+        and change.action is ChangeAction.CREATE
     }
-    for each in changes:
-        is_new = each.section is Section.TOPICS and each.name in new
-        order = Order.CREATE_TOPICS if is_new else order_of(each)
-        grouped.setdefault((order, each.name), []).append(each)
+    for change in changes:
+        is_new = change.section is Section.TOPICS and change.name in new
+        order = Order.CREATE_TOPICS if is_new else order_of(change)
+        grouped.setdefault((order, change.name), []).append(change)
     tasks = [Task(order, name, tuple(group)) for (order, name), group in grouped.items()]
     return sorted(tasks, key=lambda task: task.order)
 
@@ -132,10 +134,10 @@ async def execute_batch(
     """
     outcomes = await _CARRY_OUT[batch[0].order](admin, batch, secrets, validate_only)
     values = [
-        secrets.value(each.after)
+        secrets.value(change.after)
         for task in batch
-        for each in task.changes
-        if isinstance(each.after, SecretRef)
+        for change in task.changes
+        if isinstance(change.after, SecretRef)
     ]
     return (
         {name: error and _redacted_error(error, values) for name, error in outcomes.items()}
@@ -157,11 +159,11 @@ async def _create_topics(
 ) -> Outcomes:
     topics = [_new_topic(task, secrets) for task in batch]
     outcomes = await admin.create_topics(topics, validate_only=validate_only)
-    return {name: each if isinstance(each, KafkaError) else None for name, each in outcomes.items()}
+    return {name: result if isinstance(result, KafkaError) else None for name, result in outcomes.items()}
 
 
 def _new_topic(task: Task, secrets: Secrets) -> NewTopic:
-    values = {each.key: each.after for each in task.changes}
+    values = {change.key: change.after for change in task.changes}
     partitions, factor = values.pop(PARTITIONS), values.pop(REPLICATION_FACTOR)
     configs = {key: _text(value, secrets) for key, value in values.items()}
     return NewTopic(str(task.name), _count(partitions), _count(factor), configs)
@@ -189,14 +191,14 @@ async def _delete_topics(
 
 async def _configure(admin: Admin, batch: Sequence[Task], secrets: Secrets, validate_only: bool) -> Outcomes:
     """Alter configs, broker by broker: an unavailable one does not affect the others."""
-    edits = {_config_resource(task): [_edit(each, secrets) for each in task.changes] for task in batch}
+    edits = {_config_resource(task): [_edit(change, secrets) for change in task.changes] for task in batch}
     outcomes: dict[Any, KafkaError | None] = {}
     for part in _requests(edits):
         try:
-            found = await admin.alter_configs(part, validate_only=validate_only)
+            results = await admin.alter_configs(part, validate_only=validate_only)
         except KafkaError as error:
-            found = dict.fromkeys(part, error)
-        outcomes.update({resource.name: outcome for resource, outcome in found.items()})
+            results = dict.fromkeys(part, error)
+        outcomes.update({resource.name: outcome for resource, outcome in results.items()})
     return outcomes
 
 
@@ -229,7 +231,7 @@ def _text(value: Any, secrets: Secrets) -> str:
 
 async def _set_quotas(admin: Admin, batch: Sequence[Task], secrets: Secrets, validate_only: bool) -> Outcomes:
     alterations = [
-        ClientQuotaAlteration(task.name, {each.key: each.after for each in task.changes})  # type: ignore[arg-type]
+        ClientQuotaAlteration(task.name, {change.key: change.after for change in task.changes})  # type: ignore[arg-type]
         for task in batch
     ]
     return await admin.alter_client_quotas(alterations, validate_only=validate_only)
@@ -254,8 +256,8 @@ async def _set_credentials(
             iterations = change.after.iterations or ITERATIONS
             alterations.append(Upsertion(user, mechanism, password, iterations))
         if alterations:
-            found = await admin.alter_user_scram_credentials(alterations)
-            outcomes.update({user: outcomes.get(user) or error for user, error in found.items()})
+            results = await admin.alter_user_scram_credentials(alterations)
+            outcomes.update({user: outcomes.get(user) or error for user, error in results.items()})
     return outcomes
 
 
@@ -272,8 +274,8 @@ async def _remove_acls(
     """Remove ACLs; one that no longer exists counts as removed."""
     acls = [_acl(task) for task in batch]
     outcomes: dict[Any, KafkaError | None] = {}
-    for acl, found in zip(acls, await admin.delete_acls([AclFilter(*acl) for acl in acls]), strict=True):
-        outcomes[acl] = found if isinstance(found, KafkaError) else found.get(acl)
+    for acl, removed in zip(acls, await admin.delete_acls([AclFilter(*acl) for acl in acls]), strict=True):
+        outcomes[acl] = removed if isinstance(removed, KafkaError) else removed.get(acl)
     return outcomes
 
 

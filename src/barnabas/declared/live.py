@@ -1,4 +1,4 @@
-"""Reads the state of a live cluster over the Kafka protocol: all of it, or what a file mentions."""
+"""Reads the state of a live cluster over the Kafka protocol: the whole state, or the names in a file."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -57,7 +57,7 @@ async def whole_state(admin: Admin, choice: Choice = EVERYTHING) -> DeclaredStat
 
     :raises KafkaError: The error of a request that the cluster refused.
     """
-    return choice.of(await _Asking(admin, choice.sections).state())
+    return choice.of(await _StateReader(admin, choice.sections).state())
 
 
 async def live_state_for(admin: Admin, declared: DeclaredState) -> DeclaredState:
@@ -65,7 +65,7 @@ async def live_state_for(admin: Admin, declared: DeclaredState) -> DeclaredState
 
     :raises KafkaError: The error of a request that the cluster refused.
     """
-    return await _Asking(admin, declared.sections, declared).state()
+    return await _StateReader(admin, declared.sections, declared).state()
 
 
 def is_internal(topic: metadata.TopicInfo) -> bool:
@@ -73,8 +73,8 @@ def is_internal(topic: metadata.TopicInfo) -> bool:
 
 
 @dataclass(frozen=True)
-class _Asking:
-    """Reads what `declared` mentions; None reads everything."""
+class _StateReader:
+    """Reads the state of the names in `declared`; None reads everything."""
 
     admin: Admin
     sections: frozenset[Section]
@@ -103,30 +103,30 @@ class _Asking:
     async def _topics(self) -> dict[str, DeclaredTopic]:
         everything = self._takes_all(Section.TOPICS)
         declared = self._names(Section.TOPICS)
-        found = await self.admin.describe_topics(None if everything else declared)
-        topics = dict(_readable(found))
-        wanted = [
+        described = await self.admin.describe_topics(None if everything else declared)
+        topics = dict(_readable(described))
+        names = [
             name
-            for name, each in topics.items()
-            if name in declared or (everything and not is_internal(each))
+            for name, topic in topics.items()
+            if name in declared or (everything and not is_internal(topic))
         ]
-        asked = wanted if self.declared is None else [name for name in wanted if name in declared]
-        configs = await self._topic_configs(asked)
-        return {name: _topic(topics[name], configs.get(name, {})) for name in wanted}
+        detailed = names if self.declared is None else [name for name in names if name in declared]
+        configs = await self._topic_configs(detailed)
+        return {name: _topic(topics[name], configs.get(name, {})) for name in names}
 
     async def _topic_configs(self, names: Sequence[str]) -> dict[str, Configs]:
         """Return the configs set for each topic; topics that were deleted meanwhile have none."""
         kind = ResourceKind.TOPIC
-        found: dict[str, Configs] = {}
+        configs: dict[str, Configs] = {}
         for batch in batches(names):
             resources = [Resource(kind, name) for name in batch]
             described = await self.admin.describe_configs(resources, self._keys(batch), synonyms=False)
             for resource, entries in described.items():
                 if not isinstance(entries, KafkaError):
-                    found[resource.name] = _own(entries, _OWN_SOURCE[kind])
+                    configs[resource.name] = _own(entries, _OWN_SOURCE[kind])
                 elif entries.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                     raise entries
-        return found
+        return configs
 
     def _keys(self, names: Iterable[str]) -> set[str] | None:
         """Return the keys that are declared for any of the names, and keys that the checks need; None for all keys."""
@@ -139,20 +139,20 @@ class _Asking:
         names = set(self._names(section))
         if self._takes_all(section):
             names |= await self._listed(CONFIG_SECTIONS[section])
-        found: dict[str, Configs] = {}
+        configs: dict[str, Configs] = {}
         for batch in batches(sorted(names)):
             resources = [Resource(CONFIG_SECTIONS[section], name) for name in batch]
             described = await self.admin.describe_configs(resources, synonyms=False)
             for resource, entries in described.items():
                 if isinstance(entries, KafkaError):
                     raise entries
-                found[resource.name] = _own(entries, _OWN_SOURCE[resource.kind])
-        return {name: each for name, each in found.items() if each}
+                configs[resource.name] = _own(entries, _OWN_SOURCE[resource.kind])
+        return {name: each for name, each in configs.items() if each}
 
     async def _listed(self, kind: ResourceKind) -> set[str]:
         """Return None if the broker does not support ListConfigResources (before 4.1)."""
         try:
-            return {each.name for each in await self.admin.list_config_resources([kind])}
+            return {resource.name for resource in await self.admin.list_config_resources([kind])}
         except KafkaError as error:
             if error.code is not ErrorCode.UNSUPPORTED_VERSION:
                 raise
@@ -170,9 +170,9 @@ class _Asking:
     async def _users(self) -> dict[str, Credentials]:
         described = await self.admin.describe_user_scram_credentials()
         return {
-            name: {mechanism: Credential(iterations) for mechanism, iterations in each.items()}
-            for name, each in described.items()
-            if not isinstance(each, KafkaError)
+            name: {mechanism: Credential(iterations) for mechanism, iterations in credentials.items()}
+            for name, credentials in described.items()
+            if not isinstance(credentials, KafkaError)
         }
 
     async def _brokers(self) -> dict[str, DeclaredBroker]:
@@ -180,12 +180,12 @@ class _Asking:
         known = {EVERY_BROKER, *map(str, self.admin.cluster.metadata.nodes)}
         names = known if self._takes_all(Section.BROKERS) else known & set(self._names(Section.BROKERS))
         resources = [Resource(ResourceKind.BROKER, name) for name in sorted(names)]
-        found: dict[str, DeclaredBroker] = {}
+        brokers: dict[str, DeclaredBroker] = {}
         for resource, entries in (await self.admin.describe_configs(resources)).items():
             if isinstance(entries, KafkaError):
                 raise entries
-            found[resource.name] = self._broker(resource.name, entries)
-        return {name: each for name, each in found.items() if each != DeclaredBroker()}
+            brokers[resource.name] = self._broker(resource.name, entries)
+        return {name: broker for name, broker in brokers.items() if broker != DeclaredBroker()}
 
     def _broker(self, name: str, entries: Sequence[ConfigEntry]) -> DeclaredBroker:
         is_own = _is_of_broker if name else _is_of_every_broker
@@ -197,16 +197,16 @@ class _Asking:
 
 
 def _readable(
-    found: Mapping[str, metadata.TopicInfo | KafkaError],
+    described: Mapping[str, metadata.TopicInfo | KafkaError],
 ) -> Iterator[tuple[str, metadata.TopicInfo]]:
     """Yield the topics that exist. An error is raised for a topic that may not be described, so that it does not count
     as missing.
     """
-    for name, each in found.items():
-        if isinstance(each, metadata.TopicInfo):
-            yield name, each
-        elif each.code is ErrorCode.TOPIC_AUTHORIZATION_FAILED:
-            raise KafkaError(each.code, f"topic '{name}' may not be described")
+    for name, topic in described.items():
+        if isinstance(topic, metadata.TopicInfo):
+            yield name, topic
+        elif topic.code is ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+            raise KafkaError(topic.code, f"no permission to describe topic '{name}'")
 
 
 def _topic(topic: metadata.TopicInfo, configs: Configs) -> DeclaredTopic:
@@ -224,7 +224,9 @@ def _setting(entry: ConfigEntry) -> Setting:
 
 def _is_set(source: ConfigSource) -> Callable[[ConfigEntry], bool]:
     """Whether the key itself is set, and not only a synonym of it."""
-    return lambda entry: any(each.name == entry.name and each.source is source for each in entry.synonyms)
+    return lambda entry: any(
+        synonym.name == entry.name and synonym.source is source for synonym in entry.synonyms
+    )
 
 
 _is_of_broker = _is_set(ConfigSource.DYNAMIC_BROKER_CONFIG)

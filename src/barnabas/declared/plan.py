@@ -33,19 +33,19 @@ class Plan:
     @cached_property
     def counts(self) -> Counter[str]:
         """Number of creations, alterations, deletions, destructive and impossible changes."""
-        counts = Counter[str](each.action.value for each in self.changes)
-        counts["destructive"] = sum(each.is_destructive for each in self.changes)
-        counts["impossible"] = sum(each.level is Level.IMPOSSIBLE for each in self.changes)
+        counts = Counter[str](change.action.value for change in self.changes)
+        counts["destructive"] = sum(change.is_destructive for change in self.changes)
+        counts["impossible"] = sum(change.level is Level.IMPOSSIBLE for change in self.changes)
         return counts
 
     def at(self, level: Level) -> list[ResourceChange]:
         """Return the changes of that level."""
-        return [each for each in self.changes if each.level is level]
+        return [change for change in self.changes if change.level is level]
 
     def as_json(self) -> dict[str, Any]:
         words = (*ChangeAction, "destructive", "impossible")
         summary = {str(word): self.counts[word] for word in words}
-        return {"changes": [as_json(each) for each in self.changes], "summary": summary}
+        return {"changes": [as_json(change) for change in self.changes], "summary": summary}
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ async def _plan(admin: Admin, request: PlanRequest, clock: Clock) -> tuple[Plan,
     if not changes:
         return Plan([]), set()
     changes = with_own_user(check_changes(sorted(changes, key=_in_order), live), request.principal)
-    if any(each.section is Section.ACLS for each in changes):
+    if any(change.section is Section.ACLS for change in changes):
         changes = with_lockout(changes, live, await applicant(admin, request.principal))
     changes = with_missing_secrets(changes, request.secrets)
     changes, refusals = await with_refusals(admin, changes, request.secrets)

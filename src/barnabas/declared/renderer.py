@@ -23,7 +23,7 @@ from barnabas.declared.state import (
 )
 from barnabas.wire.acls import WILDCARD, AclBinding, AclPermission, PatternType
 
-#: What a YAML file holds: mappings, lists and scalars.
+#: The content of a YAML file: mappings, lists and scalars.
 Tree: TypeAlias = dict[str, Any]
 
 _DIGITS = re.compile(r"0|-?[1-9][0-9]{0,18}")
@@ -74,7 +74,7 @@ class _Dumper(yaml.SafeDumper):
 
     def represent_short_sequence(self, data: Sequence[Any]) -> yaml.Node:
         """Write lists of scalars in one line."""
-        short = not any(isinstance(each, dict | list) for each in data)
+        short = not any(isinstance(element, dict | list) for element in data)
         return self.represent_sequence("tag:yaml.org,2002:seq", data, flow_style=short)
 
     def represent_short_mapping(self, data: Mapping[str, Any]) -> yaml.Node:
@@ -168,8 +168,8 @@ def _credentials(user: str, credentials: Credentials) -> Tree:
     default = SecretRef("env", _variable("PASSWORD", user))
     return {
         mechanism.title: {
-            **({} if each.iterations is None else {"iterations": each.iterations}),
-            "password": _setting(each.password or default),
+            **({} if credential.iterations is None else {"iterations": credential.iterations}),
+            "password": _setting(credential.password or default),
         }
-        for mechanism, each in sorted(credentials.items())
+        for mechanism, credential in sorted(credentials.items())
     }

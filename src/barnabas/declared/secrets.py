@@ -7,9 +7,9 @@ from pathlib import Path
 
 from barnabas.declared.state import HIDDEN, SecretRef
 
-#: Shorter parts of a secret are taken for ordinary words.
+#: Shorter parts of a secret count as ordinary words.
 _PART_CHARACTERS_MIN = 4
-_CONTAINS_SECRET = "what the broker says has some of the secret in it, and is not shown"
+_CONTAINS_SECRET = "the broker's message contains part of the secret, so it is not shown"
 
 
 class SecretMissing(Exception):
@@ -34,15 +34,15 @@ class Secrets:
         :raises SecretMissing: When it does not exist.
         """
         if secret.origin == "env":
-            found = self.environment.get(secret.name, "")
+            secret_text = self.environment.get(secret.name, "")
             what = f"the environment variable {secret.name}"
         else:
-            found = self._file(secret.name)
+            secret_text = self._file(secret.name)
             what = f"the file {secret.name}"
-        if not found:
-            message = f"{what} holds no secret"
+        if not secret_text:
+            message = f"{what} is empty or does not exist: it must contain the secret"
             raise SecretMissing(message)
-        return found
+        return secret_text
 
     def _file(self, name: str) -> str:
         try:

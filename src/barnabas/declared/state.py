@@ -1,6 +1,6 @@
 """The state that a file declares or that a cluster has: topics, ACLs, quotas, users, configs.
 
-A declared state says nothing about what it does not mention; a live state holds what was asked for.
+A declared state leaves open what it does not mention; a live state contains what was requested.
 """
 
 import enum
@@ -112,7 +112,7 @@ class DeclaredState:
     @property
     def sections(self) -> frozenset[Section]:
         """The sections that are not empty."""
-        return frozenset(each for each in Section if getattr(self, each) or each in self.prune)
+        return frozenset(section for section in Section if getattr(self, section) or section in self.prune)
 
 
 def acl_resource(acl: AclBinding) -> str:
@@ -141,7 +141,7 @@ class Choice:
     sections: frozenset[Section] = frozenset(Section)
 
     def means(self, section: Section, key: object) -> bool:
-        """Whether a thing is one of them."""
+        """Whether the resource is selected."""
         if section not in self.sections:
             return False
         if not (self.include or self.exclude):
@@ -154,7 +154,7 @@ class Choice:
         chosen: dict[str, Any] = {
             section: _chosen(getattr(state, section), self._test(section)) for section in Section
         }
-        prune = frozenset(each for each in state.prune if each == CONFIGS or each in self.sections)
+        prune = frozenset(word for word in state.prune if word == CONFIGS or word in self.sections)
         return DeclaredState(**chosen, prune=prune)
 
     def _test(self, section: Section) -> Callable[[object], bool]:

@@ -84,23 +84,23 @@ def _acls(
     _: Section, old: Any, _new: Any, _declared: DeclaredState, live: DeclaredState, choice: Choice
 ) -> list[Tree]:
     """Keep the entries that are still true; add missing ACLs after them."""
-    kept: list[Tree] = []
+    entries: list[Tree] = []
     left = set(live.acls)
     for entry in old or ():
         acls = acls_of(entry)
-        is_meant = any(choice.means(Section.ACLS, each) for each in acls)
+        is_meant = any(choice.means(Section.ACLS, acl) for acl in acls)
         if not is_meant or acls <= live.acls:
-            kept.append(entry)
+            entries.append(entry)
             left -= acls
     rest = to_tree(DeclaredState(acls=frozenset(left))).get(Section.ACLS, [])
-    return [*kept, *rest]
+    return [*entries, *rest]
 
 
 def _quotas(
     section: Section, old: Any, new: Any, declared: DeclaredState, live: DeclaredState, choice: Choice
 ) -> list[Tree]:
     merged: list[Tree] = []
-    fresh = {entity_of(each["entity"]): each for each in new or ()}
+    fresh = {entity_of(quota["entity"]): quota for quota in new or ()}
     for entry in old or ():
         entity = entity_of(entry["entity"])
         is_same = declared.quotas[entity] == live.quotas.get(entity)
@@ -125,8 +125,11 @@ def _users(
         elif name in after:
             declared_configs = before.get(name, {})
             merged[name] = {
-                title: {**each, "password": declared_configs.get(title, {}).get("password", each["password"])}
-                for title, each in after[name].items()
+                title: {
+                    **credential,
+                    "password": declared_configs.get(title, {}).get("password", credential["password"]),
+                }
+                for title, credential in after[name].items()
             }
     return merged
 

@@ -1,6 +1,6 @@
 """Edits a YAML text to hold other values, and keeps comments, order and blank lines. Pure.
 
-Only lines that differ are touched: values are replaced in place, new keys are added behind existing ones,
+Only lines that differ are touched: values are replaced in place, new keys are added after existing ones,
 removed ones are cut out. Comments above removed keys stay.
 """
 
@@ -38,7 +38,7 @@ def edited(text: str, tree: Any, dump: Dump) -> str:
     for replacement in sorted(_Editor(text, dump).replacements(node, tree, 0), reverse=True):
         text = text[: replacement.start] + replacement.text + text[replacement.end :]
     if not _holds(text, tree):
-        raise CannotEdit("the file says things in ways that cannot be changed in place: export to a new one")
+        raise CannotEdit("the file cannot be edited in place: export to a new file")
     return text
 
 
@@ -54,7 +54,7 @@ def typed(node: yaml.Node) -> Any:
     if isinstance(node, yaml.MappingNode):
         return {key.value: typed(value) for key, value in node.value}
     if isinstance(node, yaml.SequenceNode):
-        return [typed(each) for each in node.value]
+        return [typed(child) for child in node.value]
     value = yaml.constructor.SafeConstructor().construct_object(node)
     return value if _texts(value) == _plain(node) else str(node.value)
 
@@ -64,7 +64,7 @@ def _plain(node: yaml.Node | None) -> Any:
     if isinstance(node, yaml.MappingNode):
         return {key.value: _plain(value) for key, value in node.value}
     if isinstance(node, yaml.SequenceNode):
-        return [_plain(each) for each in node.value]
+        return [_plain(child) for child in node.value]
     assert isinstance(node, yaml.ScalarNode)
     return None if node.tag.endswith(":null") else str(node.value)
 
@@ -72,9 +72,9 @@ def _plain(node: yaml.Node | None) -> Any:
 def _texts(value: Any) -> Any:
     """Return a tree with its scalars as YAML writes them."""
     if isinstance(value, dict):
-        return {str(key): _texts(each) for key, each in value.items()}
+        return {str(key): _texts(element) for key, element in value.items()}
     if isinstance(value, list):
-        return [_texts(each) for each in value]
+        return [_texts(element) for element in value]
     if isinstance(value, bool):
         return str(value).lower()
     return None if value is None else str(value)
@@ -93,13 +93,13 @@ class _Editor:
         if _plain(node) == _texts(value):
             return
         if isinstance(node, yaml.MappingNode) and isinstance(value, dict) and value and not node.flow_style:
-            yield from self._mapping(node, {str(key): each for key, each in value.items()})
+            yield from self._mapping(node, {str(key): child for key, child in value.items()})
         elif (
             isinstance(node, yaml.SequenceNode) and isinstance(value, list) and value and not node.flow_style
         ):
             yield from self._sequence(node, value, indent)
         else:
-            yield self._anew(node, value, indent)
+            yield self._new_value(node, value, indent)
 
     def _mapping(self, node: yaml.MappingNode, value: dict[str, Any]) -> Iterator[Replacement]:
         column = node.start_mark.column
@@ -110,34 +110,34 @@ class _Editor:
                 yield from self.replacements(inner, value[key.value], column + 2)
             else:
                 yield self._cut(key.start_mark.line, inner)
-        new = {key: each for key, each in value.items() if key not in there}
+        new = {key: child for key, child in value.items() if key not in there}
         if new:
-            yield self._put_behind(node, self._dump(new), column)
+            yield self._insert_after(node, self._dump(new), column)
 
     def _sequence(self, node: yaml.SequenceNode, value: list[Any], indent: int) -> Iterator[Replacement]:
         """Keep matching items and add new ones; write the list again when its order differs."""
         left = [(_texts(each), each) for each in value]
-        gone = []
+        removed = []
         for item in node.value:
             if left and _plain(item) == left[0][0]:
                 left.pop(0)
             else:
-                gone.append(item)
+                removed.append(item)
         if len(left) == len(value):
-            yield self._anew(node, value, indent)
+            yield self._new_value(node, value, indent)
             return
-        for item in gone:
+        for item in removed:
             yield self._cut(item.start_mark.line, item)
         if left:
             items = "".join(self._item(each) for _, each in left)
-            yield self._put_behind(node, items, node.start_mark.column)
+            yield self._insert_after(node, items, node.start_mark.column)
 
     def _item(self, value: Any) -> str:
         """Return the lines of a list item, written like a mapping's value without its key."""
         text = self._dump({"key": value}).partition(":")[2]
         return "-" + (" " + text.lstrip("\n ") if text.startswith("\n") else text)
 
-    def _anew(self, node: yaml.Node, value: Any, indent: int) -> Replacement:
+    def _new_value(self, node: yaml.Node, value: Any, indent: int) -> Replacement:
         """Return a value written in place: on the same line if it fits, else on separate lines."""
         start = self._offset(node.start_mark)
         text = self._dump({"key": value}).partition(":")[2].removesuffix("\n")
@@ -156,7 +156,7 @@ class _Editor:
         last_line = self._text.count("\n", 0, max(end - 1, 0))
         return Replacement(self._starts[first_line], self._starts[last_line + 1], "")
 
-    def _put_behind(self, node: yaml.Node, text: str, column: int) -> Replacement:
+    def _insert_after(self, node: yaml.Node, text: str, column: int) -> Replacement:
         """Return lines after the node's last one."""
         last_line = self._text.count("\n", 0, self._end(node))
         at = self._starts[min(last_line + 1, len(self._starts) - 1)]

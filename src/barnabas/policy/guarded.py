@@ -1,4 +1,4 @@
-"""Runs a user's policy so that the broker survives whatever it does."""
+"""Runs a user's policy in isolation, so that its errors do not affect the broker."""
 
 import logging
 import traceback
@@ -16,7 +16,7 @@ LOAD_LIMIT_MS = 30_000
 _log = logging.getLogger("barnabas.policy")
 
 
-class _PolicyOutcome(NamedTuple):
+class _CallResult(NamedTuple):
     """The outcome of a call: passed, refused, or failed."""
 
     refusal: str | None = None
@@ -37,7 +37,7 @@ class GuardedPolicy:
         self._counts = {"checks_count": 0, "refusals_count": 0, "failures_count": 0}
 
     async def load(self, configs: Mapping[str, str]) -> None:
-        """Make the instance and configure it.
+        """Create the instance and configure it.
 
         :raises PolicyLoadError: When that fails or takes too long.
         """
@@ -62,19 +62,17 @@ class GuardedPolicy:
         self._counts["checks_count"] += 1
         policy = self._policy
         try:
-            outcome = await self._worker.call(
-                lambda: _evaluate(policy, request_metadata), self._time_limit_ms
-            )
+            result = await self._worker.call(lambda: _evaluate(policy, request_metadata), self._time_limit_ms)
         except OutOfTime as error:
-            outcome = _PolicyOutcome(error=str(error))
-        if outcome.error is not None:
+            result = _CallResult(error=str(error))
+        if result.error is not None:
             self._counts["failures_count"] += 1
-            _log.error("policy %s failed on %s: %s%s", self._class_name, what, outcome.error, outcome.details)
-            message = f"Policy {self._class_name} failed, so nothing is changed: {outcome.error}"
+            _log.error("policy %s failed on %s: %s%s", self._class_name, what, result.error, result.details)
+            message = f"Policy {self._class_name} failed, so nothing is changed: {result.error}"
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, message)
-        if outcome.refusal is not None:
+        if result.refusal is not None:
             self._counts["refusals_count"] += 1
-            raise KafkaError(ErrorCode.POLICY_VIOLATION, outcome.refusal)
+            raise KafkaError(ErrorCode.POLICY_VIOLATION, result.refusal)
 
     async def close(self) -> None:
         """Close the instance; a failure or timeout is only logged."""
@@ -84,7 +82,7 @@ class GuardedPolicy:
         except OutOfTime as late:
             error = str(late)
         if error is not None:
-            _log.warning("policy %s could not be closed: %s", self._class_name, error)
+            _log.warning("cannot close policy %s: %s", self._class_name, error)
         self._worker.close()
 
     def statistics(self) -> dict[str, int]:
@@ -103,14 +101,14 @@ def _load(key: str, class_name: str, configs: Mapping[str, str]) -> Any:
     return policy
 
 
-def _evaluate(policy: Any, request_metadata: object) -> _PolicyOutcome:
+def _evaluate(policy: Any, request_metadata: object) -> _CallResult:
     try:
         policy.validate(request_metadata)
     except PolicyViolation as violation:
-        return _PolicyOutcome(refusal=str(violation) or "The policy refuses.")
+        return _CallResult(refusal=str(violation) or "The policy refuses.")
     except BaseException as error:  # user code may raise anything
-        return _PolicyOutcome(error=type(error).__name__, details=f"\n{traceback.format_exc().rstrip()}")
-    return _PolicyOutcome()
+        return _CallResult(error=type(error).__name__, details=f"\n{traceback.format_exc().rstrip()}")
+    return _CallResult()
 
 
 def _close(policy: Any) -> str | None:

@@ -1,4 +1,4 @@
-"""Makes an instance of `package.module:Class` at the start, and with the current code at a reload."""
+"""Creates an instance of `package.module:Class` at the start, and with the current code at a reload."""
 
 import importlib
 import os
@@ -27,26 +27,26 @@ def instantiate(key: str, class_name: str) -> Any:
     :raises PolicyLoadError: When the module or class does not exist, or the class needs arguments.
     """
     module_name, _, qualified_name = class_name.partition(":")
-    _look_in_working_directory()
+    _add_working_directory()
     try:
         with _no_bytecode():
-            found: Any = importlib.import_module(module_name)
+            target: Any = importlib.import_module(module_name)
     except BaseException as error:  # a module may raise anything, SystemExit included
-        reason = f"module {module_name} cannot be imported: {_shown(error)}"
+        reason = f"cannot import module {module_name}: {_format_error(error)}"
         if isinstance(error, ModuleNotFoundError):
             reason += f" (put its directory into PYTHONPATH; searched: {', '.join(filter(None, sys.path))})"
         raise PolicyLoadError(key, class_name, reason) from error
     for name in qualified_name.split("."):
-        if not hasattr(found, name):
-            reason = f"{found.__name__} has no {name}"
+        if not hasattr(target, name):
+            reason = f"{target.__name__} has no {name}"
             raise PolicyLoadError(key, class_name, reason)
-        found = getattr(found, name)
-    if not isinstance(found, type):
+        target = getattr(target, name)
+    if not isinstance(target, type):
         raise PolicyLoadError(key, class_name, "must name a class")
     try:
-        policy = found()
+        policy = target()
     except BaseException as error:  # a class may raise anything, too
-        reason = f"cannot be made without arguments: {_shown(error)}"
+        reason = f"cannot be created without arguments: {_format_error(error)}"
         raise PolicyLoadError(key, class_name, reason) from error
     missing = [name for name in _METHODS if not callable(getattr(policy, name, None))]
     if missing:
@@ -57,28 +57,28 @@ def instantiate(key: str, class_name: str) -> Any:
 
 @contextmanager
 def fresh_modules(*class_names: str) -> Iterator[None]:
-    """Within the block, import the classes' modules and other modules of their packages anew.
+    """Within the block, import the classes' modules and other modules of their packages again.
 
     If the block fails, the previous modules are restored.
     """
     roots = {name.partition(":")[0].partition(".")[0] for name in class_names if name}
     roots -= {__name__.partition(".")[0], "__main__"}  # our own code and the running module stay
-    before = _take_out(roots)
+    before = _remove_modules(roots)
     importlib.invalidate_caches()
     try:
         yield
     except BaseException:
-        _take_out(roots)
+        _remove_modules(roots)
         sys.modules.update(before)
         raise
 
 
-def _take_out(roots: set[str]) -> dict[str, ModuleType]:
+def _remove_modules(roots: set[str]) -> dict[str, ModuleType]:
     names = [name for name in sys.modules if name.partition(".")[0] in roots]
     return {name: sys.modules.pop(name) for name in names}
 
 
-def _look_in_working_directory() -> None:
+def _add_working_directory() -> None:
     if os.getcwd() not in sys.path and "" not in sys.path:
         sys.path.append(os.getcwd())
 
@@ -93,5 +93,5 @@ def _no_bytecode() -> Iterator[None]:
         sys.dont_write_bytecode = before
 
 
-def _shown(error: BaseException) -> str:
+def _format_error(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"

@@ -32,7 +32,7 @@ _log = logging.getLogger("barnabas.policy")
 
 
 class PolicySettings(NamedTuple):
-    """The policies of a broker; an empty name stands for no policy."""
+    """The policies of a broker; an empty name means no policy."""
 
     create_topic_class: str = ""
     alter_config_class: str = ""
@@ -104,7 +104,7 @@ class Policies:
                     loaded = await self._load()
             except PolicyLoadError as error:
                 self._counts["failed_reloads_count"] += 1
-                _log.error("policies could not be reloaded, those from before stay in force: %s", error)
+                _log.error("cannot reload policies; the previous ones stay in force: %s", error)
                 raise
             before, self._loaded = self._loaded, loaded
             self._counts["reloads_count"] += 1

@@ -19,7 +19,7 @@ UNLIMITED_KEYS = frozenset({"retention.ms", "retention.bytes", "local.retention.
 
 
 class Violation(NamedTuple):
-    """A rule's objection to a change; one that is not enforced is only logged."""
+    """A violation of a rule by a change; one that is not enforced is only logged."""
 
     message: str
     enforced: bool = True
@@ -40,7 +40,7 @@ class Bounds(NamedTuple):
     min: float | None = None
     max: float | None = None
 
-    def objection(self, number: float) -> str:
+    def violation_reason(self, number: float) -> str:
         """Return the reason why the number is not allowed; empty if it is."""
         if self.min is not None and number < self.min:
             return f"must be at least {self.min}"
@@ -57,7 +57,7 @@ class ConfigRule(NamedTuple):
     bounds: Bounds | None = None
     values: tuple[str, ...] = ()  #: allowed values, of a list the allowed items; empty for any
 
-    def objection(self, key: str, text: str) -> str:
+    def violation_reason(self, key: str, text: str) -> str:
         """Return the reason why the value is not allowed; empty if it is."""
         if self.forbidden:
             return "must not be set"
@@ -72,7 +72,7 @@ class ConfigRule(NamedTuple):
             return "must be a number"
         if number == -1 and key in UNLIMITED_KEYS:
             number = float("inf")
-        return self.bounds.objection(number)
+        return self.bounds.violation_reason(number)
 
 
 class Rule(NamedTuple):
@@ -104,7 +104,7 @@ class AclRule(NamedTuple):
 
 
 class AclAction(enum.StrEnum):
-    """What is done to an ACL."""
+    """The change of an ACL."""
 
     CREATE = "create"
     DELETE = "delete"
@@ -143,17 +143,17 @@ class Rules:
         ]
 
     def _name(self, topic: str) -> Iterator[Violation]:
-        found = self._first(ConfigResourceType.TOPIC, topic, lambda rule: rule.pattern)
-        if found and not found[1].fullmatch(topic):
-            rule, pattern = found
+        match = self._first(ConfigResourceType.TOPIC, topic, lambda rule: rule.pattern)
+        if match and not match[1].fullmatch(topic):
+            rule, pattern = match
             yield rule.violation(f"Topic name '{topic}' must match {pattern.pattern}")
 
     def _count(
         self, topic: str, what: str, count: int | None, pick: Callable[[Rule], Bounds | None]
     ) -> Iterator[Violation]:
-        found = self._first(ConfigResourceType.TOPIC, topic, pick)
-        if found and count is not None and (objection := found[1].objection(count)):
-            yield found[0].violation(f"Topic '{topic}' has {count} {what}: it {objection}")
+        match = self._first(ConfigResourceType.TOPIC, topic, pick)
+        if match and count is not None and (violation_reason := match[1].violation_reason(count)):
+            yield match[0].violation(f"Topic '{topic}' has {count} {what}: it {violation_reason}")
 
     def _configs(
         self,
@@ -165,21 +165,23 @@ class Rules:
         removed: Iterable[str] = (),
     ) -> Iterator[Violation]:
         """Yield the violations of configs: keys that are set, missing although required, or removed."""
-        for key, (rule, wanted) in self._config_rules(kind, name).items():
+        for key, (rule, config_rule) in self._config_rules(kind, name).items():
             text = configs.get(key)
-            if text is not None and (objection := wanted.objection(key, text)):
-                yield rule.violation(f"{key} of {_named(kind, name)} is '{text}': it {objection}")
-            gone = key in removed or (key in configs and text is None)
-            if wanted.required and (gone or (missing_from is not None and key not in missing_from)):
+            if text is not None and (violation_reason := config_rule.violation_reason(key, text)):
+                yield rule.violation(f"{key} of {_named(kind, name)} is '{text}': it {violation_reason}")
+            is_removed = key in removed or (key in configs and text is None)
+            if config_rule.required and (
+                is_removed or (missing_from is not None and key not in missing_from)
+            ):
                 yield rule.violation(f"{key} of {_named(kind, name)} must be set")
 
     def _config_rules(self, kind: ConfigResourceType, name: str) -> dict[str, tuple[Rule, ConfigRule]]:
-        found: dict[str, tuple[Rule, ConfigRule]] = {}
+        rules: dict[str, tuple[Rule, ConfigRule]] = {}
         for rule in self._by_type.get(kind, ()):
             if name.startswith(rule.prefix):
-                for key, wanted in rule.configs.items():
-                    found.setdefault(key, (rule, wanted))
-        return found
+                for key, config_rule in rule.configs.items():
+                    rules.setdefault(key, (rule, config_rule))
+        return rules
 
     def alter_config(
         self, altered: AlterConfigPolicy.RequestMetadata, removed: Iterable[str] = ()
@@ -193,10 +195,10 @@ class Rules:
     def _protecting(
         self, kind: ConfigResourceType, name: str, action: ProtectedAction
     ) -> Iterator[Violation]:
-        found = self._first(kind, name, lambda rule: rule.protected)
-        if found and action in found[1]:
+        match = self._first(kind, name, lambda rule: rule.protected)
+        if match and action in match[1]:
             named = _named(kind, name)
-            yield found[0].violation(f"{named[0].upper()}{named[1:]} is protected: {_FORBIDDEN[action]}")
+            yield match[0].violation(f"{named[0].upper()}{named[1:]} is protected: {_FORBIDDEN[action]}")
 
     def delete_topic(self, topic: str) -> list[Violation]:
         """Return the violations of deleting a topic."""
@@ -233,7 +235,7 @@ class Rules:
                 within = rule.prefix.startswith(prefix) and (everything or rule.prefix != prefix)
                 if within and ProtectedAction.ALTER_ACLS in (rule.protected or ()):
                     yield rule.violation(
-                        f"{_acl_text(acl)} reaches the topics '{rule.prefix}*', which are protected: "
+                        f"{_acl_text(acl)} applies to the topics '{rule.prefix}*', which are protected: "
                         f"{_FORBIDDEN[ProtectedAction.ALTER_ACLS]}"
                     )
 
@@ -242,7 +244,7 @@ _FORBIDDEN = {
     ProtectedAction.DELETE: "it must not be deleted",
     ProtectedAction.ADD_PARTITIONS: "no partitions may be added",
     ProtectedAction.ALTER_CONFIGS: "its configs must not be altered",
-    ProtectedAction.ALTER_ACLS: "ACLs on it must be neither made nor removed",
+    ProtectedAction.ALTER_ACLS: "ACLs on it must be neither created nor removed",
 }
 
 

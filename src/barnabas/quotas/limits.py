@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from barnabas.metadata.quotas import CLIENT_ID, IP, USER, ClientQuota
 
-#: Stands for the default in a pair of user and client id; no client can have this name.
+#: The default in a pair of user and client id; no client can have this name.
 DEFAULT: Final = object()
 
 Pair = tuple[object, object]  #: user and client id: a name, DEFAULT, or None if the entity has no such part
@@ -50,12 +50,12 @@ class Limits:
 
     def of_client(self, key: str, user: str, client_id: str) -> Limit | None:
         """Return the client's quota of this type; None if it has none. An empty client id counts as no client id."""
-        found = self._by_key.get(key)
-        if not found:
+        limit = self._by_key.get(key)
+        if not limit:
             return None
         for pair, with_user, with_client in _precedence(user, client_id):
-            if pair in found:
-                return Limit(found[pair], user if with_user else None, client_id if with_client else None)
+            if pair in limit:
+                return Limit(limit[pair], user if with_user else None, client_id if with_client else None)
         return None
 
     def of_address(self, address: str) -> float | None:

@@ -34,12 +34,12 @@ _PERCENT_SECONDS_PER_NS = 100 / 1_000_000_000
 KeyT = TypeVar("KeyT")
 MeasureT = TypeVar("MeasureT", Rate, TokenBucket)
 
-#: Who shares a rate: the key of the quota, and the user, the client id or both.
+#: The owner of a rate: the key of the quota, and the user, the client id or both.
 Owner = tuple[str, str | None, str | None]
 
 
 class ClientQuotas:
-    """The quotas of one user with one client id; None stands for no quota."""
+    """The quotas of one user with one client id; None means no quota."""
 
     __slots__ = ("fetch", "mutation", "produce", "request")
 
@@ -91,13 +91,13 @@ class QuotaManager:
     def of(self, principal: str, client_id: str | None) -> ClientQuotas:
         """Return the quotas of a client; the principal as `Type:name`."""
         user, client_id = principal.partition(":")[2], client_id or ""
-        key = user, _remembered(client_id)
-        found = self._clients.get(key)
-        if found is None:
+        key = user, _client_id_key(client_id)
+        quotas = self._clients.get(key)
+        if quotas is None:
             if len(self._clients) >= CLIENTS_COUNT_MAX:
                 self._expire_clients()
-            found = self._clients[key] = self._look_up(user, client_id)
-        return found
+            quotas = self._clients[key] = self._look_up(user, client_id)
+        return quotas
 
     def _look_up(self, user: str, client_id: str) -> ClientQuotas:
         def rate(key: str) -> Rate | None:
@@ -200,10 +200,10 @@ class QuotaManager:
 
 
 def _owner(key: str, limit: Limit) -> Owner:
-    return key, limit.user, None if limit.client_id is None else _remembered(limit.client_id)
+    return key, limit.user, None if limit.client_id is None else _client_id_key(limit.client_id)
 
 
-def _remembered(client_id: str) -> str:
+def _client_id_key(client_id: str) -> str:
     """Return the key under which a client id is kept; ids may have up to 32 KiB."""
     if len(client_id) <= REMEMBERED_ID_LENGTH_MAX:
         return client_id

@@ -26,7 +26,7 @@ class ControllerMutationQuota:
         self._was_refused = False
 
     def admit(self) -> Admit:
-        """Begin a new count for an attempt."""
+        """Start the count of a new attempt."""
         self._taken, self._was_refused = 0, False
         return self._admit
 
@@ -36,7 +36,7 @@ class ControllerMutationQuota:
         wait_ms = self._bucket.wait_ms(self._now_ms, self._taken) if self._is_strict else 0
         if wait_ms:
             self._was_refused = True
-            message = f"More changes to partitions than the quota allows: try again in {wait_ms} ms."
+            message = f"The controller mutation quota is exceeded: retry in {wait_ms} ms."
             raise KafkaError(ErrorCode.THROTTLING_QUOTA_EXCEEDED, message)
         self._taken += count
 

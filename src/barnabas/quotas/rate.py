@@ -1,4 +1,4 @@
-"""A rate over the last windows, and the time until it is back at its limit (Kafka's `Rate` and `QuotaUtils`)."""
+"""A rate over the last windows, and the time until it is at its limit again (Kafka's `Rate` and `QuotaUtils`)."""
 
 from collections import deque
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ class Sample(NamedTuple):
 
 
 class Rate:
-    """What one entity has used recently, against its limit per second.
+    """The recent use of one entity, and its limit per second.
 
     Times are of a monotonic clock, in milliseconds.
     """
@@ -84,7 +84,7 @@ class Rate:
 
     @property
     def burst(self) -> float:
-        """What an idle entity may use at once."""
+        """The amount that an idle entity may use immediately."""
         return self._free
 
     def record(self, value: float, now_ms: int) -> int:

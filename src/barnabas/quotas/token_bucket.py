@@ -4,7 +4,7 @@ from barnabas.quotas.rate import Windows, whole_ms
 
 
 class TokenBucket:
-    """The tokens of one entity. The last taker may make the balance negative.
+    """The tokens of one entity. The balance may become negative.
 
     Times are of a monotonic clock, in milliseconds.
     """
@@ -38,7 +38,7 @@ class TokenBucket:
         """Take tokens; the balance may become negative."""
         self._tokens = min(self.burst, self.tokens(now_ms) - count)
 
-    def wait_ms(self, now_ms: int, taken: float = 0) -> int:
-        """Time until the balance is 0 again, if `taken` tokens were taken as well."""
-        lacking = taken - self.tokens(now_ms)
+    def wait_ms(self, now_ms: int, tokens_taken: float = 0) -> int:
+        """Time until the balance is 0 again, if `tokens_taken` tokens were taken as well."""
+        lacking = tokens_taken - self.tokens(now_ms)
         return whole_ms(lacking / self.limit * 1000) if lacking > 0 else 0

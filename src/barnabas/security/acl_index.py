@@ -1,4 +1,4 @@
-"""ACLs indexed by resource, so that a decision looks at few of many."""
+"""ACLs indexed by resource, so that a decision checks few of many."""
 
 import ipaddress
 from collections.abc import Iterator, Sequence
@@ -40,7 +40,7 @@ Entries = dict[str, list[AclBinding]]
 
 #: ALLOW or DENY, or None if no ACL applies to the resource; and the entries that are used by the decision: all that
 #: allow exactly this operation, or the first that forbids it. An entry that allows it only by implication (WRITE
-#: implies DESCRIBE) is used if no other allows it. A plain tuple, because it is made on the hot path.
+#: implies DESCRIBE) is used if no other allows it. A plain tuple, because it is created on the hot path.
 Decided: TypeAlias = tuple[AclPermission | None, Sequence[AclBinding]]
 _UNDECIDED: Decided = (None, ())
 _DENIED_BY_NONE: Decided = (_DENY, ())
@@ -57,7 +57,7 @@ class AclIndex:
 
     def add(self, binding: AclBinding) -> AclBinding:
         """Add an ACL; return the entry that `decide` returns for it."""
-        binding = entry_of(binding)
+        binding = to_entry(binding)
         patterns = self._patterns(binding)
         name = binding.resource_name
         if name not in patterns:
@@ -69,7 +69,7 @@ class AclIndex:
 
     def remove(self, binding: AclBinding) -> AclBinding:
         """Remove an ACL from the index; returns the entry that `decide` reported for it."""
-        binding = entry_of(binding)
+        binding = to_entry(binding)
         patterns = self._patterns(binding)
         name = binding.resource_name
         entries = patterns[name]
@@ -118,7 +118,7 @@ def canonical_address(host: str) -> str:
         return host
 
 
-def entry_of(binding: AclBinding) -> AclBinding:
+def to_entry(binding: AclBinding) -> AclBinding:
     """Return an ACL in the form of the index."""
     return binding._replace(host=canonical_address(binding.host))
 
@@ -131,10 +131,10 @@ def decide(index: AclIndex, principal: str, host: str, operation: AclOperation, 
     granting, forbidding = _GRANTING[operation], _FORBIDDING[operation]
     allowing = []
     for entries in applying:
-        for who in (principal, WILDCARD_PRINCIPAL):
-            if who not in entries:
+        for entry_principal in (principal, WILDCARD_PRINCIPAL):
+            if entry_principal not in entries:
                 continue
-            for acl in entries[who]:
+            for acl in entries[entry_principal]:
                 _, _, _, _, its_host, its_operation, its_permission = acl
                 if its_host != WILDCARD and its_host != host:
                     continue

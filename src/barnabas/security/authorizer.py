@@ -1,4 +1,4 @@
-"""Decides what a principal may do."""
+"""Decides whether a principal is authorized."""
 
 import asyncio
 from collections.abc import Collection, Mapping
@@ -103,9 +103,9 @@ class StandardAuthorizer:
         self.version += 1
 
     def _put(self, key: str, binding: AclBinding | None) -> None:
-        gone = self._acls.pop(key, None)
-        if gone is not None:
-            entry = self._indexes[gone[0].resource_type].remove(gone[0])
+        removed = self._acls.pop(key, None)
+        if removed is not None:
+            entry = self._indexes[removed[0].resource_type].remove(removed[0])
             self._used.pop(id(entry), None)
         if binding is not None:
             self._acls[key] = binding, self._indexes[binding.resource_type].add(binding)

@@ -23,7 +23,7 @@ NAME_CHARACTERS_MAX = 200
 
 
 class _Source(NamedTuple):
-    """The source of a line. An empty principal stands for an address, an empty address for all others."""
+    """The source of a line. An empty principal means an address, an empty address all others."""
 
     principal: str
     address: str
@@ -113,11 +113,14 @@ class SecurityLog:
         commonest = [pair for pair in left_out.most_common(SUMMARY_LINES_MAX) if pair[0] != _OTHERS]
         for source, count in commonest:
             _log.info(
-                "logins and denials left out", count=count, principal=source.principal, address=source.address
+                "suppressed log lines of logins and denials",
+                count=count,
+                principal=source.principal,
+                address=source.address,
             )
         others_count = left_out.total() - sum(count for _, count in commonest)
         if others_count:
-            _log.info("logins and denials left out", count=others_count, principal="(others)")
+            _log.info("suppressed log lines of logins and denials", count=others_count, principal="(others)")
 
     def statistics(self) -> dict[str, int]:
         return {

@@ -1,7 +1,7 @@
-"""Instances of clients that push metrics: what each is asked for, and when it may push (KIP-714).
+"""Instances of clients that push metrics: the metrics requested of each, and when it may push (KIP-714).
 
-The rules are Apache Kafka's (`ClientMetricsManager`): an instance has an id, is asked for what all matching
-subscriptions ask for, and must keep to the interval. No IO; the caller passes the time.
+The rules are Apache Kafka's (`ClientMetricsManager`): an instance has an id, pushes the metrics of all
+matching subscriptions, and must observe the push interval. No IO; the caller passes the time.
 """
 
 import re
@@ -18,7 +18,7 @@ from barnabas.wire.records.compression import Compression
 DEFAULT_INTERVAL_MS = 300_000
 ALL_METRICS = "*"
 
-#: Instances kept; beyond, the one that has been silent for longest is removed.
+#: Maximum number of instances; beyond, the one with the oldest last request is removed.
 INSTANCES_COUNT_MAX = 16_384
 
 #: An instance is removed after this many intervals without a request, but not before a minute.
@@ -27,8 +27,8 @@ SILENT_MS_MIN = 60_000
 
 _NEVER_MS = -(10**15)
 
-#: Errors after which a client fetches its subscription at once.
-_ASK_AGAIN = (ErrorCode.UNKNOWN_SUBSCRIPTION_ID, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
+#: Errors after which a client fetches its subscription immediately.
+_REFETCH_ERRORS = (ErrorCode.UNKNOWN_SUBSCRIPTION_ID, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
 _RESERVED_IDS = (bytes(16), bytes(15) + b"\x01")
 
 
@@ -62,10 +62,10 @@ class Instance:
 
     @property
     def expires_ms(self) -> int:
-        """When it is removed unless it sends a request before."""
+        """The time at which it is removed unless it sends a request before."""
         return self.seen_ms + max(SILENT_MS_MIN, INTERVALS_COUNT_MAX * self.interval_ms)
 
-    def may_ask(self, now_ms: int) -> bool:
+    def may_fetch_subscription(self, now_ms: int) -> bool:
         """Whether it may fetch its subscription now; if so, count it."""
         if now_ms - max(self.asked_ms, self.pushed_ms) < self.interval_ms:
             return False
@@ -95,14 +95,14 @@ class ClientInstances:
         self.subscriptions = subscriptions
         self.version += 1
 
-    def ask(self, instance_id: bytes, attributes: Mapping[str, str]) -> Instance:
+    def fetch_subscription(self, instance_id: bytes, attributes: Mapping[str, str]) -> Instance:
         """Handle a client's request for its subscription.
 
-        :raises KafkaError: THROTTLING_QUOTA_EXCEEDED when it comes too soon.
+        :raises KafkaError: THROTTLING_QUOTA_EXCEEDED before the push interval is over.
         """
         instance = self._instance(instance_id, attributes)
-        if not instance.may_ask(self.now_ms()) and instance.last_error not in _ASK_AGAIN:
-            raise _too_soon(instance)
+        if not instance.may_fetch_subscription(self.now_ms()) and instance.last_error not in _REFETCH_ERRORS:
+            raise _too_early(instance)
         instance.last_error = ErrorCode.NONE
         return instance
 
@@ -123,7 +123,10 @@ class ClientInstances:
             UNSUPPORTED_COMPRESSION_TYPE or TELEMETRY_TOO_LARGE.
         """
         if instance_id in _RESERVED_IDS:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, "No client instance has this id.")
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST,
+                f"Client instance id {instance_id.hex()} is reserved.",
+            )
         instance = self._instance(instance_id, attributes)
         try:
             if instance.is_terminating:
@@ -131,15 +134,18 @@ class ClientInstances:
                     ErrorCode.INVALID_REQUEST, "The client instance has already sent its terminating push."
                 )
             if not instance.may_push(self.now_ms()) and not is_terminating:
-                raise _too_soon(instance)
+                raise _too_early(instance)
             if subscription_id != instance.subscription_id:
-                message = f"The subscription is {instance.subscription_id}, not {subscription_id}: ask for it again."
+                message = (
+                    f"The subscription id is {instance.subscription_id}, not {subscription_id}: "
+                    "fetch the subscription again."
+                )
                 raise KafkaError(ErrorCode.UNKNOWN_SUBSCRIPTION_ID, message)
             if compression not in list(Compression):
-                message = f"Compression type {compression} is unknown."
+                message = f"Compression type {compression} is unknown: it must be 0 to {max(Compression)}."
                 raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, message)
             if size_bytes > size_bytes_max:
-                message = f"{size_bytes} bytes are too many: telemetry.max.bytes is {size_bytes_max}."
+                message = f"The push has {size_bytes} bytes: telemetry.max.bytes allows {size_bytes_max}."
                 raise KafkaError(ErrorCode.TELEMETRY_TOO_LARGE, message)
         except KafkaError as error:
             instance.last_error = error.code
@@ -151,31 +157,33 @@ class ClientInstances:
 
     def _instance(self, instance_id: bytes, attributes: Mapping[str, str]) -> Instance:
         """Return the known or a new instance, with the current subscriptions."""
-        found = self._instances.get(instance_id)
-        if found is None or found.version != self.version:
-            known = attributes if found is None else found.attributes
-            found = self._instances[instance_id] = self._subscribed(instance_id, known)
-        found.seen_ms = self.now_ms()
+        instance = self._instances.get(instance_id)
+        if instance is None or instance.version != self.version:
+            known = attributes if instance is None else instance.attributes
+            instance = self._instances[instance_id] = self._subscribed(instance_id, known)
+        instance.seen_ms = self.now_ms()
         self._instances.move_to_end(instance_id)
         if len(self._instances) > INSTANCES_COUNT_MAX:
             oldest, _ = self._instances.popitem(last=False)
             self.forgotten(oldest)
-        return found
+        return instance
 
     def _subscribed(self, instance_id: bytes, attributes: Mapping[str, str]) -> Instance:
-        matching = [each for each in self.subscriptions if each.matches(attributes)]
-        metrics = {metric for each in matching for metric in each.metrics}
+        matching = [subscription for subscription in self.subscriptions if subscription.matches(attributes)]
+        metrics = {metric for subscription in matching for metric in subscription.metrics}
         if ALL_METRICS in metrics:
             metrics = {ALL_METRICS}
-        interval_ms = min([DEFAULT_INTERVAL_MS, *(each.interval_ms for each in matching)])
-        wanted = tuple(sorted(metrics))
-        identity = subscription_id(wanted, interval_ms, instance_id)
-        return Instance(instance_id, attributes, wanted, interval_ms, identity, self.version)
+        interval_ms = min([DEFAULT_INTERVAL_MS, *(subscription.interval_ms for subscription in matching)])
+        requested_metrics = tuple(sorted(metrics))
+        identity = subscription_id(requested_metrics, interval_ms, instance_id)
+        return Instance(instance_id, attributes, requested_metrics, interval_ms, identity, self.version)
 
     def expire(self) -> None:
-        """Remove instances that have been silent for too long."""
+        """Remove instances without a request for too long."""
         now_ms = self.now_ms()
-        for instance_id in [key for key, each in self._instances.items() if each.expires_ms <= now_ms]:
+        for instance_id in [
+            key for key, instance in self._instances.items() if instance.expires_ms <= now_ms
+        ]:
             del self._instances[instance_id]
             self.forgotten(instance_id)
 
@@ -191,6 +199,6 @@ def subscription_id(metrics: Sequence[str], interval_ms: int, instance_id: bytes
     return mixed - (1 << 32) if mixed >> 31 else mixed
 
 
-def _too_soon(instance: Instance) -> KafkaError:
+def _too_early(instance: Instance) -> KafkaError:
     message = f"The client pushed too early; the push interval is {instance.interval_ms} ms."
     return KafkaError(ErrorCode.THROTTLING_QUOTA_EXCEEDED, message)

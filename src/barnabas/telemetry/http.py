@@ -1,4 +1,4 @@
-"""An HTTP server with one page: GET /metrics. The part of HTTP/1.1 (RFC 9112) that a scraper needs."""
+"""An HTTP server for GET /metrics, with the part of HTTP/1.1 (RFC 9112) that a scraper requires."""
 
 import asyncio
 from collections.abc import Collection, Iterable
@@ -89,7 +89,9 @@ class MetricsServer:
             head = await reader.readuntil(b"\r\n\r\n")
         except asyncio.LimitOverrunError:
             status = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
-            return response(status, f"A request has at most {REQUEST_SIZE_MAX_BYTES} bytes.\n")
+            return response(
+                status, f"The request is too large: at most {REQUEST_SIZE_MAX_BYTES} bytes are allowed.\n"
+            )
         refusal = refuse_host(head, self._hosts) or refuse(head)
         if refusal is not None:
             return refusal
@@ -105,7 +107,7 @@ def parse_listener(listener: str) -> tuple[str, int]:
     """
     host, colon, port = listener.rpartition(":")
     if not colon or not port.isascii() or not port.isdigit() or int(port) > 65_535:
-        text = f"metrics listener {listener!r} is not HOST:PORT with a port from 0 to 65535"
+        text = f"invalid metrics listener {listener!r}: expected HOST:PORT with a port from 0 to 65535"
         raise ValueError(text)
     return host.removeprefix("[").removesuffix("]") or LOOPBACK, int(port)
 
@@ -124,19 +126,21 @@ def refuse_host(head: bytes, hosts: Collection[str]) -> bytes | None:
 
 def foreign_host(host: str) -> str:
     """Return the error message for an unknown name of this machine."""
-    return f"This broker does not answer to the name {host!r}. Add it to barnabas.console.hosts.\n"
+    return f"{host!r} is not a known host name of this broker: add it to barnabas.console.hosts.\n"
 
 
 def refuse(head: bytes) -> bytes | None:
     """Return the response to any request other than GET /metrics; None for that one."""
     words = head.split(b"\r\n", 1)[0].split(b" ")
     if len(words) != 3 or not words[2].startswith(b"HTTP/1."):
-        return response(HTTPStatus.BAD_REQUEST, "This is not an HTTP/1.1 request.\n")
+        return response(HTTPStatus.BAD_REQUEST, "Not a valid HTTP/1.1 request.\n")
     method, path = words[0], words[1].partition(b"?")[0]
     if path not in (b"/", b"/metrics"):
-        return response(HTTPStatus.NOT_FOUND, "There is nothing here: metrics are at /metrics.\n")
+        return response(HTTPStatus.NOT_FOUND, "Not found: metrics are at /metrics.\n")
     if method != b"GET":
-        return response(HTTPStatus.METHOD_NOT_ALLOWED, "Only GET is served.\n", extra="Allow: GET\r\n")
+        return response(
+            HTTPStatus.METHOD_NOT_ALLOWED, "Method not allowed: use GET.\n", extra="Allow: GET\r\n"
+        )
     if path == b"/":
         return response(HTTPStatus.OK, "This is a Barnabas broker: its metrics are at /metrics.\n")
     return None

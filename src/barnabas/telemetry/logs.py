@@ -108,7 +108,7 @@ def set_level(name: str, level: str) -> None:
 
 def clear_level(name: str) -> None:
     """Remove the level of the logger `name`; it inherits again."""
-    assert name != ROOT, "the root logger has none above it"
+    assert name != ROOT, "the level of the root logger cannot be removed"
     _settings.levels.pop(name, None)
     _update_loggers()
 
@@ -185,11 +185,14 @@ def _render_json(line: dict[str, object]) -> str:
 
 
 def _render_console(line: dict[str, object]) -> str:
-    """Time, level and event, then `key=value`; a traceback follows on lines of its own."""
-    shown = {key: _printable(key, value) for key, value in line.items()}
-    exception = shown.pop("exception", None)
-    start = f"{shown.pop('timestamp')} [{shown.pop('level')}] {shown.pop('event')} [{shown.pop('logger')}]"
-    fields = "".join(f" {key}={_quoted(value)}" for key, value in shown.items())
+    """Render time, level and event, then `key=value`; a traceback follows on separate lines."""
+    printable = {key: _printable(key, value) for key, value in line.items()}
+    exception = printable.pop("exception", None)
+    timestamp, level, event, logger = (
+        printable.pop(key) for key in ("timestamp", "level", "event", "logger")
+    )
+    start = f"{timestamp} [{level}] {event} [{logger}]"
+    fields = "".join(f" {key}={_quoted(value)}" for key, value in printable.items())
     return f"{start}{fields}" if exception is None else f"{start}{fields}\n{exception}"
 
 

@@ -85,10 +85,10 @@ def _plain_samples(metric: MetricName, values: Values) -> Iterable[Sample]:
 
 def _collected(metrics: Sequence[MetricName], collect: Collect) -> list[Family]:
     try:
-        found = collect()
-        return [Family(metric, list(found.get(metric, ()))) for metric in metrics]
+        samples = collect()
+        return [Family(metric, list(samples.get(metric, ()))) for metric in metrics]
     except Exception:
-        _log.exception("a metric could not be collected", metric=", ".join(each.name for each in metrics))
+        _log.exception("cannot collect a metric", metric=", ".join(each.name for each in metrics))
         return [Family(metric, []) for metric in metrics]
 
 

@@ -63,6 +63,7 @@ LOG_END_OFFSET = MetricName(
     "gauge",
     _PARTITION,
 )
+LOG_END_OFFSET = MetricName("barnabas_log_end_offset", "Log end offset of a partition.", "gauge", _PARTITION)
 HIGH_WATERMARK = MetricName(
     "barnabas_high_watermark",
     "High watermark of a partition: consumers can read up to this offset.",
@@ -93,7 +94,7 @@ CLEANER_UNCLEANABLE = MetricName(
     "gauge",
 )
 CLEANER_UNCLEANABLE_BYTES = MetricName(
-    "barnabas_cleaner_uncleanable_bytes", "Size of the segments of those partitions.", "gauge"
+    "barnabas_cleaner_uncleanable_bytes", "Size of the segments of uncleanable partitions.", "gauge"
 )
 CLEANER_LAST_LOOK = MetricName(
     "barnabas_cleaner_last_look_seconds",
@@ -162,7 +163,10 @@ COORDINATOR_BATCHES = MetricName(
     _COORDINATOR,
 )
 COORDINATOR_RECORDS = MetricName(
-    "barnabas_coordinator_records_total", "Records in those batches.", "counter", _COORDINATOR
+    "barnabas_coordinator_records_total",
+    "Records that a coordinator has appended to its topic.",
+    "counter",
+    _COORDINATOR,
 )
 COORDINATOR_REFUSED = MetricName(
     "barnabas_coordinator_refused_appends_total",
@@ -246,7 +250,9 @@ MARKER_RETRIES = MetricName(
     "counter",
 )
 AUDIT_EVENTS = MetricName(
-    "barnabas_audit_events_total", "Events that this broker has published to __barnabas_audit.", "counter"
+    "barnabas_audit_events_total",
+    "Audit events that this broker has published to __barnabas_audit.",
+    "counter",
 )
 AUDIT_WAITING = MetricName(
     "barnabas_audit_waiting_records",

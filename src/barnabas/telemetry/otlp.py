@@ -13,7 +13,7 @@ from typing import NamedTuple, NoReturn
 #: Fields read in one payload, which takes about 0.1 s.
 FIELDS_COUNT_MAX = 100_000
 
-#: Fields of one resource, metric or data point with everything in it, which is read in one piece.
+#: Fields of one resource, metric or data point with everything in it, which is read without a pause.
 PIECE_FIELDS_COUNT_MAX = 2_000
 
 #: Of a name, an attribute's name or its value.
@@ -87,7 +87,7 @@ class _ProtobufReader:
             else:
                 size, position = _size(data, wire_type, position)
                 if position + size > end:
-                    message = f"field {number} ends behind the message that it is in"
+                    message = f"field {number} extends beyond the end of its message"
                     raise MalformedMetrics(message)
                 value, position = data[position : position + size], position + size
             yield number, wire_type, value
@@ -120,7 +120,7 @@ def _read_varint(data: memoryview, position: int) -> tuple[int, int]:
         if byte < 0x80:
             return value, position
         shift += 7
-    raise MalformedMetrics("a number has no end")
+    raise MalformedMetrics("a varint is truncated")
 
 
 def _size(data: memoryview, wire_type: int, position: int) -> tuple[int, int]:
@@ -244,7 +244,7 @@ def _number(fields: _ProtobufReader, point: memoryview) -> float | None:
 
 
 def _attributes(fields: _ProtobufReader, data: memoryview, wanted: int) -> Attributes:
-    found = []
+    attributes = []
     for pair in fields.messages(data, wanted):
         key = text = ""
         for number, _, value in fields.of(pair):
@@ -253,8 +253,8 @@ def _attributes(fields: _ProtobufReader, data: memoryview, wanted: int) -> Attri
             elif number == 2 and isinstance(value, memoryview):
                 text = _any_value(fields, value)
         if key:
-            found.append((key, text))
-    return tuple(found)
+            attributes.append((key, text))
+    return tuple(attributes)
 
 
 def _any_value(fields: _ProtobufReader, data: memoryview) -> str:

@@ -70,7 +70,7 @@ class RequestStatistics:
     def crashed(self, api_name: str, api_version: int) -> None:
         """Count and log the current exception, an internal error."""
         self.crashes[api_name] += 1
-        _log.exception("a request met an unexpected error", api=api_name, api_version=api_version)
+        _log.exception("a request failed with an unexpected error", api=api_name, api_version=api_version)
 
     def bytes_in(self, size_bytes: int) -> None:
         """Count received bytes."""

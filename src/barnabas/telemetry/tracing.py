@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _MISSING = "tracing needs OpenTelemetry, which is not installed: `pip install '.[tracing]'` in a checkout of Barnabas"
 
-#: How long an unresponsive collector may delay the broker's stop.
+#: Time by which an unresponsive collector may delay the broker's stop.
 CLOSE_TIMEOUT_S = 0.5
 
 
@@ -31,7 +31,7 @@ class SpanSink(Protocol):
         ...
 
     def end(self, span: Span, ended_ns: int, attributes: dict[str, object]) -> None:
-        """Take a finished span."""
+        """Receive a finished span."""
         ...
 
     def close(self) -> None:
@@ -40,7 +40,7 @@ class SpanSink(Protocol):
 
 
 class Tracer:
-    """Makes spans of requests, with `begin` and `end`, and child spans of their operations.
+    """Creates spans of requests, with `begin` and `end`, and child spans of their operations.
 
     Child spans are recorded afterwards: `started_ns = tracer.now_ns()`, the work, `tracer.record(name, started_ns,
     ...)`.
@@ -59,7 +59,7 @@ class Tracer:
 
     @classmethod
     def opentelemetry(cls, exporter: "SpanExporter | None" = None, clock: Clock | None = None) -> "Tracer":
-        """Return a tracer that exports by OpenTelemetry's SDK, from a thread of its own.
+        """Return a tracer that exports by OpenTelemetry's SDK, from its own thread.
 
         The default exporter is OTLP over HTTP, configured by OpenTelemetry's own environment
         variables (OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_SERVICE_NAME ...).

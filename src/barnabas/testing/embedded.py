@@ -38,10 +38,10 @@ from barnabas.wire.records.record import RecordHeaders
 HOST = "127.0.0.1"
 WAIT_MS = 10_000
 
-_NOT_RUNNING = "the broker does not run: call start(), or use it in a with statement"
+_NOT_RUNNING = "the broker is not running: call start(), or use it in a with statement"
 
 
-#: Settings for tests. The first members of a group do not wait for others: in a test they are all there, and three
+#: Settings for tests. The first members of a group do not wait for others: in a test all are present, and three
 #: seconds are long. There is no audit, because a test may list all topics.
 QUICK_SETTINGS = {"group.initial.rebalance.delay.ms": "0", "barnabas.audit.enable": "false"}
 
@@ -78,7 +78,7 @@ class EmbeddedBroker:
         :raises ConfigError: For invalid settings.
         """
         if self._thread is not None:
-            message = f"the broker runs already, on {self.bootstrap}"
+            message = f"the broker is already running on {self.bootstrap}"
             raise RuntimeError(message)
         self._directory = TemporaryDirectory(prefix="barnabas-", ignore_cleanup_errors=True)
         self._thread = LoopThread("barnabas-broker", uvloop.new_event_loop())
@@ -91,7 +91,7 @@ class EmbeddedBroker:
         return self
 
     def stop(self) -> None:
-        """Stop and remove the data; without effect on a stopped broker."""
+        """Stop and remove the data; does nothing if the broker is stopped."""
         try:
             self._halt(kill=False)
         finally:

@@ -24,7 +24,7 @@ class Fault:
 
     def __init__(self, api_key: int, times: int, topic: str | None) -> None:
         if times < 1:
-            message = f"times={times}: a fault strikes at least once"
+            message = f"times={times}: it must be at least 1"
             raise ValueError(message)
         self.api_key = api_key
         self.topic = topic
@@ -58,7 +58,7 @@ class ErrorFault(Fault):
 
     async def trigger(self, context: RequestContext, request: Message) -> Response:
         """Return an error for every part of the request."""
-        raise KafkaError(self.code, "This error was asked for by a test.")
+        raise KafkaError(self.code, "This error was injected by a test.")
 
 
 class Delay(Fault):
@@ -105,7 +105,7 @@ class Faults:
 
     def add(self, fault: Fault) -> None:
         """Add a fault, effective from the next request on; the oldest matching fault applies."""
-        self._pending = (*(each for each in self._pending if not each.is_over), fault)
+        self._pending = (*(pending for pending in self._pending if not pending.is_over), fault)
 
     def clear(self) -> None:
         """Remove all faults."""
@@ -132,9 +132,9 @@ def topics_of(context: RequestContext, request: Message) -> set[str]:
     names = context.node.image.topic_names
     session = context.node.fetch_sessions.get(getattr(request, "session_id", 0))
     targets = session.targets.values() if session else ()
-    found = [value for value in _topic_values(request) if value]
-    found += [target.topic or target.topic_id for target in targets]
-    return {value if isinstance(value, str) else names.get(value, "") for value in found}
+    names_and_ids = [value for value in _topic_values(request) if value]
+    names_and_ids += [target.topic or target.topic_id for target in targets]
+    return {value if isinstance(value, str) else names.get(value, "") for value in names_and_ids}
 
 
 def _topic_values(struct: Struct) -> Iterator[str | bytes | None]:
@@ -165,7 +165,7 @@ def api_key_of(api: str | int, served: Mapping[int, ApiSpec]) -> int:
         return api
     near = get_close_matches(str(api).lower(), keys, n=1, cutoff=0.5)
     hint = f"; did you mean {served[keys[near[0]]].name}?" if near else ""
-    message = f"{api!r} is no API of this broker: names such as 'Produce' and keys such as 0 are{hint}"
+    message = f"unknown API {api!r}: expected a name such as 'Produce' or a key such as 0{hint}"
     raise ValueError(message)
 
 
@@ -179,9 +179,11 @@ def error_code_of(error: ErrorCode | str | int) -> ErrorCode:
     except (KeyError, ValueError):
         near = get_close_matches(str(error).upper(), ErrorCode.__members__, n=1, cutoff=0.5)
         hint = f"; did you mean {near[0]}?" if near else ""
-        message = f"{error!r} is no Kafka error: names such as 'NOT_LEADER_OR_FOLLOWER' and numbers are{hint}"
+        message = (
+            f"unknown error {error!r}: expected a name such as 'NOT_LEADER_OR_FOLLOWER' or a number{hint}"
+        )
         raise ValueError(message) from None
     if code is ErrorCode.NONE:
-        message = "NONE is no error: choose one to fail with"
+        message = "NONE is not an error: choose an error code"
         raise ValueError(message)
     return code

@@ -40,7 +40,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
     The first hook that pytest calls, before it imports tests or conftest files, so that it can turn rewriting off.
     """
-    sys.meta_path[:] = [_FINDER, *(each for each in sys.meta_path if each is not _FINDER)]
+    sys.meta_path[:] = [_FINDER, *(finder for finder in sys.meta_path if finder is not _FINDER)]
     parser.addini(_INI, "Broker settings for the kafka fixtures, as KEY=VALUE.", type="linelist", default=[])
     group = parser.getgroup("kafka", "Kafka brokers inside the test process (barnabas)")
     group.addoption(
@@ -48,7 +48,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help="A broker setting for the kafka fixtures; stronger than the ini file's. May be given often.",
+        help="Broker setting for the kafka fixtures; overrides the ini file. Can be repeated.",
     )
 
 
@@ -56,7 +56,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Register the marker."""
     text = f"{_MARKER}(settings): broker settings for this test's kafka fixture, as a dict of key to value."
     config.addinivalue_line("markers", text)
-    text = f"{_USERS_MARKER}(passwords): who can log in to this test's kafka fixture, as a dict of name to password."
+    text = f"{_USERS_MARKER}(passwords): users of this test's kafka fixture, as a dict of name to password."
     config.addinivalue_line("markers", text)
 
 
@@ -72,7 +72,7 @@ def kafka(request: pytest.FixtureRequest) -> Iterator["EmbeddedBroker"]:
 
 @pytest.fixture(scope="session")
 def kafka_session(pytestconfig: pytest.Config) -> Iterator["EmbeddedBroker"]:
-    """One broker for the whole run: tests that use it should use topic names of their own."""
+    """One broker for the whole run: tests that use it should use their own topic names."""
     yield from _running(_settings(pytestconfig), {})
 
 
@@ -81,7 +81,7 @@ def _settings(config: pytest.Config) -> dict[str, str]:
     for text in [*config.getini(_INI), *config.getoption("--kafka-set")]:
         key, equals, value = text.partition("=")
         if not equals:
-            message = f"{text!r} is no broker setting: KEY=VALUE is expected"
+            message = f"invalid broker setting {text!r}: expected KEY=VALUE"
             raise pytest.UsageError(message)
         settings[key.strip()] = value.strip()
     return settings

@@ -41,7 +41,7 @@ class Output(NamedTuple):
 
 
 class ReadLog(NamedTuple):
-    """A partition of the output: what its log holds, and where reading committed records ended."""
+    """A partition of the output: the content of its log, and the end of the committed records."""
 
     outcomes: Mapping[int, TransactionOutcome]
     read_up_to: int
@@ -49,20 +49,20 @@ class ReadLog(NamedTuple):
 
 #: Labels of the kinds of faults.
 KINDS: Mapping[str, str] = {
-    "misnumbered": "inputs that do not follow on the one before",
+    "misnumbered": "inputs that do not follow the previous one",
     "lost": "inputs without an output",
-    "duplicated": "further outputs of an input that has one",
-    "reordered": "outputs behind those of later inputs",
-    "torn": "transactions of which a part cannot be read",
-    "aborted": "outputs that are read though nobody committed them",
+    "duplicated": "duplicate outputs of an input",
+    "reordered": "outputs after those of later inputs",
+    "torn": "transactions that can be read only in part",
+    "aborted": "outputs that are read although they are not committed",
     "hidden": "committed outputs that are not read",
-    "unknown": "outputs of no input",
+    "unknown": "outputs without an input",
 }
 
 
 @dataclass
 class Findings:
-    """How much was checked, and every fault by its kind."""
+    """The number of checked inputs and outputs, and every fault by its kind."""
 
     inputs_count: int
     outputs_count: int
@@ -77,17 +77,17 @@ class Findings:
 
 def read_number(value: bytes | None) -> Number | None:
     """Return the number at the start of a value."""
-    found = _OUTPUT.match(value or b"")
-    return Number(int(found[1]), int(found[2])) if found else None
+    match = _OUTPUT.match(value or b"")
+    return Number(int(match[1]), int(match[2])) if match else None
 
 
 def read_output(tp: TopicPartition, offset: int, value: bytes | None) -> Output:
     """Parse an output's value."""
-    found = _OUTPUT.match(value or b"")
-    if not found:
+    match = _OUTPUT.match(value or b"")
+    if not match:
         return Output(tp, offset, None)
-    number = Number(int(found[1]), int(found[2]))
-    return Output(tp, offset, number, found[3], int(found[4] or 0))
+    number = Number(int(match[1]), int(match[2]))
+    return Output(tp, offset, number, match[3], int(match[4] or 0))
 
 
 def check_exactly_once(
@@ -158,21 +158,21 @@ def _reordered(outputs: Sequence[Output]) -> Iterator[str]:
 
 def _torn(outputs: Sequence[Output]) -> Iterator[str]:
     sizes: dict[bytes, int] = {}
-    found: Counter[bytes] = Counter()
+    output_counts: Counter[bytes] = Counter()
     for output in outputs:
         if output.transaction is not None:
             sizes[output.transaction] = output.transaction_size
-            found[output.transaction] += 1
+            output_counts[output.transaction] += 1
     for transaction, size in sizes.items():
-        if found[transaction] != size:
-            yield f"{transaction.decode(errors='replace')}: {found[transaction]} outputs of {size}"
+        if output_counts[transaction] != size:
+            yield f"{transaction.decode(errors='replace')}: {output_counts[transaction]} outputs of {size}"
 
 
 def _aborted(outputs: Sequence[Output], logs: Mapping[TopicPartition, ReadLog]) -> Iterator[str]:
     for output in outputs:
-        outcome = logs[output.tp].outcomes.get(output.offset)
-        if outcome is not TransactionOutcome.COMMITTED:
-            yield f"{output}: {outcome.value if outcome else 'not in the log'}"
+        transaction_outcome = logs[output.tp].outcomes.get(output.offset)
+        if transaction_outcome is not TransactionOutcome.COMMITTED:
+            yield f"{output}: {transaction_outcome.value if transaction_outcome else 'not in the log'}"
 
 
 def _hidden(outputs: Sequence[Output], logs: Mapping[TopicPartition, ReadLog]) -> Iterator[str]:
@@ -180,6 +180,10 @@ def _hidden(outputs: Sequence[Output], logs: Mapping[TopicPartition, ReadLog]) -
     for output in outputs:
         seen[output.tp].add(output.offset)
     for tp, log in logs.items():
-        for offset, outcome in log.outcomes.items():
-            if outcome is TransactionOutcome.COMMITTED and offset < log.read_up_to and offset not in seen[tp]:
+        for offset, transaction_outcome in log.outcomes.items():
+            if (
+                transaction_outcome is TransactionOutcome.COMMITTED
+                and offset < log.read_up_to
+                and offset not in seen[tp]
+            ):
                 yield f"{tp} offset {offset}"

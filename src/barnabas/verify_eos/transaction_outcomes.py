@@ -18,7 +18,7 @@ class TransactionOutcome(Enum):
 
 
 class TransactionOutcomes:
-    """Follows the log of one partition, read uncommitted from its beginning, with control batches."""
+    """The outcomes of a partition's records, from its log as read uncommitted from the start, with control batches."""
 
     def __init__(self) -> None:
         self.by_offset: dict[int, TransactionOutcome] = {}
@@ -33,12 +33,16 @@ class TransactionOutcomes:
             if header.is_control:
                 marker = read_end_marker(batches, start, header)
                 if marker is not None:
-                    outcome = TransactionOutcome.COMMITTED if marker.commit else TransactionOutcome.ABORTED
+                    transaction_outcome = (
+                        TransactionOutcome.COMMITTED if marker.commit else TransactionOutcome.ABORTED
+                    )
                     offsets = self._open.pop(marker.producer_id, [])
-                    self.by_offset.update(dict.fromkeys(offsets, outcome))
+                    self.by_offset.update(dict.fromkeys(offsets, transaction_outcome))
                 continue
             offsets = [record.offset for record in decode_batch(batches, start, header)]
-            outcome = TransactionOutcome.OPEN if header.is_transactional else TransactionOutcome.COMMITTED
-            self.by_offset.update(dict.fromkeys(offsets, outcome))
+            transaction_outcome = (
+                TransactionOutcome.OPEN if header.is_transactional else TransactionOutcome.COMMITTED
+            )
+            self.by_offset.update(dict.fromkeys(offsets, transaction_outcome))
             if header.is_transactional:
                 self._open[header.producer_id] += offsets

@@ -225,5 +225,5 @@ def _left_elements(struct: Struct, left_count: int) -> int:
 @cache
 def _arrays(struct: type[Struct]) -> tuple[tuple[str, bool, bool], ...]:
     """Return (name, whether it is an array, whether its elements have arrays) of each field with arrays."""
-    found = ((field, field.struct is not None and bool(_arrays(field.struct))) for field in struct.FIELDS)
-    return tuple((field.name, field.is_array, nested) for field, nested in found if field.is_array or nested)
+    arrays = ((field, field.struct is not None and bool(_arrays(field.struct))) for field in struct.FIELDS)
+    return tuple((field.name, field.is_array, nested) for field, nested in arrays if field.is_array or nested)

@@ -58,11 +58,11 @@ def test_keys_that_fit_together_pass(originals: dict[str, str]) -> None:
         (
             {"inter.broker.listener.name": "PLAINTEXT", "security.inter.broker.protocol": "PLAINTEXT"},
             "inter.broker.listener.name",
-            "beside security.inter.broker.protocol",
+            "together with security.inter.broker.protocol",
         ),
         ({"inter.broker.listener.name": "B"}, "inter.broker.listener.name", "here one of PLAINTEXT"),
         ({"listeners": "SSL://h:1"}, "security.inter.broker.protocol", "or set inter.broker.listener.name"),
-        ({"listeners": "CONTROLLER://h:1"}, "listeners", "not among controller.listener.names"),
+        ({"listeners": "CONTROLLER://h:1"}, "listeners", "not in controller.listener.names"),
         (
             {**TLS, "sasl.enabled.mechanisms": "PLAIN"},
             "sasl.mechanism.inter.broker.protocol",

@@ -9,7 +9,9 @@ SASL = {"listeners": "SASL_PLAINTEXT://127.0.0.1:9092", "inter.broker.listener.n
 
 @pytest.mark.parametrize("protocol", ["SSL", "SASL_SSL"])
 def test_a_protection_that_there_is_not_is_not_promised(protocol: str) -> None:
-    with pytest.raises(ConfigError, match=f"wants {protocol}; there are PLAINTEXT and SASL_PLAINTEXT"):
+    with pytest.raises(
+        ConfigError, match=f"has protocol {protocol}: it must be PLAINTEXT and SASL_PLAINTEXT"
+    ):
         check_listeners(BrokerConfig({"listeners": f"{protocol}://127.0.0.1:9092"}))
 
 

@@ -55,7 +55,7 @@ def test_an_endpoint_without_security_protocol_is_refused() -> None:
 
 
 def test_two_endpoints_of_one_name_are_refused() -> None:
-    with pytest.raises(ConfigError, match="a name of its own"):
+    with pytest.raises(ConfigError, match="must have its own name"):
         endpoints("TLS://h:1", "tls://h:2")
 
 
@@ -84,7 +84,7 @@ def test_ports_may_differ_be_free_or_belong_to_both_ip_versions(first: str, seco
 @pytest.mark.parametrize("second", ["127.0.0.2:1", "localhost:1", ":1"])
 def test_a_port_that_two_listeners_share_is_refused(second: str) -> None:
     entries = ("PLAINTEXT://127.0.0.1:1", f"TLS://{second}")
-    with pytest.raises(ConfigError, match="port 1 comes twice"):
+    with pytest.raises(ConfigError, match="port 1 is used twice"):
         check_ports(entries, endpoints(*entries))
 
 

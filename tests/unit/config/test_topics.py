@@ -100,7 +100,7 @@ def test_valid_overrides_pass(overrides: dict[str, str | None]) -> None:
     [
         ({"nope": "1"}, "Unknown topic config name: nope"),
         ({"segment.bytes": "5"}, "Invalid value '5' for segment.bytes: must be at least 1048576"),
-        ({"retention.ms": None}, "Invalid value null for retention.ms: a topic config needs a value"),
+        ({"retention.ms": None}, "Invalid value null for retention.ms: a topic config requires a value"),
         ({"cleanup.policy": "compact,foo"}, "'foo' is not valid; must be a list of compact, delete"),
         ({"compression.type": "GZIP"}, "must be one of uncompressed, zstd"),
         ({"flush.ms": "9223372036854775808"}, "must be a whole number of 64 bits"),

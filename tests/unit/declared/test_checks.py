@@ -47,7 +47,7 @@ def test_growing_tells_how_many_keys_move() -> None:
     level, text = verdicts(DeclaredTopic(2), DeclaredTopic(4))["partitions"]
     assert (level, text) == (
         Level.NOTE,
-        "50% of keys will go to another partition, without their earlier records",
+        "50% of keys will move to another partition, without their earlier records",
     )
     level, text = verdicts(DeclaredTopic(2, None, {"cleanup.policy": "delete,compact"}), DeclaredTopic(3))[
         "partitions"

@@ -20,9 +20,9 @@ def test_a_secret_comes_from_the_environment_or_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("secret", "says"),
     [
-        (SecretRef("env", "NOPE"), "the environment variable NOPE holds no secret"),
+        (SecretRef("env", "NOPE"), "the environment variable NOPE is empty or does not exist"),
         (SecretRef("file", "nope"), "the file nope cannot be read: No such file"),
-        (SecretRef("file", "empty"), "the file empty holds no secret"),
+        (SecretRef("file", "empty"), "the file empty is empty or does not exist"),
         (SecretRef("file", "bytes"), "the file bytes cannot be read: it must be UTF-8"),
     ],
 )
@@ -54,4 +54,4 @@ def test_what_brokers_say_is_told_without_secrets(text: str, values: list[str], 
 @pytest.mark.parametrize("text", ["no user 'hunter2'", "Invalid value 'module password=\"hun...", "hunt"])
 def test_nothing_is_told_that_quotes_a_part_of_a_secret(text: str) -> None:
     told = without_secrets(text, ['module password="hunter2";'])
-    assert told == "what the broker says has some of the secret in it, and is not shown"
+    assert told == "the broker's message contains part of the secret, so it is not shown"

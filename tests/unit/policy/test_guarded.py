@@ -104,7 +104,7 @@ def test_a_policy_that_fails_lets_nothing_pass_and_its_reason_is_for_the_log_alo
 
     scenario()
     assert "Traceback" in caplog.text
-    assert "could not be closed: ValueError: cannot close" in caplog.text
+    assert "Raises: ValueError: cannot close" in caplog.text
 
 
 def test_a_policy_that_is_too_slow_lets_nothing_pass_and_works_on_for_others(tmp_path: Path) -> None:

@@ -32,9 +32,13 @@ def test_a_module_in_the_working_directory_is_found(tmp_path: Path, monkeypatch:
         ("", "Missing", "has no Missing"),
         ("here = 1", "here", "must name a class"),
         ("class P:\n    pass", "P", "lacks validate, configure, close"),
-        (HEAD + "class P(CreateTopicPolicy):\n    pass", "P", "cannot be made without arguments: TypeError"),
-        ("1 +", "P", "cannot be imported: SyntaxError"),
-        ("raise SystemExit('no')", "P", "cannot be imported: SystemExit: no"),
+        (
+            HEAD + "class P(CreateTopicPolicy):\n    pass",
+            "P",
+            "cannot be created without arguments: TypeError",
+        ),
+        ("1 +", "P", ": SyntaxError"),
+        ("raise SystemExit('no')", "P", ": SystemExit: no"),
     ],
 )
 def test_what_cannot_be_loaded_is_told_with_the_key_and_the_value(

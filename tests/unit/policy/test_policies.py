@@ -142,7 +142,7 @@ def test_a_reload_that_fails_keeps_what_was_before_and_says_so(
         await policies.close()
 
     scenario()
-    assert "those from before stay in force" in caplog.text
+    assert "the previous ones stay in force" in caplog.text
 
 
 def test_when_one_of_two_cannot_be_loaded_the_other_is_closed(tmp_path: Path) -> None:

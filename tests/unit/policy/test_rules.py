@@ -101,7 +101,7 @@ def test_for_each_setting_the_longest_prefix_that_speaks_of_it_counts() -> None:
     ],
 )
 def test_values_are_judged(rule: ConfigRule, key: str, value: str, says: str) -> None:
-    assert rule.objection(key, value) == says
+    assert rule.violation_reason(key, value) == says
 
 
 def test_a_required_config_must_come_with_a_new_topic_and_stay() -> None:

@@ -30,7 +30,7 @@ from support.loop import on_loop
 from support.nodes import running_node
 
 Line = dict[str, Any]
-LEFT_OUT = "logins and denials left out"
+LEFT_OUT = "suppressed log lines of logins and denials"
 
 
 @pytest.fixture

@@ -29,7 +29,7 @@ class Told:
         self.instances.subscribe(subscriptions)
 
     def ask(self, instance_id: bytes = ID) -> Instance:
-        return self.instances.ask(instance_id, CLIENT)
+        return self.instances.fetch_subscription(instance_id, CLIENT)
 
     def push(self, instance_id: bytes = ID, **fields: Any) -> Instance:
         identity = fields.pop("subscription_id", None)

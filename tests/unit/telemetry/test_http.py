@@ -112,7 +112,7 @@ def test_a_request_that_is_too_long_is_refused(run):
     request = b"GET /metrics HTTP/1.1\r\nCookie: " + b"x" * REQUEST_SIZE_MAX_BYTES
     status, _, body = run(lambda server: ask(server, request))
     assert status == "HTTP/1.1 431 Request Header Fields Too Large"
-    assert body == f"A request has at most {REQUEST_SIZE_MAX_BYTES} bytes.\n"
+    assert body == f"The request is too large: at most {REQUEST_SIZE_MAX_BYTES} bytes are allowed.\n"
 
 
 async def is_dropped(reader):
@@ -237,6 +237,6 @@ def test_a_listener_is_host_and_port(listener, expected):
     "listener", ["", "9404", "localhost:", "localhost:http", "localhost:65536", "a:-1", "a:²"]
 )
 def test_a_listener_of_another_form_is_refused_with_its_value(listener):
-    with pytest.raises(ValueError, match="is not HOST:PORT with a port from 0 to 65535") as error:
+    with pytest.raises(ValueError, match="expected HOST:PORT with a port from 0 to 65535") as error:
         parse_listener(listener)
     assert repr(listener) in str(error.value)

@@ -93,7 +93,7 @@ def test_an_admin_client_is_told_why_a_topic_was_not_made(kafka: EmbeddedBroker)
     with pytest.raises(KafkaException) as failed:
         admin.create_topics([NewTopic("new", 1, 1)])["new"].result(10)
     assert failed.value.args[0].code() == KafkaError.POLICY_VIOLATION
-    assert "asked for by a test" in failed.value.args[0].str()
+    assert "injected by a test" in failed.value.args[0].str()
     assert kafka.topics() == {}
 
 

@@ -128,7 +128,7 @@ def test_a_setting_that_cannot_be_is_told_and_leaves_nothing_behind() -> None:
     with pytest.raises(ConfigError, match=r"'many' for num\.partitions"):
         broker.start()
     assert threading.active_count() == threads
-    with pytest.raises(RuntimeError, match="does not run"):
+    with pytest.raises(RuntimeError, match="is not running"):
         assert broker.directory
 
 

@@ -54,15 +54,15 @@ def test_a_failed_request_does_nothing(kafka: EmbeddedBroker, client: BlockingCl
 
 
 def test_what_is_misspelt_is_told_with_the_nearest_name(kafka: EmbeddedBroker) -> None:
-    with pytest.raises(ValueError, match=r"'Prodcue' is no API of this broker.*did you mean Produce"):
+    with pytest.raises(ValueError, match=r"unknown API 'Prodcue'.*did you mean Produce"):
         kafka.fail_next("Prodcue", "INVALID_REQUEST")
     with pytest.raises(ValueError, match="did you mean NOT_LEADER_OR_FOLLOWER"):
         kafka.fail_next("Produce", "NOT_LEADER_FOLLOWER")
-    with pytest.raises(ValueError, match="NONE is no error"):
+    with pytest.raises(ValueError, match="NONE is not an error"):
         kafka.fail_next("Produce", 0)
     with pytest.raises(ValueError, match="times=0"):
         kafka.fail_next("Produce", 1, times=0)
-    with pytest.raises(ValueError, match="9999 is no API"):
+    with pytest.raises(ValueError, match="unknown API 9999"):
         kafka.delay_next(9999, 1)
 
 

@@ -102,7 +102,7 @@ class TestMarked:
 
 def test_a_setting_without_a_value_is_told(tmp_path: Path) -> None:
     done = run_pytest(tmp_path, "def test_it(kafka): pass", "--kafka-set", "num.partitions")
-    assert "'num.partitions' is no broker setting: KEY=VALUE is expected" in done.stdout + done.stderr
+    assert "invalid broker setting" in done.stdout + done.stderr
     assert done.returncode != 0
 
 

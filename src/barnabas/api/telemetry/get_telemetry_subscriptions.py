@@ -35,7 +35,7 @@ async def handle(
     if instance_id == ZERO_UUID:
         instance_id = context.node.rng.randbytes(16)
     instances = context.node.client_telemetry.instances
-    instance = instances.ask(instance_id, attributes_of(context, instance_id))
+    instance = instances.fetch_subscription(instance_id, attributes_of(context, instance_id))
     return GetTelemetrySubscriptionsResponse(
         client_instance_id=instance_id,
         subscription_id=instance.subscription_id,

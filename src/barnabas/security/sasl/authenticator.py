@@ -1,4 +1,5 @@
-"""A connection's authentication (KIP-43, KIP-152) and re-authentication (KIP-368): which requests are allowed when.
+"""A connection's authentication (KIP-43, KIP-152) and re-authentication (KIP-368): which requests are allowed in which
+state.
 
 The order is Apache Kafka's (`SaslServerAuthenticator`): ApiVersions at most once, SaslHandshake, then
 tokens, in SaslAuthenticate or, after SaslHandshake v0, as bare frames.
@@ -75,7 +76,7 @@ class SaslAuthenticationError(Exception):
 
 
 class Authenticator:
-    """One connection's authentication. It sees every frame until `is_done`."""
+    """One connection's authentication. It gets every frame until `is_done`."""
 
     def __init__(
         self,
@@ -206,7 +207,7 @@ class Authenticator:
         return list(self._mechanisms)
 
     def authenticate(self, token: bytes) -> tuple[bytes, int]:
-        """Take a token; return the response token and the session lifetime in ms (0: no limit).
+        """Evaluate a token; return the response token and the session lifetime in ms (0: no limit).
 
         :raises KafkaError: ILLEGAL_SASL_STATE after the authentication; SASL_AUTHENTICATION_FAILED, with a
             message that does not tell whether the name or the password was wrong.
@@ -243,8 +244,8 @@ class Authenticator:
         if self._is_renewal and user != self.user:
             message = f"Cannot change principals during re-authentication from User.{self.user}: User.{user}"
             raise LoginRefused(message)
-        outcome = LoginOutcome.RENEWED if self._is_renewal else LoginOutcome.SUCCEEDED
-        self._notify(outcome, user)
+        login_outcome = LoginOutcome.RENEWED if self._is_renewal else LoginOutcome.SUCCEEDED
+        self._notify(login_outcome, user)
         self.user = user
         self._exchange = None
         self._expires_ms = self._now_ms() + self._session_ms if self._session_ms else None
@@ -254,15 +255,15 @@ class Authenticator:
     def _session_ms(self) -> int:
         return self._session_ms_max.get(self.mechanism or "", 0)
 
-    def _fail(self, why: str, outcome: LoginOutcome = LoginOutcome.FAILED) -> None:
+    def _fail(self, why: str, login_outcome: LoginOutcome = LoginOutcome.FAILED) -> None:
         claimed = self._exchange.claimed_user if self._exchange is not None else self.user
-        self._notify(outcome, claimed or "", why)
+        self._notify(login_outcome, claimed or "", why)
         self.failure = why
         self._exchange = None
         self._go(SaslState.FAILED)
 
-    def _notify(self, outcome: LoginOutcome, user: str, reason: str = "") -> None:
-        event = LoginEvent(self.mechanism or "", outcome, user, reason, self._address, self._listener)
+    def _notify(self, login_outcome: LoginOutcome, user: str, reason: str = "") -> None:
+        event = LoginEvent(self.mechanism or "", login_outcome, user, reason, self._address, self._listener)
         self._observe(event)
 
     def _go(self, state: SaslState) -> None:

@@ -1,14 +1,14 @@
-"""The interface of mechanisms, and the two ways in which one fails."""
+"""The interface of mechanisms, and their two errors."""
 
 from typing import Protocol
 
 
 class LoginRefused(Exception):
-    """A failure whose reason the client may be told (`SaslAuthenticationException`)."""
+    """An error whose message is sent to the client (`SaslAuthenticationException`)."""
 
 
 class BadCredentials(Exception):
-    """A failure whose reason is only logged, because it would reveal what was wrong."""
+    """An error whose message is only logged, because it would reveal which credential is wrong."""
 
 
 class ServerMechanism(Protocol):
@@ -25,7 +25,7 @@ class ServerMechanism(Protocol):
         ...
 
     def evaluate(self, token: bytes) -> bytes:
-        """Take the client's next token; return the response token, which may be empty.
+        """Evaluate the client's next token; return the response token, which may be empty.
 
         :raises LoginRefused: With a reason for the client.
         :raises BadCredentials: With a reason for the log only.

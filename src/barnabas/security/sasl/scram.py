@@ -50,10 +50,10 @@ class ScramServer:
         if client.authorization_id not in ("", client.name):
             message = "Client requested an authorization id that is different from username"
             raise LoginRefused(f"Authentication failed: {message}")
-        found = None if client.names_token else self._credential_of(client.name)
+        credential = None if client.names_token else self._credential_of(client.name)
         stand_in = self._stand_in_for(client.name)  # derived for existing users too, because it takes time
-        self._credential = found or stand_in
-        self._is_known = found is not None
+        self._credential = credential or stand_in
+        self._is_known = credential is not None
         nonce = client.nonce + self._rng.randbytes(_NONCE_BYTES).hex()
         server = ServerFirst(nonce, self._credential.salt, self._credential.iterations)
         self._first = client, server
@@ -62,7 +62,9 @@ class ScramServer:
     def _finish(self, token: bytes, client: ClientFirst, server: ServerFirst) -> bytes:
         final = scram.parse_client_final(token)
         if final.nonce != server.nonce:
-            message = "the nonce of the last message is not that of the first ones (librdkafka before 2.6.1 does that)"
+            message = (
+                "the final nonce differs from that of the first messages (librdkafka before 2.6.1 does that)"
+            )
             raise BadCredentials(message)
         messages = (client.bare, str(server), final.bare)
         credential = self._credential

@@ -1,4 +1,4 @@
-"""Stand-in SCRAM credentials of unknown users, which a client cannot tell from real ones.
+"""Stand-in SCRAM credentials of unknown users, which a client cannot distinguish from real ones.
 
 A stand-in has the iterations and the salt format of some user's credential. It is derived from the user's name,
 the cluster's secret and the existing formats, so it stays the same after a restart.
@@ -21,7 +21,7 @@ _DIGITS = b"0123456789abcdefghijklmnopqrstuvwxyz"
 
 
 class Shape(NamedTuple):
-    """The properties of a credential that a client sees, except for the salt's value."""
+    """The properties of a credential that are visible to a client, except for the salt's value."""
 
     iterations: int
     salt_bytes: int | None  #: None for a salt as Apache Kafka's tools write it
@@ -52,7 +52,9 @@ class StandIns:
         if users is not self._seen:
             self._shapes, self._seen = {}, users
         if mechanism not in self._shapes:
-            counts = Counter(_shape(each[mechanism]) for each in users.values() if mechanism in each)
+            counts = Counter(
+                _shape(credentials[mechanism]) for credentials in users.values() if mechanism in credentials
+            )
             shapes = [shape for shape, _ in counts.most_common(_SHAPES_MAX)]
             self._shapes[mechanism] = shapes or [DEFAULT_SHAPE]
         return self._shapes[mechanism]
