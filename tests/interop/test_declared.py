@@ -21,7 +21,7 @@ from barnabas.declared.parser import read_state
 from barnabas.declared.plan import PlanRequest, make_plan
 from barnabas.declared.renderer import to_tree, to_yaml
 from barnabas.declared.state import PRUNABLE, DeclaredState, DeclaredTopic
-from support.declared import SECRETS, SECURED, CutShort, applied, enriched, grown
+from support.declared import SECRETS, SECURED, LostConnection, applied, enriched, grown
 from support.declared_states import states
 
 MANY = settings(max_examples=6, deadline=None, phases=(Phase.explicit, Phase.generate))
@@ -83,11 +83,14 @@ def test_what_would_be_refused_is_told(secured: Broker) -> None:
 @MANY
 @given(states(), st.integers(1, 8), st.booleans())
 def test_any_state_comes_about_when_it_is_cut_short_and_applied_again(
-    secured: Broker, declared: DeclaredState, at: int, is_heard: bool
+    secured: Broker, declared: DeclaredState, at: int, is_delivered: bool
 ) -> None:
     async def work() -> None:
         bootstrap = secured.bootstrap
-        async with ClusterClient(bootstrap) as cluster, CutShort(bootstrap, at, is_heard=is_heard) as cut:
+        async with (
+            ClusterClient(bootstrap) as cluster,
+            LostConnection(bootstrap, at, is_delivered=is_delivered) as cut,
+        ):
             admin = Admin(cluster)
             request = await grown(admin, declared)
             await applied(Admin(cut), request)

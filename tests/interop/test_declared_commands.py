@@ -23,8 +23,8 @@ from barnabas.wire.schema import Message
 from interop import candidate, reference
 from support.declared import SECURED, another_state, enriched
 from support.drifts import PRUNED, SINGLE_CHANGES, ResourceKey, drifted
+from support.holding_proxy import HoldingProxy
 from support.process import clean_environment
-from support.turnpikes import Turnpike
 from support.waiting import until
 
 Run = Callable[..., Result]
@@ -40,7 +40,7 @@ class Ports(NamedTuple):
     """Of Kafka, of the way to it on which requests can be held up, and where that leads."""
 
     direct: int
-    turnpike: int
+    proxy: int
     behind: int
 
 
@@ -54,7 +54,7 @@ def kafka(ports: Ports, tmp_path_factory: pytest.TempPathFactory) -> Iterator[st
     """Where to find a Kafka with something of everything."""
     settings = {
         **SETTINGS,
-        "advertised.listeners": f"PLAINTEXT://127.0.0.1:{ports.direct},TURNPIKE://127.0.0.1:{ports.turnpike}",
+        "advertised.listeners": f"PLAINTEXT://127.0.0.1:{ports.direct},TURNPIKE://127.0.0.1:{ports.proxy}",
     }
     behind = f"TURNPIKE://127.0.0.1:{ports.behind}"
     broker = reference.start(tmp_path_factory.mktemp("kafka"), settings, ports.direct, listeners=[behind])
@@ -66,9 +66,9 @@ def kafka(ports: Ports, tmp_path_factory: pytest.TempPathFactory) -> Iterator[st
 
 
 @pytest.fixture(scope="module")
-def turnpike(kafka: str, ports: Ports) -> Iterator[Turnpike]:
-    with Turnpike(ports.turnpike, ports.behind) as turnpike:
-        yield turnpike
+def proxy(kafka: str, ports: Ports) -> Iterator[HoldingProxy]:
+    with HoldingProxy(ports.proxy, ports.behind) as proxy:
+        yield proxy
 
 
 @pytest.fixture(scope="module")
@@ -226,7 +226,7 @@ def test_who_watches_is_told_what_comes_and_goes(run: Run, kafka: str, file: Pat
 
 
 @pytest.mark.parametrize(
-    ("request_type", "number", "is_heard"),
+    ("request_type", "number", "is_forwarded"),
     [
         (AlterUserScramCredentialsRequest, 1, False),
         (CreateAclsRequest, 1, True),
@@ -236,19 +236,19 @@ def test_who_watches_is_told_what_comes_and_goes(run: Run, kafka: str, file: Pat
     ],
 )
 def test_an_apply_that_is_killed_goes_on_in_the_next(
-    turnpike: Turnpike,
+    proxy: HoldingProxy,
     run: Run,
     file: Path,
     tmp_path: Path,
     request_type: type[Message],
     number: int,
-    is_heard: bool,
+    is_forwarded: bool,
 ) -> None:
     put_right(run, file)
     wanted = tmp_path / "another.yaml"
     wanted.write_text(another_state(orders_partitions=3))
-    hold = turnpike.hold(request_type.API_KEY, number, is_heard=is_heard)
-    applying = barnabas(turnpike.bootstrap, "apply", wanted, "--yes", "--allow-destroy")
+    hold = proxy.hold(request_type.API_KEY, number, is_forwarded=is_forwarded)
+    applying = barnabas(proxy.bootstrap, "apply", wanted, "--yes", "--allow-destroy")
     hold.wait()
     applying.kill()
     assert ended(applying)[0] == -signal.SIGKILL

@@ -23,7 +23,7 @@ from barnabas.declared.plan import make_plan
 from barnabas.declared.state import DeclaredState
 from barnabas.testing import EmbeddedBroker
 from barnabas.wire.errors import ErrorCode
-from support.declared import SECURED, CutShort, another_state, applied, enriched, grown
+from support.declared import SECURED, LostConnection, another_state, applied, enriched, grown
 from support.declared_states import states
 from support.documents import ROOT, block_with, code_blocks
 from support.process import clean_environment
@@ -76,12 +76,12 @@ def test_any_state_comes_about_in_one_apply(shared: EmbeddedBroker, declared: De
 @MANY
 @given(states(), st.integers(1, 8), st.booleans())
 def test_what_is_cut_short_comes_about_in_the_next_apply(
-    shared: EmbeddedBroker, declared: DeclaredState, at: int, is_heard: bool
+    shared: EmbeddedBroker, declared: DeclaredState, at: int, is_delivered: bool
 ) -> None:
     async def work() -> None:
         async with (
             ClusterClient(shared.bootstrap) as cluster,
-            CutShort(shared.bootstrap, at, is_heard=is_heard) as cut,
+            LostConnection(shared.bootstrap, at, is_delivered=is_delivered) as cut,
         ):
             admin = Admin(cluster)
             request = await grown(admin, declared)

@@ -57,7 +57,7 @@ from barnabas.wire.messages.update_features import FeatureUpdateKey, UpdateFeatu
 from barnabas.wire.schema import Message
 from support.audit import AUDITED, events
 from support.batches import batch
-from support.control import SECOND, add_broker, take_leader
+from support.control import SECOND, add_broker, remove_leader
 from support.log_dirs import move
 from support.restored_logs import write_restored_log
 from support.transactions import BEFORE_IMPLICIT, ending, marker, producing, transactional
@@ -289,7 +289,7 @@ STEPS = [
     Step(
         lambda _: ElectLeadersRequest(0, [TopicPartitions("orders", [0])]),
         lambda world: [("topic/orders", "partition 0 leader", -1, world.own)],
-        lambda world: take_leader(world.kafka, "orders"),
+        lambda world: remove_leader(world.kafka, "orders"),
     ),
     Step(
         lambda _: UnregisterBrokerRequest(SECOND),

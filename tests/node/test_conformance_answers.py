@@ -37,7 +37,7 @@ from barnabas.wire.schema import Message
 from support.acls import EVERY_ACL, allow
 from support.admin import more_partitions, new_topic
 from support.batches import batch
-from support.control import SECOND, add_broker, take_leader
+from support.control import SECOND, add_broker, remove_leader
 from support.fields import entry, paths_of, values_of
 from support.nodes import APIS
 from support.wire import Wire
@@ -231,7 +231,7 @@ def delete_acls(kafka: EmbeddedBroker, wire: Wire) -> tuple[Message, Expected]:
 
 def elect_leaders(kafka: EmbeddedBroker, wire: Wire) -> tuple[Message, Expected]:
     kafka.create_topic("t", partitions=2)
-    take_leader(kafka, "t")
+    remove_leader(kafka, "t")
     inner = "replica_election_results.partition_result"
     return ElectLeadersRequest(0, [TopicPartitions("t", [0, 5])]), UNTHROTTLED | {
         "error_code": [0],

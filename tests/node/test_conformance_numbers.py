@@ -19,7 +19,7 @@ from barnabas.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
 )
 from support.acls import EVERY_ACL, allow
-from support.control import take_leader
+from support.control import remove_leader
 from support.wire import Wire
 
 pytestmark = pytest.mark.kafka_settings(
@@ -227,7 +227,7 @@ def test_each_election_type_gives_a_leader_where_there_is_none_and_says_where_no
     kafka: EmbeddedBroker, wire: Wire, kind: int, needless: str
 ) -> None:
     kafka.create_topic("t", partitions=2)
-    take_leader(kafka, "t", 1)
+    remove_leader(kafka, "t", 1)
     [result] = wire.ask(ElectLeadersRequest(kind, [TopicPartitions("t", [0, 1])])).replica_election_results
     codes = {each.partition_id: each.error_code for each in result.partition_result}
     assert codes == {0: ErrorCode.ELECTION_NOT_NEEDED, 1: ErrorCode.NONE}

@@ -35,7 +35,7 @@ from barnabas.wire.messages.incremental_alter_configs import (
 from barnabas.wire.schema import Message
 from support.acls import EVERY_ACL, allow
 from support.admin import create, delete, described, grow, more_partitions, new_topic
-from support.control import SECOND, add_broker, take_leader
+from support.control import SECOND, add_broker, remove_leader
 from support.fields import paths_of
 from support.nodes import APIS
 from support.wire import Wire
@@ -297,7 +297,7 @@ def elect_leaders(kafka: EmbeddedBroker, wire: Wire) -> Heeded:
     kafka.create_topic("t", partitions=2)
 
     def ask(kind: int, **fields: int) -> dict[str, list[tuple[int, str]]]:
-        take_leader(kafka, "t", 1)
+        remove_leader(kafka, "t", 1)
         asked = None if "everywhere" in fields else [TopicPartitions("t", [1])]
         fields.pop("everywhere", None)
         response = wire.ask(ElectLeadersRequest(kind, asked, **fields))

@@ -21,7 +21,7 @@ from barnabas.wire.messages.unregister_broker import UnregisterBrokerRequest
 from barnabas.wire.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 from support.admin import described, grow, more_partitions
 from support.batches import batch
-from support.control import SECOND, add_broker, take_leader
+from support.control import SECOND, add_broker, remove_leader
 from support.wire import Wire
 
 
@@ -100,7 +100,7 @@ def test_an_elected_leader_takes_records_and_its_epoch_outlives_a_restart(
     kafka: EmbeddedBroker, wire: Wire
 ) -> None:
     kafka.create_topic("t")
-    take_leader(kafka, "t")
+    remove_leader(kafka, "t")
     assert wire.produce("t", batch(b"x")).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert elect(wire, 0, 1) == ["NONE", "UNKNOWN_TOPIC_OR_PARTITION"]
     assert wire.produce("t", batch(b"x")).error_code == ErrorCode.NONE
@@ -113,7 +113,7 @@ def test_an_elected_leader_takes_records_and_its_epoch_outlives_a_restart(
 
 def test_of_many_who_elect_the_same_leader_at_once_one_does(kafka: EmbeddedBroker) -> None:
     kafka.create_topic("t")
-    take_leader(kafka, "t")
+    remove_leader(kafka, "t")
 
     def once(_: int) -> str:
         with Wire(kafka.port) as wire:

@@ -9,7 +9,7 @@ from typer.testing import CliRunner, Result
 from barnabas.base.ids import uuid_to_text
 from barnabas.cli.main import app
 from barnabas.testing import EmbeddedBroker
-from support.control import SECOND, add_broker, take_leader
+from support.control import SECOND, add_broker, remove_leader
 
 Run = Callable[..., Result]
 
@@ -49,9 +49,9 @@ def test_a_number_that_no_request_can_carry_is_wrong_use(run: Run, command: str)
 def test_elections_are_held_where_they_are_needed(kafka: EmbeddedBroker, run: Run) -> None:
     kafka.create_topic("t", partitions=2)
     assert done(run("elections")) == ""
-    take_leader(kafka, "t", 1)
+    remove_leader(kafka, "t", 1)
     assert done(run("elections", "t")) == "t-0: not needed\nt-1: elected\n"
-    take_leader(kafka, "t", 1)
+    remove_leader(kafka, "t", 1)
     assert json.loads(done(run("elections", "--unclean", "--json"))) == [
         {"topic": "t", "partition": 1, "error": None, "message": None}
     ]

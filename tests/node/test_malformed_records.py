@@ -5,8 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer
-from confluent_kafka import TopicPartition as Place
+from confluent_kafka import Consumer, TopicPartition
 
 from barnabas.testing import EmbeddedBroker
 from barnabas.wire.errors import ErrorCode
@@ -52,7 +51,7 @@ def test_librdkafka_meets_nothing_of_what_was_refused(kafka: EmbeddedBroker, wir
     wire.produce("t", batch_of(Compression.NONE, b"garbage"))
     wire.produce("t", batch(b"after"))
     consumer = Consumer({"bootstrap.servers": kafka.bootstrap, "group.id": "g"})
-    consumer.assign([Place("t", 0, 0)])
+    consumer.assign([TopicPartition("t", 0, 0)])
     message = consumer.poll(10)
     assert message is not None
     assert (message.error(), message.value()) == (None, b"after")

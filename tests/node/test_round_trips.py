@@ -4,8 +4,7 @@ import time
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, Producer
-from confluent_kafka import TopicPartition as Place
+from confluent_kafka import Consumer, Producer, TopicPartition
 
 from barnabas.testing import EmbeddedBroker
 from barnabas.wire.errors import ErrorCode
@@ -126,7 +125,7 @@ def test_confluent_kafka_writes_and_reads(kafka: EmbeddedBroker, codec: str, ack
     assert {(record.key, record.value) for record in kafka.records("t", count=500)} == sent
     settings = {"group.id": "unused", "enable.auto.commit": False, "check.crcs": True}
     consumer = Consumer({"bootstrap.servers": kafka.bootstrap, **settings})
-    consumer.assign([Place("t", 0, 0), Place("t", 1, 0)])
+    consumer.assign([TopicPartition("t", 0, 0), TopicPartition("t", 1, 0)])
     messages: list[Any] = consumer.consume(500, timeout=20)
     consumer.close()
     assert {(message.key(), message.value()) for message in messages} == sent

@@ -7,8 +7,8 @@ import pytest
 from barnabas.testing import EmbeddedBroker
 from pyspark_barnabas.source.batch_reader import BatchReader
 from pyspark_barnabas.source.header_rows import BATCH_TYPES, read_headers
+from support.confluent_transactions import transact
 from support.source_rows import consumed_rows, fill, produce_damaged, source_options
-from support.transactions_of_others import transact
 
 
 def header_rows(

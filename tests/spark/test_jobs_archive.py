@@ -25,10 +25,10 @@ from pyspark_barnabas.jobs.restore.mapped import restore_mapped
 from pyspark_barnabas.jobs.restore.offset_map import RUNS
 from pyspark_barnabas.jobs.restore.plan import Request
 from pyspark_barnabas.paths import PathError
+from support.confluent_transactions import transact
 from support.odd_names import ODD
 from support.source_rows import consumed_rows, fill, frame_rows
 from support.spark import worker_environment
-from support.transactions_of_others import transact
 
 
 def options_of(broker: EmbeddedBroker, *topics: str) -> dict[str, str]:

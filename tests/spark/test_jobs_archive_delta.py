@@ -17,10 +17,10 @@ from pyspark_barnabas.jobs.archive.job import archive
 from pyspark_barnabas.jobs.archive.parquet_target import ArchiveError, open_archive
 from pyspark_barnabas.jobs.restore.job import restore
 from pyspark_barnabas.jobs.restore.plan import Request
+from support.confluent_transactions import transact
 from support.odd_names import ODD_WITH_TABLES
 from support.source_rows import SourceRow, consumed_rows, fill, frame_rows, rows_of
 from support.spark import worker_environment
-from support.transactions_of_others import transact
 
 #: Ends the process when everything lies there but the commit.
 KILL = """

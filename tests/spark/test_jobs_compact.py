@@ -12,8 +12,8 @@ from barnabas.cli.main import app
 from barnabas.testing import EmbeddedBroker
 from pyspark_barnabas.jobs.common import session as running
 from pyspark_barnabas.jobs.compact.job import CLEAN, DRY, IMPORTED, compact
+from support.confluent_transactions import transact
 from support.served_logs import log_of, options_of
-from support.transactions_of_others import transact
 
 CONFIGS = {
     "cleanup.policy": "compact",

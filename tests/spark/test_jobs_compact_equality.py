@@ -16,7 +16,7 @@ from barnabas.testing import EmbeddedBroker
 from barnabas.wire.records.compression import Compression
 from barnabas.wire.records.record import Record
 from pyspark_barnabas.jobs.compact.job import IMPORTED, Compacted, compact
-from support.befallen import CODECS
+from support.changing_topics import CODECS
 from support.compaction import batches_of, cleaned_by_broker, copy_logs, files_of, records_of
 from support.served_logs import log_of, options_of
 from support.source_rows import WAIT_S, SourceRow, consumed_rows, fill, producer, record

@@ -14,7 +14,7 @@ from confluent_kafka import Consumer, TopicPartition
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
-from barnabas.base.ids import TopicPartition as Place
+from barnabas.base.ids import TopicPartition as SinkPartition
 from barnabas.cli.main import app
 from barnabas.client.admin.model import ConfigEntry
 from barnabas.client.producer.partitioner import murmur2
@@ -209,7 +209,7 @@ def test_offsets_of_a_transaction_that_is_open_are_refused_and_marks_of_sinks_ar
     broker.create_topic(topic, 2)
     group, sink = next(names), next(names)
     broker.client.groups.commit_offsets(
-        sink, {Place(topic, 0): TaskCommit(BatchId("", 7), NO_ROWS).to_offset()}
+        sink, {SinkPartition(topic, 0): TaskCommit(BatchId("", 7), NO_ROWS).to_offset()}
     )
     commit(broker, group, topic, {0: 0})
     writer = producer(broker.bootstrap, transactional_id=f"writer-{topic}")

@@ -22,9 +22,9 @@ from pyspark_barnabas.jobs.common import session as running
 from pyspark_barnabas.jobs.restore import job
 from pyspark_barnabas.jobs.restore.job import restore
 from pyspark_barnabas.jobs.restore.plan import Request, RestoreError
+from support.confluent_transactions import transact
 from support.source_rows import SourceRow, consumed_rows, fill
 from support.spark import worker_environment
-from support.transactions_of_others import transact
 
 #: Ends the process when one of the partitions has been imported.
 KILL_BETWEEN = """

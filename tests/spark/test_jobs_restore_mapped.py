@@ -21,9 +21,9 @@ from pyspark_barnabas.jobs.restore import mapped as job
 from pyspark_barnabas.jobs.restore.mapped import restore_mapped
 from pyspark_barnabas.jobs.restore.offset_map import read_map
 from pyspark_barnabas.jobs.restore.plan import Request, RestoreError
+from support.confluent_transactions import transact
 from support.source_rows import SourceRow, consumed_rows, fill
 from support.spark import worker_environment
-from support.transactions_of_others import transact
 
 #: Ends the process when everything is produced and nothing held against the archive.
 KILL = """

@@ -16,8 +16,8 @@ from barnabas.testing import EmbeddedBroker
 from barnabas.wire.records.batch import iterate_headers
 from pyspark_barnabas.jobs.common import session as running
 from pyspark_barnabas.jobs.scrub.job import scrub
+from support.confluent_transactions import transact
 from support.source_rows import fill
-from support.transactions_of_others import transact
 
 
 def options_of(broker: EmbeddedBroker, *topics: str) -> dict[str, str]:

@@ -14,8 +14,8 @@ from barnabas.testing import EmbeddedBroker
 from pyspark_barnabas.jobs.usage.job import Usage, usage
 from pyspark_barnabas.jobs.usage.report import usage_html
 from support import moved_replicas
+from support.confluent_transactions import transact
 from support.source_rows import consumed_rows, fill, producer
-from support.transactions_of_others import transact
 
 DAY_MS = 86_400_000
 BEGIN_MS = 1_767_225_600_000  # 2026-01-01

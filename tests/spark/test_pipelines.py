@@ -55,7 +55,7 @@ def test_a_batch_that_comes_again_is_written_once_with_its_dead_letters(
     first = scene.run(flow(sink))["one"]
     assert (first.state, first.error) == (FlowState.DONE, None)
     assert (first.rows_in, first.rows_out, first.dead_letters, first.lag) == (COUNT + 2, COUNT, 2, 0)
-    scene.forget_last_commit("one")
+    scene.remove_last_commit("one")
     scene.send_ids(COUNT, 2 * COUNT)
     second = scene.run(flow(sink))["one"]
     assert (second.state, second.error) == (FlowState.DONE, None)

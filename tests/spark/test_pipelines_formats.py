@@ -56,7 +56,7 @@ def test_avro_goes_through_once_and_what_does_not_fit_either_way_is_a_dead_lette
     avro_scene.send(avro(good), avro(other), avro({**good, "id": 3}), cut, b"", None, b"\0\0\0\0\x08rest")
     done = avro_scene.run(FROM_AVRO_TO_AVRO)["avro"]
     assert (done.state, done.error, done.rows_out, done.dead_letters) == (FlowState.DONE, None, 2, 5)
-    avro_scene.forget_last_commit("avro")
+    avro_scene.remove_last_commit("avro")
     assert avro_scene.run(FROM_AVRO_TO_AVRO)["avro"].state is FlowState.DONE
     written = [value for value, _ in avro_scene.raw_records(avro_scene.target)]
     assert sorted(written) == sorted([avro(good), avro(other)])

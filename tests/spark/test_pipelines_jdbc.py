@@ -34,7 +34,7 @@ def derby(spark: SparkSession, tmp_path: Path) -> Iterator[Derby]:
     made = Derby(spark, tmp_path / "derby")
     made.execute(MADE)
     yield made
-    made.let_go()
+    made.shut_down()
 
 
 def test_wherever_the_driver_dies_a_batch_is_written_once(derby: Derby) -> None:
@@ -114,7 +114,7 @@ def test_each_row_is_there_once_when_the_driver_is_killed(scene: Scene, derby: D
     scene.send_ids(0, COUNT)
     scene.send(b"broken")
     file = scene.declare(FLOW.replace("URL", derby.url))
-    derby.let_go()
+    derby.shut_down()
     killed = Driver(file)
     killed.wait_for(lambda: (pipeline_status(scene.pipeline)[0].batch or 0) >= 1)
     killed.kill()

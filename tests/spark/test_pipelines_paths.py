@@ -51,7 +51,7 @@ def derby(spark: SparkSession, tmp_path: Path) -> Iterator[Derby]:
     database = Derby(spark, tmp_path / "derby")
     database.execute("CREATE TABLE orders (id BIGINT)")
     yield database
-    database.let_go()
+    database.shut_down()
 
 
 def put(folder: Path, first: int, end: int) -> None:
@@ -74,7 +74,7 @@ def in_files(folder: Path) -> list[int]:
 
 def command(folder: Path, name: str) -> None:
     with Driver(Path("p.yml"), command=name, directory=folder) as driver:
-        assert driver.process.wait(WAIT_S) == 0, driver.told[-4000:]
+        assert driver.process.wait(WAIT_S) == 0, driver.output[-4000:]
 
 
 def test_a_file_is_run_by_its_relative_path(tmp_path: Path) -> None:

@@ -155,12 +155,12 @@ def test_sigterm_lets_the_batch_end_and_metrics_and_status_are_there_meanwhile(s
     driver = Driver(scene.declare(ENDLESS), "--metrics-port", "0")
     driver.wait_for(lambda: pipeline_status(scene.pipeline)[0].lag == 0)
     assert pipeline_status(scene.pipeline)[0].state is FlowState.RUNNING
-    [url] = [line.split()[1] for line in driver.told.splitlines() if line.startswith("metrics: ")]
+    [url] = [line.split()[1] for line in driver.output.splitlines() if line.startswith("metrics: ")]
     driver.wait_for(
         lambda: b'rows_written{flow="endless"} %d.0' % COUNT in urllib.request.urlopen(url).read()
     )
     driver.process.send_signal(signal.SIGTERM)
-    assert driver.process.wait(WAIT_S) == 0, driver.told[-4000:]
+    assert driver.process.wait(WAIT_S) == 0, driver.output[-4000:]
     assert pipeline_status(scene.pipeline)[0].state is FlowState.STOPPED
     assert len(scene.records(scene.target)) == COUNT
 

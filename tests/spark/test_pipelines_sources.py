@@ -46,9 +46,9 @@ def test_a_schema_is_taken_from_the_first_sample_and_another_one_does_not_change
 def test_the_command_shows_the_schema_of_a_sample_which_later_runs_have_too(scene: Scene) -> None:
     scene.send(b'{"id": 1, "kind": "a"}')
     with Driver(scene.declare(INFERRED), command="plan") as planned:
-        assert planned.process.wait(WAIT_S) == 0, planned.told[-4000:]
+        assert planned.process.wait(WAIT_S) == 0, planned.output[-4000:]
     what = f"inferred: topic {scene.source} -> topic {scene.target} (available_now)"
-    assert f"{what}\n  rows: id bigint, kind string\n" in planned.told
+    assert f"{what}\n  rows: id bigint, kind string\n" in planned.output
     pinned = scene.home / "state" / "inferred" / "schema.json"
     kept = pinned.read_text()
     for number in (2, 3):

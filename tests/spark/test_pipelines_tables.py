@@ -58,7 +58,7 @@ def derby(spark: SparkSession, tmp_path: Path) -> Iterator[Derby]:
     made = Derby(spark, tmp_path / "derby")
     made.execute("CREATE TABLE orders (id BIGINT, kind VARCHAR(10))")
     yield made
-    made.let_go()
+    made.shut_down()
 
 
 def insert(derby: Derby, first: int, end: int) -> None:
@@ -86,7 +86,7 @@ def test_what_is_appended_to_a_delta_table_is_written_once(scene: Scene) -> None
     first = scene.run(FROM_DELTA)["from_delta"]
     assert (first.state, first.error, first.batch, first.rows_out) == (FlowState.DONE, None, 1, 20)
     append(scene, 20, 30)
-    scene.forget_last_commit("from_delta")
+    scene.remove_last_commit("from_delta")
     DeltaTable(scene.home / "table").optimize.compact()
     second = scene.run(FROM_DELTA)["from_delta"]
     assert (second.state, second.error) == (FlowState.DONE, None)
@@ -115,7 +115,7 @@ def test_rows_that_come_to_a_database_are_written_once(scene: Scene, derby: Derb
     assert scene.run(flow)["from_jdbc"].error is None
     insert(derby, 0, 10)
     assert scene.run(flow)["from_jdbc"].error is None
-    scene.forget_last_commit("from_jdbc")
+    scene.remove_last_commit("from_jdbc")
     insert(derby, 10, 20)
     (scene.home / "state" / "from_jdbc" / "taking").mkdir()  # as a take that was cut off leaves it
     done = scene.run(flow)["from_jdbc"]

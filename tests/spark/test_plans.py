@@ -19,7 +19,7 @@ from support.source_rows import SourceRow, consumed_rows, fill, source_options
 PARTITIONS_COUNT = 3
 TRANSPORTS = ("fetch", "files")
 #: A row of a plan: its partition and offset.
-Place = tuple[int, int]
+PartitionKey = tuple[int, int]
 
 
 class Filled(NamedTuple):
@@ -119,7 +119,7 @@ class Run:
                 return combined
         return left.alias("a").join(right.alias("b"), ["partition", "offset"], plan.how)
 
-    def partitions(self, plan: Plan) -> Counter[Place]:
+    def partitions(self, plan: Plan) -> Counter[PartitionKey]:
         match plan:
             case Scan(_, condition):
                 rows = (row for row in self._filled.rows if condition is None or condition.holds(row))

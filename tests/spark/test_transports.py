@@ -12,6 +12,7 @@ from pyspark_barnabas.option_values import OptionError
 from pyspark_barnabas.source import fetching
 from pyspark_barnabas.source.batch_reader import BatchReader
 from pyspark_barnabas.source.data_loss import DataLossError
+from support.confluent_transactions import transact
 from support.source_rows import (
     WAIT_S,
     consumed_rows,
@@ -23,7 +24,6 @@ from support.source_rows import (
     record,
     source_options,
 )
-from support.transactions_of_others import transact
 from support.waiting import until
 
 TRANSPORTS = ("fetch", "files")

@@ -9,7 +9,7 @@ from barnabas.console.serving import ConsoleServer
 from barnabas.testing import EmbeddedBroker
 from support.browsers import SIZE, Watched, chromium
 from support.consoles import running_console
-from support.rich_cluster import USERS, rich_cluster
+from support.sample_cluster import USERS, sample_cluster
 
 Visit = Callable[[str], Watched]
 
@@ -23,7 +23,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedBroker]:
-    with rich_cluster(tmp_path_factory.mktemp("cluster")) as broker:
+    with sample_cluster(tmp_path_factory.mktemp("cluster")) as broker:
         yield broker
 
 

@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 from barnabas.testing import EmbeddedBroker
 from support.audit import published
 from support.browsers import Watched
-from support.rich_cluster import DELETED, ORDERS
+from support.sample_cluster import DELETED, ORDERS
 
 Visit = Callable[[str], Watched]
 

@@ -20,7 +20,7 @@ from interop import candidate, reference, sasl
 from support.browsers import SIZE, Watched
 from support.consoles import Visitor
 from support.process import clean_environment
-from support.rich_cluster import ORDERS, PAGES, USERS, filled
+from support.sample_cluster import ORDERS, PAGES, USERS, filled
 
 SETTINGS = {
     **sasl.SETTINGS,

@@ -3,7 +3,7 @@
 import pytest
 
 from support.browsers import Watched
-from support.rich_cluster import PAGES
+from support.sample_cluster import PAGES
 
 
 @pytest.mark.parametrize("name", PAGES)

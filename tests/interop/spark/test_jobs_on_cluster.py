@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from barnabas.testing import EmbeddedBroker
+from support.confluent_transactions import transact
 from support.rekeyed import check_copy, commit, consume, contents, grow, unread, write
 from support.spark import SETTINGS, worker_environment
 from support.spark_cluster import Cluster
-from support.transactions_of_others import transact
 
 COMPACTED, GROWN, COPY, GROUP = "compacted", "grown", "grown-again", "of-grown"
 CONFIGS = {

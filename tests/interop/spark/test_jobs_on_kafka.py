@@ -15,8 +15,8 @@ from pyspark_barnabas.jobs.archive.parquet_target import open_archive
 from pyspark_barnabas.jobs.scrub.batch_checks import Finding, Scrubbed
 from pyspark_barnabas.jobs.scrub.job import plan_scrub, scrub_options, scrub_part
 from support.cleaned_logs import is_cleaned
+from support.confluent_transactions import transact_at
 from support.source_rows import WAIT_S, consumed_rows, fill, frame_rows, producer
-from support.transactions_of_others import transact_at
 from support.waiting import until
 
 pytestmark = pytest.mark.long

@@ -81,7 +81,7 @@ def test_a_table_that_is_not_there_is_made_and_filled_once(scene: Scene, shop: O
             )
         )
         assert scene.run(declared(FLOWS, shop))["to_table"].error is None
-        scene.forget_last_commit("to_table")
+        scene.remove_last_commit("to_table")
     assert scene.run(declared(FLOWS, shop))["to_table"].error is None
     [id_name, kind, price] = shop.columns("fresh")
     found = shop.rows(f"SELECT {id_name}, CAST({kind} AS CHAR(4)), {price} FROM fresh ORDER BY 1")
@@ -99,7 +99,7 @@ def test_rows_that_come_to_a_table_are_read_once(scene: Scene, orders: Opened) -
             )
         )
         assert scene.run(declared(SOURCE, orders))["from_table"].error is None
-        scene.forget_last_commit("from_table")
+        scene.remove_last_commit("from_table")
     assert scene.run(declared(SOURCE, orders))["from_table"].error is None
     rows = [json.loads(value) for value, _ in scene.records(scene.target)]
     expected = [

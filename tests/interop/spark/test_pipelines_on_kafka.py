@@ -14,8 +14,8 @@ from barnabas.client.admin.admin import raise_errors
 from barnabas.client.admin.model import NewTopic
 from barnabas.client.blocking import BlockingClient
 from pyspark_barnabas.pipelines.state import FlowState
+from support.confluent_transactions import transact_at
 from support.pipelines import Scene
-from support.transactions_of_others import transact_at
 
 pytestmark = pytest.mark.long
 
@@ -67,7 +67,7 @@ def test_each_row_is_written_once_to_a_topic_and_a_table_and_what_was_aborted_is
         (FlowState.DONE, None, 2)
     ]
     for name in first:
-        scene.forget_last_commit(name)
+        scene.remove_last_commit(name)
     scene.send_ids(COUNT, 2 * COUNT)
     assert {each.error for each in scene.run(FLOWS).values()} == {None}
     expected = list(range(2 * COUNT))
@@ -86,5 +86,5 @@ def test_what_is_appended_to_a_table_comes_into_a_topic_once(scene: Scene) -> No
         assert scene.run(to_delta)["to_delta"].error is None
         assert scene.run(ONWARD)["onward"].error is None
         assert ids(scene) == list(range(end))
-        scene.forget_last_commit("onward")
+        scene.remove_last_commit("onward")
         scene.send_ids(COUNT, 2 * COUNT)

@@ -119,7 +119,7 @@ def test_rows_that_come_to_a_table_are_read_once(scene: Scene, shop: Served) -> 
         )
         if count == 30:
             for flow in ("by_number", "by_time"):
-                scene.forget_last_commit(flow)
+                scene.remove_last_commit(flow)
             shop.execute(insert.format("2026-01-02 00:00:00Z", "NULL", 20))
     first = next(each for each in by_number if each["id"] == 1)
     assert first == {"id": 1, "price": 0.25, "at": "00:00:01.000001", "tags": 'ä, "b"'}

@@ -22,8 +22,8 @@ from pyspark_barnabas.jobs.restore.mapped import restore_mapped
 from pyspark_barnabas.jobs.restore.offset_map import read_map, translate_groups
 from pyspark_barnabas.jobs.restore.plan import Request
 from pyspark_barnabas.source.options import batch_options
+from support.confluent_transactions import transact_at
 from support.source_rows import SourceRow, consumed_rows, fill
-from support.transactions_of_others import transact_at
 
 TOPIC, AGAIN, GROUP = "archived", "archived-again", "of-archived"
 

@@ -19,8 +19,9 @@ from interop.targets import START
 from pyspark.sql import SparkSession
 
 from barnabas.base.ids import TopicPartition
-from support.befallen import CODECS, STEPS, TRANSPORTS, Step, Stream, Topic, some
+from support.changing_topics import CODECS, STEPS, TRANSPORTS, Step, Stream, Topic, some
 from support.cleaned_logs import is_cleaned
+from support.confluent_transactions import transact_at
 from support.source_rows import (
     WAIT_S,
     consumed_rows,
@@ -32,7 +33,6 @@ from support.source_rows import (
     source_options,
 )
 from support.spark_topics import KAFKA_PROPERTIES
-from support.transactions_of_others import transact_at
 from support.waiting import until
 
 #: As soon as it can be; records are of a time long ago, and what comes later closes a segment.
@@ -75,7 +75,7 @@ def test_whatever_befell_a_topic(
 ) -> None:
     topic = Topic(kafka.bootstrap, kafka.data_dir, next(names), {"message.timestamp.type": kind})
     for step in steps:
-        topic.befall(step)
+        topic.apply(step)
     topic.check(tasks)
 
 

@@ -7,12 +7,12 @@ import pytest
 from barnabas.console.serving import ConsoleServer
 from barnabas.testing import EmbeddedBroker
 from support.consoles import Visitor, running_console, visitor
-from support.rich_cluster import USERS, rich_cluster
+from support.sample_cluster import USERS, sample_cluster
 
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedBroker]:
-    with rich_cluster(tmp_path_factory.mktemp("cluster")) as broker:
+    with sample_cluster(tmp_path_factory.mktemp("cluster")) as broker:
         yield broker
 
 

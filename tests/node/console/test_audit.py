@@ -8,7 +8,7 @@ from barnabas.config.config_resource import Resource, ResourceKind
 from barnabas.testing import EmbeddedBroker
 from support.audit import published
 from support.consoles import Visitor, visiting
-from support.rich_cluster import ORDERS
+from support.sample_cluster import ORDERS
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from barnabas.base.ids import TopicPartition
 from barnabas.config.config_resource import Resource, ResourceKind
 from barnabas.testing import EmbeddedBroker
 from support.consoles import Visitor
-from support.rich_cluster import ORDERS
+from support.sample_cluster import ORDERS
 
 EVERY = Resource(ResourceKind.BROKER, "")
 

@@ -11,7 +11,7 @@ from barnabas.base.ids import TopicPartition
 from barnabas.client.admin.group_messages import OffsetAndMetadata
 from barnabas.testing import EmbeddedBroker
 from support.consoles import Visitor
-from support.rich_cluster import ORDERS, PARTITIONS, open_address
+from support.sample_cluster import ORDERS, PARTITIONS, open_address
 from support.waiting import until
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from barnabas.testing import EmbeddedBroker
 from support.consoles import Visitor, visiting
-from support.rich_cluster import USERS
+from support.sample_cluster import USERS
 
 #: Of each page a word that is there only when the page has found what it shows.
 PAGES = {

@@ -10,7 +10,7 @@ from barnabas.testing import EmbeddedBroker
 from barnabas.wire.acls import AclOperation
 from support.acls import allow
 from support.consoles import Visitor, visiting
-from support.rich_cluster import ORDERS
+from support.sample_cluster import ORDERS
 
 
 def test_partitions_are_told_with_offsets_and_sizes(kafka: EmbeddedBroker) -> None:

@@ -444,7 +444,7 @@ def test_each_of_the_permissions_is_enough_and_no_other_one(tmp_path: Path, rule
             if isinstance(rule.request, OffsetDeleteRequest):  # a group that is not there has no partitions
                 await make_group(running)
             await permit(running, *rule.granted)
-            assert await refused(running, rule.in_earnest) == {rule.code}
+            assert await refused(running, rule.without_validate_only) == {rule.code}
             is_audited = APIS[rule.request.API_KEY].audit is not None
             assert audited_refusals(running) == ({rule.code} if is_audited else set())
             for permission in EVERY_PERMISSION:

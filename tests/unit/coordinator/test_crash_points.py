@@ -10,8 +10,8 @@ from support.crash_applications import (
     LONG_MS,
     RETRY_MS,
     Application,
-    BeginAnew,
     ConsumerApplication,
+    IncarnationEnded,
     Troubles,
 )
 from support.crash_worlds import GROUP, CrashWorld, Disk, Killed
@@ -31,7 +31,7 @@ def play(
     while True:
         try:
             application(world, level, troubles, asks_again=asks_again).run()
-        except BeginAnew:
+        except IncarnationEnded:
             assert world.now_ms < end_ms, "the next incarnation waits for too long"
         else:
             return world
@@ -96,7 +96,7 @@ def test_what_an_application_leaves_that_never_comes_back_ends_by_itself(
     for kill in range(appends_count):
         world, troubles = CrashWorld(Disk([kill], is_kept=is_kept), level), Troubles()
         while world.disk.appends_count <= kill:
-            with pytest.raises(BeginAnew):
+            with pytest.raises(IncarnationEnded):
                 application(world, level, troubles, asks_again=False).run()
         wait(world, LONG_MS)
         check_settled(world, world.read_count())

@@ -4,14 +4,14 @@ from barnabas.metadata.elections import decide_elect
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.partition_change_builder import Election
 from barnabas.metadata.topics import NO_LEADER, PartitionRegistration
-from support.images import by_hand, cluster, replayed, with_state
+from support.images import cluster, manually_assigned, replayed, with_state
 
 PREFERRED, UNCLEAN = Election.PREFERRED, Election.UNCLEAN
 
 
 def image_with(state: PartitionRegistration, fenced: tuple[int, ...] = ()) -> MetadataImage:
     """Three brokers; partition 0 of `t`, made on 1, 2, 3, in this state, and partition 1 as it was made."""
-    image = cluster(3, by_hand("t", [1, 2, 3], [2, 1, 3]))
+    image = cluster(3, manually_assigned("t", [1, 2, 3], [2, 1, 3]))
     image = with_state(image, image.topics["t"], 0, state)
     for broker_id in fenced:
         image = fenced_later(image, broker_id)
@@ -100,7 +100,7 @@ def test_each_partition_is_answered_for_itself_and_in_the_order_of_the_request()
 
 
 def test_of_all_partitions_those_are_told_that_needed_an_election() -> None:
-    image = cluster(2, by_hand("a", [1, 2], [2, 1]), by_hand("b", [1, 2]))
+    image = cluster(2, manually_assigned("a", [1, 2], [2, 1]), manually_assigned("b", [1, 2]))
     image = with_state(image, image.topics["a"], 1, PartitionRegistration(1, 3, (1, 2)))
     image = with_state(image, image.topics["b"], 0, PartitionRegistration(2, 3, (2,)))
     decision = decide_elect(image, PREFERRED, None)

@@ -18,7 +18,7 @@ from barnabas.metadata.partition_change_builder import (
 from barnabas.metadata.store import NEVER
 from barnabas.metadata.topics import NO_LEADER, PartitionRegistration, initial_state
 from barnabas.wire.errors import ErrorCode, KafkaError
-from support.images import broker, by_hand, cluster, replayed, with_state
+from support.images import broker, cluster, manually_assigned, replayed, with_state
 
 STATE = PartitionRegistration(leader=1, leader_epoch=4, isr=(1, 2), partition_epoch=9, replicas=(1, 2, 3))
 ALL = frozenset({1, 2, 3, 4, 5})
@@ -156,7 +156,7 @@ def test_every_change_keeps_a_partition_sound(
 
 # What a change rests on
 
-IMAGE = cluster(4, by_hand("t", [1, 2], [2, 3]), fenced=[4])
+IMAGE = cluster(4, manually_assigned("t", [1, 2], [2, 3]), fenced=[4])
 
 
 def test_brokers_are_up_unless_they_are_fenced() -> None:

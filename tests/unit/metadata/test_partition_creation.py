@@ -8,9 +8,9 @@ from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.partition_creation import Grown, MorePartitions, decide_create_partitions
 from barnabas.metadata.topics import PartitionRegistration
 from barnabas.wire.errors import ErrorCode
-from support.images import broker, by_hand, cluster, new_topic, replayed, with_state
+from support.images import broker, cluster, manually_assigned, new_topic, replayed, with_state
 
-IMAGE = cluster(3, new_topic("t", 2, 1), by_hand("pairs", [1, 2]))
+IMAGE = cluster(3, new_topic("t", 2, 1), manually_assigned("pairs", [1, 2]))
 
 
 def grow(image: MetadataImage, *more: MorePartitions, validate_only: bool = False) -> Decision[list[Grown]]:
@@ -93,7 +93,7 @@ def test_a_topic_asked_for_twice_is_refused_once() -> None:
 
 
 def test_replicas_that_the_brokers_up_cannot_hold_are_refused() -> None:
-    image = cluster(2, by_hand("pairs", [1, 2]))
+    image = cluster(2, manually_assigned("pairs", [1, 2]))
     image = replayed(image, decide_register(image.brokers, broker(2, fenced=True)))
     [outcome] = grow(image, MorePartitions("pairs", 2)).response
     assert outcome.error is not None

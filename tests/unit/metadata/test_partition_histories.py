@@ -20,7 +20,7 @@ from barnabas.metadata.reassignments import (
 from barnabas.metadata.topics import NO_LEADER, PartitionRegistration
 from barnabas.metadata.unregistration import decide_unregister
 from barnabas.wire.errors import KafkaError
-from support.images import broker, by_hand, cluster, replayed
+from support.images import broker, cluster, manually_assigned, replayed
 
 IDS = st.integers(1, 5)
 REPLICAS = st.lists(IDS, min_size=1, max_size=4, unique=True)
@@ -88,7 +88,7 @@ def check(before: MetadataImage, after: MetadataImage) -> None:
 
 @given(REPLICAS, st.lists(EVENTS, max_size=20))
 def test_a_partition_stays_sound(replicas: list[int], events: list[Event]) -> None:
-    image = cluster(5, by_hand("t", replicas))
+    image = cluster(5, manually_assigned("t", replicas))
     for event in events:
         try:
             decision = event(image)
@@ -103,7 +103,7 @@ def test_a_partition_stays_sound(replicas: list[int], events: list[Event]) -> No
 def test_a_reassignment_that_is_called_off_leaves_the_replicas_as_they_were(
     replicas: list[int], target: list[int], reports: list[Event]
 ) -> None:
-    image = cluster(5, by_hand("t", replicas))
+    image = cluster(5, manually_assigned("t", replicas))
     image = replayed(image, reassign(target)(image))
     for event in reports:
         image = replayed(image, event(image))
@@ -120,7 +120,7 @@ def test_a_reassignment_that_is_called_off_leaves_the_replicas_as_they_were(
 def test_a_reassignment_ends_where_it_was_to_go_once_all_are_in_sync(
     replicas: list[int], target: list[int]
 ) -> None:
-    image = cluster(5, by_hand("t", replicas))
+    image = cluster(5, manually_assigned("t", replicas))
     image = replayed(image, reassign(target)(image))
     image = replayed(image, report([1, 2, 3, 4, 5])(image))
     state = state_of(image)

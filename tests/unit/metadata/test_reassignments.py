@@ -12,10 +12,10 @@ from barnabas.metadata.reassignments import (
 )
 from barnabas.metadata.topics import NO_LEADER, PartitionRegistration
 from barnabas.wire.errors import KafkaError
-from support.images import by_hand, cluster, replayed, with_state
+from support.images import cluster, manually_assigned, replayed, with_state
 
 #: Five brokers, of which 5 is fenced; partitions 0 and 1 on brokers 1, 2 and partition 2 on 3.
-IMAGE = cluster(5, by_hand("t", [1, 2], [1, 2]), by_hand("single", [3]), fenced=[5])
+IMAGE = cluster(5, manually_assigned("t", [1, 2], [1, 2]), manually_assigned("single", [3]), fenced=[5])
 RULES = ReassignmentRules(allows_factor_change=True, allows_unclean_election=lambda topic: False)
 
 

@@ -23,7 +23,7 @@ from barnabas.metadata.topic_creation import (
 )
 from barnabas.metadata.topics import TopicImage
 from barnabas.wire.errors import ErrorCode, KafkaError
-from support.images import RULES, broker, by_hand, cluster, new_topic, replayed
+from support.images import RULES, broker, cluster, manually_assigned, new_topic, replayed
 
 ONE = cluster(1)
 THREE = cluster(3)
@@ -70,7 +70,7 @@ def test_minus_one_stands_for_the_brokers_defaults() -> None:
 
 
 def test_replicas_by_hand_are_taken_as_they_are() -> None:
-    topic = made(create(THREE, by_hand("t", [3, 1], [2, 3])), "t")
+    topic = made(create(THREE, manually_assigned("t", [3, 1], [2, 3])), "t")
     assert topic.assignments == ((3, 1), (2, 3))
 
 
@@ -108,10 +108,10 @@ COUNTS_BY_HAND = "A manual partition assignment excludes a"
         (new_topic("t", 1, 4), "INVALID_REPLICATION_FACTOR", "factor of 4 cannot be reached: 3 brokers"),
         (new_topic("t", 1, -1, assignments={0: [1]}), "INVALID_REQUEST", f"{COUNTS_BY_HAND} partition count: it is 1"),
         (new_topic("t", -1, 1, assignments={0: [1]}), "INVALID_REQUEST", f"{COUNTS_BY_HAND} replication factor"),
-        (by_hand("t", [1], []), "INVALID_REPLICA_ASSIGNMENT", "an empty replica list"),
-        (by_hand("t", [1, 1]), "INVALID_REPLICA_ASSIGNMENT", "[1, 1] names a broker twice"),
-        (by_hand("t", [1, 8]), "INVALID_REPLICA_ASSIGNMENT", "broker 8, which is not registered"),
-        (by_hand("t", [1, 2], [3]), "INVALID_REPLICA_ASSIGNMENT", "[3] has 1 replicas where the other"),
+        (manually_assigned("t", [1], []), "INVALID_REPLICA_ASSIGNMENT", "an empty replica list"),
+        (manually_assigned("t", [1, 1]), "INVALID_REPLICA_ASSIGNMENT", "[1, 1] names a broker twice"),
+        (manually_assigned("t", [1, 8]), "INVALID_REPLICA_ASSIGNMENT", "broker 8, which is not registered"),
+        (manually_assigned("t", [1, 2], [3]), "INVALID_REPLICA_ASSIGNMENT", "[3] has 1 replicas where the other"),
         (TopicToCreate("t", assignments={1: [1]}), "INVALID_REPLICA_ASSIGNMENT", "must be 0 to 0, not [1]"),
         (TopicToCreate("t", assignments={0: [1], 2: [1]}), "INVALID_REPLICA_ASSIGNMENT", "0 to 1, not [0, 2]"),
         (TopicToCreate("t", assignments={-1: [1], 0: [1]}), "INVALID_REPLICA_ASSIGNMENT", "not [-1, 0]"),
@@ -146,14 +146,14 @@ def test_fenced_brokers_get_no_replicas() -> None:
     assert usable_brokers(image) == [1, 3]
     topic = made(create(image, new_topic("t", 6, 2)), "t")
     assert {broker for replicas in topic.assignments for broker in replicas} == {1, 3}
-    assert refusal(image, by_hand("h", [2])).code is ErrorCode.INVALID_REPLICA_ASSIGNMENT
+    assert refusal(image, manually_assigned("h", [2])).code is ErrorCode.INVALID_REPLICA_ASSIGNMENT
 
 
 def test_cordoned_brokers_get_no_replicas_unless_by_hand() -> None:
     image = replayed(THREE, decide_register(THREE.brokers, broker(2, cordoned=True)))
     topic = made(create(image, new_topic("t", 20, 2)), "t")
     assert {each for replicas in topic.assignments for each in replicas} == {1, 3}
-    assert made(create(image, by_hand("u", [2])), "u").assignments == ((2,),)
+    assert made(create(image, manually_assigned("u", [2])), "u").assignments == ((2,),)
     alone = replayed(ONE, decide_register(ONE.brokers, broker(1, cordoned=True)))
     error = refusal(alone, new_topic("t"))
     assert error.code is ErrorCode.INVALID_REPLICATION_FACTOR

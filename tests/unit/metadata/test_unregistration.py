@@ -5,14 +5,16 @@ from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.topics import NO_LEADER, PartitionRegistration
 from barnabas.metadata.unregistration import decide_unregister
 from barnabas.wire.errors import ErrorCode, KafkaError
-from support.images import broker, by_hand, cluster, replayed
+from support.images import broker, cluster, manually_assigned, replayed
 
 
 def fenced(image: MetadataImage, broker_id: int) -> MetadataImage:
     return replayed(image, decide_register(image.brokers, broker(broker_id, fenced=True)))
 
 
-IMAGE = fenced(cluster(3, by_hand("t", [1, 2], [2, 3], [1, 3]), by_hand("lonely", [2])), 2)
+IMAGE = fenced(
+    cluster(3, manually_assigned("t", [1, 2], [2, 3], [1, 3]), manually_assigned("lonely", [2])), 2
+)
 
 
 def states(image: MetadataImage, topic: str = "t") -> list[PartitionRegistration]:

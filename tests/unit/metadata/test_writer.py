@@ -149,7 +149,7 @@ async def test_a_write_that_takes_too_long_is_answered_so_and_done_later() -> No
         assert "1 ms" in caught.value.message
         assert "late" not in writer.image.topics
         assert writer.statistics()["writes_with_timeout_count"] == 1
-        store.let_go()
+        store.release()
         await writer.write(creating("behind"), timeout_ms=1000)
         assert {"late", "behind"} <= writer.image.topics.keys()
         assert writer.statistics()["writes_with_timeout_count"] == 0

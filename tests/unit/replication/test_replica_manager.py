@@ -30,7 +30,7 @@ from barnabas.metadata.topics import (
 from barnabas.replication.replica_manager import OPENED_PER_YIELD_COUNT, ReplicaManager
 from barnabas.wire.errors import ErrorCode, KafkaError
 from support.batches import batch
-from support.images import RULES, by_hand, cluster, new_topic, replayed, with_state
+from support.images import RULES, cluster, manually_assigned, new_topic, replayed, with_state
 
 
 class Broker:
@@ -109,7 +109,7 @@ def code_of(find: Callable[[], object]) -> ErrorCode:
 
 
 def test_replicas_that_the_cluster_wants_are_opened_at_the_start(broker: Broker) -> None:
-    broker.start(cluster(3, by_hand("t", [1, 2], [3, 2], [2, 1])))
+    broker.start(cluster(3, manually_assigned("t", [1, 2], [3, 2], [2, 1])))
     assert broker.held == broker.on_disk == {"t-0", "t-2"}
     assert broker.replicas.statistics() == {"partitions_count": 2, "leaders_count": 1}
 
@@ -138,7 +138,7 @@ def test_partitions_that_are_added_are_opened_and_the_old_ones_stay_open(broker:
 
 
 def test_what_is_not_here_is_told_apart(broker: Broker) -> None:
-    broker.start(cluster(2, by_hand("t", [1], [2])))
+    broker.start(cluster(2, manually_assigned("t", [1], [2])))
     topic_id = broker.topic("t").topic_id
     by_name, by_id = broker.replicas.partition, broker.replicas.partition_by_id
     assert code_of(lambda: by_name("gone", 0)) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -221,7 +221,7 @@ def test_a_log_found_on_disk_gets_its_topics_configs(broker: Broker) -> None:
 
 
 def test_a_changed_state_reaches_its_partition(broker: Broker) -> None:
-    broker.start(cluster(2, by_hand("t", [1, 2], [1, 2])))
+    broker.start(cluster(2, manually_assigned("t", [1, 2], [1, 2])))
     key = partition_key(broker.topic("t").topic_id, 1)
     broker.commit(PARTITION_STATES.put(key, PartitionRegistration(2, 4, (2,))))
     changed, other = (broker.replicas.partition("t", index) for index in (1, 0))
@@ -231,7 +231,7 @@ def test_a_changed_state_reaches_its_partition(broker: Broker) -> None:
 
 
 def test_states_of_partitions_elsewhere_are_passed_over(broker: Broker) -> None:
-    broker.start(cluster(2, by_hand("t", [2])))
+    broker.start(cluster(2, manually_assigned("t", [2])))
     key = partition_key(broker.topic("t").topic_id, 0)
     broker.commit(PARTITION_STATES.put(key, PartitionRegistration(2, 4, (2,))))
     broker.commit(PARTITION_STATES.remove(partition_key(b"?" * 16, 0)))
@@ -241,7 +241,7 @@ def test_states_of_partitions_elsewhere_are_passed_over(broker: Broker) -> None:
 def test_a_replica_that_a_reassignment_brings_is_opened_and_one_that_it_takes_is_deleted(
     broker: Broker,
 ) -> None:
-    broker.start(cluster(3, by_hand("t", [1, 2], [2, 3])))
+    broker.start(cluster(3, manually_assigned("t", [1, 2], [2, 3])))
     coming, going = (partition_key(broker.topic("t").topic_id, index) for index in (1, 0))
     broker.commit(
         PARTITION_STATES.put(coming, PartitionRegistration(2, 1, (2,), replicas=(1, 2, 3), adding=(1,)))
@@ -255,7 +255,7 @@ def test_a_replica_that_a_reassignment_brings_is_opened_and_one_that_it_takes_is
 
 
 def test_a_replica_that_was_taken_while_the_broker_was_down_is_put_aside(broker: Broker) -> None:
-    broker.start(cluster(2, by_hand("t", [1, 2])))
+    broker.start(cluster(2, manually_assigned("t", [1, 2])))
     state = PartitionRegistration(2, 1, (2,), replicas=(2,))
     broker.image = with_state(broker.image, broker.topic("t"), 0, state)
     broker.restart()

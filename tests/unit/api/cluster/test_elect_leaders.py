@@ -95,6 +95,6 @@ async def test_an_election_that_takes_too_long_may_still_be_held(tmp_path: Path)
         assert response.error_code == ErrorCode.REQUEST_TIMED_OUT
         assert codes_of(response) == {"t": [(0, "REQUEST_TIMED_OUT")]}
         assert not node.partition("t").is_leader
-        node.store.let_go()
+        node.store.release()
         await node.node.metadata.wait_for_revision(node.store.revision + 1)
         assert node.partition("t").is_leader

@@ -177,6 +177,6 @@ async def test_a_reassignment_that_takes_too_long_may_still_begin(tmp_path: Path
         assert response.error_code == ErrorCode.REQUEST_TIMED_OUT
         assert codes_of(response) == ["REQUEST_TIMED_OUT"]
         assert (await node.ask(ListPartitionReassignmentsRequest())).topics == []
-        node.store.let_go()
+        node.store.release()
         await node.node.metadata.wait_for_revision(node.store.revision + 1)
         assert len((await node.ask(ListPartitionReassignmentsRequest())).topics) == 1

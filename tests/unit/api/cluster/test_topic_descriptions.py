@@ -3,11 +3,11 @@ import pytest
 from barnabas.api.cluster import topic_descriptions
 from barnabas.api.cluster.topic_descriptions import TopicDescriptions
 from barnabas.metadata.topics import PartitionRegistration
-from support.images import by_hand, cluster, new_topic, with_state
+from support.images import cluster, manually_assigned, new_topic, with_state
 
 
 def test_a_topic_is_described_once_while_the_cluster_stays_as_it_is() -> None:
-    descriptions, image = TopicDescriptions(), cluster(2, by_hand("t", [1, 2], [2, 1]))
+    descriptions, image = TopicDescriptions(), cluster(2, manually_assigned("t", [1, 2], [2, 1]))
     topic = image.topics["t"]
     first, second = (descriptions.describe(image, topic) for _ in range(2))
     assert first.partitions is second.partitions
@@ -16,7 +16,7 @@ def test_a_topic_is_described_once_while_the_cluster_stays_as_it_is() -> None:
 
 
 def test_a_changed_cluster_is_described_anew() -> None:
-    descriptions, image = TopicDescriptions(), cluster(2, by_hand("t", [1, 2]))
+    descriptions, image = TopicDescriptions(), cluster(2, manually_assigned("t", [1, 2]))
     topic = image.topics["t"]
     assert descriptions.describe(image, topic).partitions[0].isr_nodes == [1, 2]
     changed = with_state(image, topic, 0, PartitionRegistration(2, 1, (2,), 1, (1, 2)))

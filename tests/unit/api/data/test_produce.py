@@ -17,7 +17,7 @@ from barnabas.wire.messages.produce import (
 )
 from barnabas.wire.records.compression import Compression
 from support.batches import batch
-from support.images import broker, by_hand, new_topic
+from support.images import broker, manually_assigned, new_topic
 from support.loop import in_virtual_time, on_loop, turns
 from support.nodes import RunningNode, frame_of, running_node
 
@@ -47,7 +47,7 @@ async def answers(node: RunningNode, request: ProduceRequest) -> list[PartitionP
 async def replicate(node: RunningNode, *topics: str) -> None:
     """Make topics with replicas on brokers 1 and 2, of which 2 has nothing yet."""
     await node.node.metadata.write(lambda image: decide_register(image.brokers, broker(2)))
-    await node.create(*(by_hand(topic, [1, 2]) for topic in topics))
+    await node.create(*(manually_assigned(topic, [1, 2]) for topic in topics))
 
 
 async def shrink(node: RunningNode, topic: str, state: PartitionRegistration) -> None:
@@ -82,7 +82,7 @@ async def test_acks_of_one_do_not_wait_for_replicas(tmp_path: Path) -> None:
 async def test_replicas_that_take_too_long_are_a_timeout_for_their_partition_alone(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await replicate(node, "slow")
-        await node.create(by_hand("quick", [1]))
+        await node.create(manually_assigned("quick", [1]))
         slow, quick = await answers(node, producing("slow", "quick", timeout_ms=700))
         assert asyncio.get_running_loop().time() == pytest.approx(0.7)
         assert (slow.error_code, slow.base_offset) == (ErrorCode.REQUEST_TIMED_OUT, -1)

@@ -20,10 +20,10 @@ def test_each_topic_grows_or_is_refused_for_itself(tmp_path: Path, version: int,
     async def scenario() -> None:
         async with running_node(tmp_path) as node:
             await node.create(new_topic("t"), new_topic("same"))
-            by_hand = [CreatePartitionsAssignment(broker_ids=[1]) for _ in range(2)]
+            manually_assigned = [CreatePartitionsAssignment(broker_ids=[1]) for _ in range(2)]
             request = CreatePartitionsRequest(
                 topics=[
-                    CreatePartitionsTopic(name="t", count=3, assignments=by_hand),
+                    CreatePartitionsTopic(name="t", count=3, assignments=manually_assigned),
                     CreatePartitionsTopic(name="same", count=1, assignments=None),
                     CreatePartitionsTopic(name="gone", count=2, assignments=None),
                 ],

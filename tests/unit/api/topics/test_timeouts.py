@@ -47,7 +47,7 @@ def test_what_takes_too_long_is_done_later(
             assert all("may still be" in each.error_message for each in found)
             assert await topics(node) == {"t": 1}
             revision = node.store.revision
-            node.store.let_go()
+            node.store.release()
             await node.node.metadata.wait_for_revision(revision + 1)
             assert await topics(node) == after
 

@@ -11,7 +11,7 @@ from barnabas.metadata.topic_creation import Created, TopicToCreate
 from barnabas.policy import CreateTopicPolicy
 from barnabas.policy.policies import Policies, PolicySettings
 from barnabas.wire.errors import ErrorCode
-from support.images import by_hand
+from support.images import manually_assigned
 from support.loop import on_loop
 from support.nodes import RunningNode, running_node
 from support.policies import NAMING, PolicyModule, policy_module
@@ -77,7 +77,9 @@ def test_the_policy_is_told_the_counts_that_the_topic_would_have_or_its_assignme
     async def scenario() -> None:
         async with guarded_node(tmp_path) as (running, module):
             configs = {"retention.ms": "5"}
-            await create(running, TopicToCreate("team.a", configs=configs), by_hand("team.b", [1], [1]))
+            await create(
+                running, TopicToCreate("team.a", configs=configs), manually_assigned("team.b", [1], [1])
+            )
             metadata = CreateTopicPolicy.RequestMetadata
             assert asked(module) == [
                 metadata("team.a", 3, 1, None, configs),

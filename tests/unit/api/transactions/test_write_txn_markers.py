@@ -8,7 +8,7 @@ from barnabas.log.producers.producer_state_manager import ActiveProducer
 from barnabas.metadata.brokers import decide_register
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.records.control import EndTransactionMarker
-from support.images import broker, by_hand, new_topic
+from support.images import broker, manually_assigned, new_topic
 from support.loop import in_virtual_time, on_loop, turns
 from support.nodes import RunningNode, running_node
 from support.transactions import ending, marker, outcomes, producing, transactional
@@ -146,7 +146,7 @@ async def test_who_follows_the_ends_of_transactions_is_told_of_those_appended(tm
 async def test_the_answer_waits_for_every_replica_until_its_time_is_over(tmp_path: Path) -> None:
     async with running_node(tmp_path, request_timeout_ms="500", **UNVERIFIED) as node:
         await node.node.metadata.write(lambda image: decide_register(image.brokers, broker(2)))
-        await node.create(by_hand("t", [1, 2]))
+        await node.create(manually_assigned("t", [1, 2]))
         await begin(node, 9)
         asking = asyncio.create_task(node.ask(ending(marker(9, "t", commit=True))))
         await turns()

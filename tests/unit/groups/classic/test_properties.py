@@ -81,7 +81,7 @@ def test_members_may_do_what_they_like(commands: list[str]) -> None:
         await scenario.run(f"wait {LONG_MS}")
         group = group_of(scenario)
         assert group is None or (group.is_empty and not group.pending_members)
-        assert not scenario.asking_count, "somebody waits for an answer for ever"
+        assert not scenario.pending_count, "somebody waits for an answer for ever"
         await scenario.end()
 
     play()

@@ -18,7 +18,7 @@ def world() -> GroupWorld:
     m1.join("a")
     m2.join("a")
     m1.beat()
-    m1.beat(tells_owned=True)
+    m1.beat(reports_owned=True)
     m2.beat()
     return world
 

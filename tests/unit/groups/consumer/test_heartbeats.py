@@ -55,7 +55,7 @@ def test_a_member_that_joins_gets_what_others_give_up_for_it(world: GroupWorld) 
     m1.beat()
     assert (m1.epoch, m1.owned) == (2, {"a": {0, 1}})
     assert m2.beat().assignment is None
-    m1.beat(tells_owned=True)
+    m1.beat(reports_owned=True)
     assert m1.epoch == 3
     m2.beat()
     assert m2.owned == {"a": {2, 3}}
@@ -110,7 +110,7 @@ def test_a_member_that_gives_up_in_time_is_left_alone(world: GroupWorld) -> None
     m1.join("a")
     m2.join("a")
     m1.beat()
-    m1.beat(tells_owned=True)
+    m1.beat(reports_owned=True)
     world.pass_time(11_000)
     assert m1.beat().member_epoch == 3
 
@@ -146,9 +146,9 @@ def test_the_epoch_before_will_do_while_the_answer_may_have_been_lost(world: Gro
     assert m1.beat().code is ErrorCode.FENCED_MEMBER_EPOCH  # it does not say what it has
     topic_id = world.image.topics["a"].topic_id
     m1.assignment = {topic_id: {0, 1, 2, 3}}
-    assert m1.beat(tells_owned=True).member_epoch == 3
+    assert m1.beat(reports_owned=True).member_epoch == 3
     m1.epoch, m1.assignment = 2, {topic_id: {0, 1, 2, 3, 4}}
-    assert m1.beat(tells_owned=True).code is ErrorCode.FENCED_MEMBER_EPOCH
+    assert m1.beat(reports_owned=True).code is ErrorCode.FENCED_MEMBER_EPOCH
 
 
 def test_a_member_that_has_been_fenced_joins_again_with_all_that_it_had(world: GroupWorld) -> None:
@@ -163,7 +163,7 @@ def test_a_member_that_has_been_fenced_joins_again_with_all_that_it_had(world: G
 def test_a_full_heartbeat_is_answered_in_full(world: GroupWorld) -> None:
     m1 = member(world, "m1")
     m1.join("a")
-    answer = m1.beat(tells_owned=True, rebalance_timeout_ms=60_000, subscribed_topic_names=["a"])
+    answer = m1.beat(reports_owned=True, rebalance_timeout_ms=60_000, subscribed_topic_names=["a"])
     assert answer.assignment is not None
     assert world.last.records == []
 
@@ -173,7 +173,7 @@ def test_a_topic_that_is_no_longer_subscribed_to_is_given_up(world: GroupWorld) 
     m1.join("a", "b")
     m1.beat(subscribed_topic_names=["b"])
     assert m1.owned == {"b": {0, 1}}
-    m1.beat(tells_owned=True)
+    m1.beat(reports_owned=True)
     assert (m1.epoch, group_of(world).state_name) == (3, "Stable")
 
 
@@ -186,9 +186,9 @@ def test_an_unsubscribed_topic_goes_before_there_is_a_newer_target() -> None:
     m1.beat(subscribed_topic_names=["b"])
     assert (m1.epoch, m1.owned) == (2, {"b": {0}})
     assert group_of(world).state_name == "Assigning"
-    m1.beat(tells_owned=True)
+    m1.beat(reports_owned=True)
     world.pass_time(1_000)
-    m1.beat(tells_owned=True)
+    m1.beat(reports_owned=True)
     assert (m1.epoch, group_of(world).state_name) == (3, "Stable")
 
 

@@ -69,7 +69,7 @@ def test_an_old_member_may_join_a_consumer_group(world: GroupWorld) -> None:
     assert old.owned == {}
     assert old.beat() is ErrorCode.NONE
     new.beat()
-    new.beat(tells_owned=True)
+    new.beat(reports_owned=True)
     assert old.beat() is ErrorCode.REBALANCE_IN_PROGRESS
     old.rejoin("a")
     assert len(old.owned["a"]) == 2
@@ -224,7 +224,7 @@ def test_a_classic_member_that_does_not_sync_is_put_out(world: GroupWorld) -> No
     old.join("a")
     for _ in range(7):
         old.beat()
-        new.beat(tells_owned=True)
+        new.beat(reports_owned=True)
         world.pass_time(10_000)
     assert set(group_of(world).members) == {"new"}
 

@@ -57,10 +57,10 @@ class MixedGroups(RuleBasedStateMachine):
         member.join(*topics)
         self.new[name] = member
 
-    @rule(name=NEW, tells_owned=st.booleans())
-    def new_beats(self, name: str, tells_owned: bool) -> None:
+    @rule(name=NEW, reports_owned=st.booleans())
+    def new_beats(self, name: str, reports_owned: bool) -> None:
         if name in self.new:
-            self.new[name].beat(tells_owned=tells_owned)
+            self.new[name].beat(reports_owned=reports_owned)
 
     @rule(name=NEW, for_good=st.booleans())
     def new_leaves(self, name: str, for_good: bool) -> None:

@@ -34,11 +34,11 @@ class Groups(RuleBasedStateMachine):
         if member.error is None:
             self.members[member_id] = member
 
-    @rule(member_id=MEMBERS, tells_owned=st.booleans())
-    def beat(self, member_id: str, tells_owned: bool) -> None:
+    @rule(member_id=MEMBERS, reports_owned=st.booleans())
+    def beat(self, member_id: str, reports_owned: bool) -> None:
         member = self.members.get(member_id)
         if member is not None:
-            member.beat(tells_owned=tells_owned)
+            member.beat(reports_owned=reports_owned)
             if member.error is not None:
                 del self.members[member_id]
 
@@ -46,7 +46,7 @@ class Groups(RuleBasedStateMachine):
     def resubscribe(self, member_id: str, topics: list[str]) -> None:
         member = self.members.get(member_id)
         if member is not None:
-            member.beat(tells_owned=True, subscribed_topic_names=topics)
+            member.beat(reports_owned=True, subscribed_topic_names=topics)
 
     @rule(member_id=MEMBERS, for_good=st.booleans())
     def leave(self, member_id: str, for_good: bool) -> None:
@@ -93,7 +93,7 @@ class Groups(RuleBasedStateMachine):
             return
         group = group_of(self.world)
         for member_id, member in tuple(self.members.items()):
-            if isinstance(member.beat(tells_owned=True), KafkaError):
+            if isinstance(member.beat(reports_owned=True), KafkaError):
                 del self.members[member_id]
         for member_id in list(group.members):
             if member_id not in self.members:

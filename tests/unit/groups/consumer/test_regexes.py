@@ -112,7 +112,7 @@ def test_an_expression_that_nobody_has_any_more_is_forgotten(world: GroupWorld) 
     assert set(group_of(world).regexes) == {"orders.*"}
     m1.beat(subscribed_topic_regex="bills")
     assert set(group_of(world).regexes) == {"bills"}
-    m1.beat(tells_owned=True)
+    m1.beat(reports_owned=True)
     assert names(m1) == {"bills"}
 
 
@@ -120,7 +120,7 @@ def test_a_member_may_end_its_subscription_by_expression(world: GroupWorld) -> N
     m1 = subscriber(world, "m1", "orders.*")
     m1.join()
     m1.beat(subscribed_topic_regex="", subscribed_topic_names=["bills"])
-    m1.beat(tells_owned=True)
+    m1.beat(reports_owned=True)
     assert names(m1) == {"bills"}
     assert group_of(world).regexes == {}
 

@@ -18,7 +18,7 @@ from barnabas.wire.messages.offset_delete import (
     OffsetDeleteRequestTopic,
 )
 from support.images import cluster, new_topic, replayed, with_topics
-from support.offsets import OffsetLog, ToldGroup, codes
+from support.offsets import FakeGroup, OffsetLog, codes
 
 DAY_MS = 24 * 60 * 60 * 1000
 RETENTION_MS = 7 * DAY_MS
@@ -58,7 +58,7 @@ def test_a_generation_of_a_group_that_is_not_there_is_refused(version: int, code
 
 def test_a_group_decides_who_may_commit_and_hears_of_it() -> None:
     log = OffsetLog()
-    group = log.groups["g"] = ToldGroup("g")
+    group = log.groups["g"] = FakeGroup("g")
     log.commit({"t": {0: 5}}, member_id="m")
     group.refusal = KafkaError(ErrorCode.ILLEGAL_GENERATION, "old")
     with pytest.raises(KafkaError):
@@ -69,7 +69,7 @@ def test_a_group_decides_who_may_commit_and_hears_of_it() -> None:
 
 def test_a_stale_member_epoch_is_an_illegal_generation_within_a_transaction() -> None:
     log = OffsetLog()
-    log.groups["g"] = ToldGroup("g", refusal=KafkaError(ErrorCode.STALE_MEMBER_EPOCH, "old"))
+    log.groups["g"] = FakeGroup("g", refusal=KafkaError(ErrorCode.STALE_MEMBER_EPOCH, "old"))
     with pytest.raises(KafkaError) as error:
         log.commit({"t": {0: 5}})
     assert refused(error) is ErrorCode.STALE_MEMBER_EPOCH
@@ -87,7 +87,7 @@ def test_a_group_may_refuse_the_commit_to_a_partition() -> None:
         if index == 1:
             raise KafkaError(ErrorCode.STALE_MEMBER_EPOCH, "taken away")
 
-    group = log.groups["g"] = ToldGroup("g", commit_check=check)
+    group = log.groups["g"] = FakeGroup("g", commit_check=check)
     assert log.commit({"t": {0: 5}}, member_id="m") == {("t", 0): 0}
     with pytest.raises(KafkaError):
         log.commit({"t": {0: 6, 1: 6}}, member_id="m")
@@ -178,7 +178,7 @@ def test_an_offset_of_another_topic_of_the_same_name_is_none() -> None:
 
 def test_a_group_decides_who_may_fetch() -> None:
     log = OffsetLog()
-    log.groups["g"] = ToldGroup("g", refusal=KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, "who"))
+    log.groups["g"] = FakeGroup("g", refusal=KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, "who"))
     with pytest.raises(KafkaError):
         log.fetch(member_id="m", member_epoch=3)
 
@@ -218,7 +218,7 @@ def test_offsets_of_a_group_that_is_not_there_or_refuses_cannot_be_deleted() -> 
     with pytest.raises(KafkaError) as error:
         delete(log, 0)
     assert refused(error) is ErrorCode.GROUP_ID_NOT_FOUND
-    log.groups["g"] = ToldGroup("g", refusal=KafkaError(ErrorCode.NON_EMPTY_GROUP, "busy"))
+    log.groups["g"] = FakeGroup("g", refusal=KafkaError(ErrorCode.NON_EMPTY_GROUP, "busy"))
     with pytest.raises(KafkaError) as error:
         delete(log, 0)
     assert refused(error) is ErrorCode.NON_EMPTY_GROUP
@@ -321,7 +321,7 @@ def test_offsets_come_back_only_where_there_are_none() -> None:
 
 def test_a_group_with_members_has_gone_on_without_its_offsets() -> None:
     log = OffsetLog()
-    log.groups["g"] = ToldGroup("g", is_empty=False)
+    log.groups["g"] = FakeGroup("g", is_empty=False)
     assert restored(log, {0: CommittedOffset(5, -1, "", 1_000)}) == 0
     assert log.last.records == []
 
@@ -411,8 +411,8 @@ def test_a_retention_of_the_clients_own_comes_first() -> None:
 
 def test_a_group_with_members_or_with_an_open_transaction_stays_without_offsets() -> None:
     log = OffsetLog()
-    log.groups["busy"] = ToldGroup("busy", is_empty=False)
-    log.groups["empty"] = ToldGroup("empty")
+    log.groups["busy"] = FakeGroup("busy", is_empty=False)
+    log.groups["empty"] = FakeGroup("empty")
     log.commit_in_transaction(7, {"t": {0: 2}})
     look(log)
     assert {group.group_id: group.tombstones_count for group in log.groups.values()} == {

@@ -8,12 +8,12 @@ from pyspark_barnabas.source.file_offset_reader import FileLogs
 from pyspark_barnabas.source.options import SourceOptions, batch_options
 from pyspark_barnabas.source.range_splitting import OffsetRange
 from pyspark_barnabas.source.task_planner import Planner, open_logs
-from support.listed_logs import ListedLogs
+from support.fake_offset_reader import FakeOffsetReader
 
 A, B = TopicPartition("orders", 0), TopicPartition("orders", 1)
 
 
-class WeighedLogs(ListedLogs):
+class WeighedLogs(FakeOffsetReader):
     """Logs in which every offset takes 1000 bytes, and that remember who was asked about."""
 
     def __init__(self) -> None:
