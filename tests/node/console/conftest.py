@@ -1,4 +1,4 @@
-"""People at consoles of a cluster with some of everything: one for all tests of a file."""
+"""Visitors of consoles of a sample cluster: one for all tests of a file."""
 
 from collections.abc import Iterator
 
@@ -24,7 +24,7 @@ def server(cluster: EmbeddedBroker) -> Iterator[ConsoleServer]:
 
 @pytest.fixture(scope="module")
 def admin(server: ConsoleServer) -> Iterator[Visitor]:
-    """Somebody who may do everything."""
+    """A visitor with all permissions."""
     with visitor(server) as person:
         person.log_in("admin", USERS["admin"])
         yield person
@@ -32,7 +32,7 @@ def admin(server: ConsoleServer) -> Iterator[Visitor]:
 
 @pytest.fixture(scope="module")
 def alice(server: ConsoleServer) -> Iterator[Visitor]:
-    """Somebody who reads orders, and sees the group that bills them."""
+    """A visitor who reads orders, and may describe the group that bills them."""
     with visitor(server) as person:
         person.log_in("alice", USERS["alice"])
         yield person
