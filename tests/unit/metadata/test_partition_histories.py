@@ -1,4 +1,4 @@
-"""Whatever is decided about a partition, in whatever order: it stays sound, and its epochs only count up."""
+"""Any sequence of decisions keeps a partition valid, and its epochs increase."""
 
 from collections.abc import Callable
 
@@ -50,7 +50,7 @@ def unregister(broker_id: int) -> Event:
 
 
 def report(isr: list[int]) -> Event:
-    """The leader tells who is in sync, as far as they are replicas; it is so itself."""
+    """The leader reports an ISR of replicas that includes itself."""
 
     def decide(image: MetadataImage) -> Decision[object]:
         state = state_of(image)
@@ -87,7 +87,7 @@ def check(before: MetadataImage, after: MetadataImage) -> None:
 
 
 @given(REPLICAS, st.lists(EVENTS, max_size=20))
-def test_a_partition_stays_sound(replicas: list[int], events: list[Event]) -> None:
+def test_a_partition_stays_valid(replicas: list[int], events: list[Event]) -> None:
     image = cluster(5, manually_assigned("t", replicas))
     for event in events:
         try:
@@ -100,7 +100,7 @@ def test_a_partition_stays_sound(replicas: list[int], events: list[Event]) -> No
 
 
 @given(REPLICAS, REPLICAS, st.lists(st.builds(report, st.lists(IDS)), max_size=5))
-def test_a_reassignment_that_is_called_off_leaves_the_replicas_as_they_were(
+def test_a_cancelled_reassignment_restores_the_replicas(
     replicas: list[int], target: list[int], reports: list[Event]
 ) -> None:
     image = cluster(5, manually_assigned("t", replicas))
@@ -117,7 +117,7 @@ def test_a_reassignment_that_is_called_off_leaves_the_replicas_as_they_were(
 
 
 @given(REPLICAS, REPLICAS)
-def test_a_reassignment_ends_where_it_was_to_go_once_all_are_in_sync(
+def test_a_reassignment_reaches_its_target_once_all_replicas_are_in_sync(
     replicas: list[int], target: list[int]
 ) -> None:
     image = cluster(5, manually_assigned("t", replicas))

@@ -27,7 +27,7 @@ def test_the_quorum_is_this_node_with_its_first_directory() -> None:
     )
 
 
-def test_a_node_that_is_not_registered_yet_has_no_directory_and_no_endpoint() -> None:
+def test_an_unregistered_node_has_neither_directory_nor_endpoint() -> None:
     quorum = quorum_of(IMAGE, 9)
     assert (quorum.voter, quorum.endpoints) == (Voter(9, ZERO_UUID), ())
 
@@ -79,13 +79,11 @@ def test_a_request_must_be_for_this_cluster_and_name_a_voter(
         (update(OURS, SELF), "UNSUPPORTED_VERSION"),
     ],
 )
-def test_what_is_wrong_with_a_request_is_told_before_that_voters_do_not_change(
-    error: KafkaError, code: str
-) -> None:
+def test_invalid_requests_are_reported_before_the_static_quorum(error: KafkaError, code: str) -> None:
     assert error.code.name == code
     assert error.message
 
 
-def test_who_could_do_nothing_better_is_told_where_the_setting_is() -> None:
+def test_the_static_quorum_error_names_the_setting() -> None:
     for error in (add(OURS, STRANGER), remove(OURS, SELF), update(OURS, SELF)):
         assert "change where the store is" in error.message

@@ -60,7 +60,7 @@ async def test_a_write_returns_once_the_writers_own_image_has_it() -> None:
 
 
 @on_loop
-async def test_of_two_writers_that_create_one_topic_exactly_one_wins() -> None:
+async def test_one_of_two_writers_that_create_a_topic_wins() -> None:
     store = MemoryStore()
     async with writers(store, 2) as [one, two]:
         codes = await asyncio.gather(
@@ -78,14 +78,14 @@ async def test_of_two_writers_that_create_one_topic_exactly_one_wins() -> None:
 
 
 @on_loop
-async def test_of_two_names_that_collide_exactly_one_wins() -> None:
+async def test_one_of_two_colliding_names_wins() -> None:
     async with writers(MemoryStore(), 2) as [one, two]:
         codes = await asyncio.gather(create(one, "a.b"), create(two, "a_b"))
         assert sorted(code for [code] in codes) == [ErrorCode.NONE, ErrorCode.INVALID_TOPIC_EXCEPTION]
 
 
 @on_loop
-async def test_neighbours_of_a_name_that_was_lost_are_made_all_the_same() -> None:
+async def test_other_topics_of_a_request_that_lost_a_name_are_created() -> None:
     async with writers(MemoryStore(), 2) as [one, two]:
         first, second = await asyncio.gather(create(one, "a", "b"), create(two, "c", "b"))
         assert first == [ErrorCode.NONE, ErrorCode.NONE]
@@ -94,7 +94,7 @@ async def test_neighbours_of_a_name_that_was_lost_are_made_all_the_same() -> Non
 
 
 @on_loop
-async def test_a_topic_deleted_and_made_by_two_writers_is_never_in_between() -> None:
+async def test_a_topic_deleted_and_recreated_by_two_writers_is_always_consistent() -> None:
     async with writers(MemoryStore(), 2) as [one, two]:
         await create(one, "a", seed=1)
         await two.wait_for_revision(one.image.revision)
@@ -107,7 +107,7 @@ async def test_a_topic_deleted_and_made_by_two_writers_is_never_in_between() -> 
 
 
 @on_loop
-async def test_producer_ids_are_never_given_twice() -> None:
+async def test_producer_ids_are_unique() -> None:
     async with writers(MemoryStore(), 3) as several:
         blocks = await asyncio.gather(
             *(writer.write(lambda image: decide_allocate_block(image.producer_ids)) for writer in several * 4)
@@ -117,7 +117,7 @@ async def test_producer_ids_are_never_given_twice() -> None:
 
 
 @on_loop
-async def test_a_conflict_is_decided_again_on_the_image_that_caused_it() -> None:
+async def test_a_conflicting_decision_is_repeated_on_the_new_image() -> None:
     seen: list[int] = []
 
     def decide(image: MetadataImage) -> Decision[range]:
@@ -139,7 +139,7 @@ async def test_a_conflict_is_decided_again_on_the_image_that_caused_it() -> None
 
 
 @on_loop
-async def test_a_write_that_takes_too_long_is_answered_so_and_done_later() -> None:
+async def test_a_slow_write_times_out_and_still_completes() -> None:
     store = MemoryStore()
     async with writers(store) as [writer]:
         store.hold()
@@ -156,7 +156,7 @@ async def test_a_write_that_takes_too_long_is_answered_so_and_done_later() -> No
 
 
 @pytest.mark.parametrize("timeout_ms", [0, -1])
-def test_a_write_that_has_no_time_is_not_begun(timeout_ms: int) -> None:
+def test_a_write_with_timeout_0_is_not_started(timeout_ms: int) -> None:
     @on_loop
     async def scenario() -> None:
         store = MemoryStore()
@@ -171,7 +171,7 @@ def test_a_write_that_has_no_time_is_not_begun(timeout_ms: int) -> None:
 
 
 @on_loop
-async def test_what_a_decision_raises_in_time_is_raised() -> None:
+async def test_an_error_of_a_decision_is_raised() -> None:
     def decide(image: MetadataImage) -> Decision[None]:
         raise KafkaError(ErrorCode.POLICY_VIOLATION, "not that")
 
@@ -181,7 +181,7 @@ async def test_what_a_decision_raises_in_time_is_raised() -> None:
 
 
 @on_loop
-async def test_a_write_that_has_outlived_its_timeout_ends_with_the_writer() -> None:
+async def test_a_write_beyond_its_timeout_ends_with_the_writer() -> None:
     store = MemoryStore()
     async with writers(store) as [writer]:
         store.hold()
@@ -192,7 +192,7 @@ async def test_a_write_that_has_outlived_its_timeout_ends_with_the_writer() -> N
 
 
 @on_loop
-async def test_a_decision_without_changes_is_answered_without_a_commit() -> None:
+async def test_a_decision_without_changes_returns_without_a_commit() -> None:
     store = MemoryStore()
     async with writers(store) as [writer]:
         revision = store.revision

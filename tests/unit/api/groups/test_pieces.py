@@ -9,13 +9,13 @@ class Topic:
     partitions: list[int] = field(default_factory=list)
 
 
-def test_few_partitions_are_one_piece_and_so_is_nothing() -> None:
+def test_few_partitions_are_one_slice_and_so_are_none() -> None:
     topics = [Topic("a", [0, 1]), Topic("b", [0])]
     assert list(pieces(topics)) == [topics]
     assert list(pieces([])) == [[]]
 
 
-def test_many_partitions_are_cut_in_their_order_and_none_is_lost() -> None:
+def test_many_partitions_are_split_in_order_without_loss() -> None:
     topics = [Topic("a", list(range(1_200))), Topic("b", [0]), Topic("empty"), Topic("c", list(range(400)))]
     found = list(pieces(topics))
     assert [sum(len(topic.partitions) for topic in piece) for piece in found] == [*[200] * 6, 1, 200, 200]

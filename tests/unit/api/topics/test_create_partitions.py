@@ -15,7 +15,7 @@ from support.nodes import running_node
 
 @pytest.mark.parametrize("validate_only", [False, True])
 @pytest.mark.parametrize("version", range(4))
-def test_each_topic_grows_or_is_refused_for_itself(tmp_path: Path, version: int, validate_only: bool) -> None:
+def test_each_topic_has_its_own_result(tmp_path: Path, version: int, validate_only: bool) -> None:
     @on_loop
     async def scenario() -> None:
         async with running_node(tmp_path) as node:
