@@ -1,4 +1,4 @@
-"""Declared states on Apache Kafka as on Barnabas: nothing of it knows which one it speaks to."""
+"""Declared states on Apache Kafka as on Barnabas, with the same code."""
 
 import asyncio
 from collections.abc import Iterator
@@ -63,7 +63,7 @@ def test_the_plan_after_an_export_is_empty(secured: Broker, tmp_path: Path) -> N
     }
 
 
-def test_what_would_be_refused_is_told(secured: Broker) -> None:
+def test_impossible_changes_are_reported(secured: Broker) -> None:
     declared = DeclaredState(
         topics={
             "refused": DeclaredTopic(1, 1, {"retention.ms": "soon"}),
@@ -82,7 +82,7 @@ def test_what_would_be_refused_is_told(secured: Broker) -> None:
 
 @MANY
 @given(states(), st.integers(1, 8), st.booleans())
-def test_any_state_comes_about_when_it_is_cut_short_and_applied_again(
+def test_any_state_is_reached_when_an_interrupted_apply_is_repeated(
     secured: Broker, declared: DeclaredState, at: int, is_delivered: bool
 ) -> None:
     async def work() -> None:

@@ -22,11 +22,11 @@ from interop import candidate, reference
 SECONDS = int(os.environ.get("EOS_SECONDS", "20"))
 INPUTS_PER_SECOND = 200
 PARTITIONS_COUNT = 3
-#: After the last kill: the session of the member that was killed times out, and its transaction is taken over.
+#: After the last kill: the killed member's session times out, and its transaction is taken over.
 WAIT_S = 60
 COMMAND = Path(sys.executable).with_name("barnabas")
-#: Each start of a broker begins the sessions of its groups' members anew: they must be shorter than most of the pauses
-#: between two kills, or one who has gone is never missed.
+#: Each restart of a broker restarts the sessions of its groups' members: they must be shorter than most of the pauses
+#: between two kills, or a dead member never expires.
 PROPERTIES = {
     "group.initial.rebalance.delay.ms": "0",
     "group.min.session.timeout.ms": "1000",

@@ -1,4 +1,4 @@
-"""Apache Kafka's own integration tests: a selection that says much in little time. `make kafka-tests` runs all."""
+"""A representative, quick selection of Apache Kafka's own integration tests. `make kafka-tests` runs all."""
 
 import pytest
 from interop.kafka_tests.classify import judge, rules
@@ -31,7 +31,7 @@ def named(result: Result) -> str:
 
 
 @pytest.mark.parametrize("class_name", CLASSES)
-def test_a_class_of_kafka_s_fails_only_where_it_is_listed(harness: Harness, class_name: str) -> None:
+def test_a_class_of_kafkas_tests_fails_only_as_listed(harness: Harness, class_name: str) -> None:
     known = rules()
     run = harness.run(class_name)
     outcomes = [(each, judge(each, known).outcome) for each in run.results.values()]
@@ -40,7 +40,7 @@ def test_a_class_of_kafka_s_fails_only_where_it_is_listed(harness: Harness, clas
     assert "passed" in {outcome for _, outcome in outcomes}
 
 
-def test_the_test_jars_hold_classes_of_all_three_kinds() -> None:
+def test_the_test_jars_have_classes_of_all_three_kinds() -> None:
     build()
     found = broker_classes()
     assert {

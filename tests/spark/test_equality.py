@@ -1,6 +1,7 @@
-"""Whatever befell a topic, our source has the rows that a consumer of another make sees: each once, by both transports.
+"""After any changes of a topic our source has the rows of a confluent-kafka consumer: each once, over both
+transports.
 
-Without Spark: what its tasks would be given, and its streams' micro-batches.
+Without Spark: the tasks and micro-batches are executed directly.
 """
 
 import json
@@ -33,7 +34,7 @@ def test_a_batch_has_the_rows_of_a_consumer(
     topic.check(tasks)
 
 
-#: Rows are taken, aborted and open to compaction, and what comes between is gone before the next are taken.
+#: Rows of transactions, committed, aborted and open, and compacted ones; some are deleted between two reads.
 COMPACTED = [
     ([("fill", "lz4", 40, 2), ("transact", "ac")], False),
     ([("transact", "aca"), ("fill", "zstd", 40, 1), ("compact",)], True),
@@ -46,7 +47,7 @@ COMPACTED = [
 @given(CONFIGS, st.lists(st.tuples(STEPS, st.booleans()), min_size=1, max_size=3), st.integers(8, 60))
 @example({}, [([("fill", "lz4", 20, 2)], False), ([("grow",)], False), ([("grow",)], True)], 7)
 @example(SMALL, COMPACTED, 9)
-def test_a_stream_takes_each_row_of_a_consumer_once(
+def test_a_stream_reads_each_row_of_a_consumer_once(
     broker: EmbeddedBroker, names: Any, level: str, configs: dict[str, str], chapters: list[Any], limit: int
 ) -> None:
     topic = Topic(broker.bootstrap, broker.directory, next(names), configs)
@@ -73,13 +74,13 @@ def test_a_stream_takes_each_row_of_a_consumer_once(
 
 
 def was_aborted(row: SourceRow) -> bool:
-    """Whether it was written in a transaction that came to nothing, as its value says."""
+    """Whether the row was written in an aborted transaction, as its value says."""
     return b" a " in (row.value or b"")
 
 
 @pytest.mark.parametrize("transport", TRANSPORTS)
 @pytest.mark.parametrize("outcome", ["commit", "abort"])
-def test_a_committed_stream_waits_for_what_is_open(
+def test_a_read_committed_stream_waits_for_open_transactions(
     broker: EmbeddedBroker, topic: str, transport: str, outcome: str
 ) -> None:
     changing_topic = Topic(broker.bootstrap, broker.directory, topic, {})
@@ -107,7 +108,7 @@ def test_a_committed_stream_waits_for_what_is_open(
 
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("transport", TRANSPORTS)
-def test_a_stream_passes_over_gaps_of_compaction_which_are_no_loss(
+def test_compaction_gaps_are_not_data_loss_for_a_stream(
     broker: EmbeddedBroker, topic: str, transport: str, level: str
 ) -> None:
     changing_topic = Topic(broker.bootstrap, broker.directory, topic, SMALL)
@@ -127,11 +128,11 @@ def test_a_stream_passes_over_gaps_of_compaction_which_are_no_loss(
     assert stream.finish() == sorted(taken + ahead)
 
 
-# Logs that lose their ends
+# Truncated logs
 
 
-def lose_the_end(broker: EmbeddedBroker, topic: str, before: int) -> None:
-    """As a power cut may, when nothing was flushed: the segment is as long as it was earlier."""
+def truncate_log(broker: EmbeddedBroker, topic: str, before: int) -> None:
+    """Truncate the segment to an earlier size, as a power failure may do if nothing was flushed."""
     [path] = (broker.directory / f"{topic}-0").glob("*.log")
     broker._halt(kill=True)
     os.truncate(path, before)
@@ -139,7 +140,7 @@ def lose_the_end(broker: EmbeddedBroker, topic: str, before: int) -> None:
 
 
 @pytest.mark.parametrize("transport", TRANSPORTS)
-def test_a_log_that_was_truncated_is_a_loss_or_read_as_far_as_it_goes(topic: str, transport: str) -> None:
+def test_a_truncated_log_is_data_loss_or_read_to_its_end(topic: str, transport: str) -> None:
     with EmbeddedBroker() as broker:
         changing_topic = Topic(broker.bootstrap, broker.directory, topic, {})
         fill(broker.bootstrap, topic, 10)
@@ -151,7 +152,7 @@ def test_a_log_that_was_truncated_is_a_loss_or_read_as_far_as_it_goes(topic: str
         assert len(read_rows(options)) == 20
         stream = Stream(changing_topic.options(transport))
         stream.run_batch()
-        lose_the_end(broker, topic, size_bytes)
+        truncate_log(broker, topic, size_bytes)
         with pytest.raises(DataLossError, match="ends at offset 10 now"):
             read_rows(options)
         assert read_rows({**options, "failOnDataLoss": "false"}) == changing_topic.rows()
@@ -165,7 +166,7 @@ def test_a_log_that_was_truncated_is_a_loss_or_read_as_far_as_it_goes(topic: str
 
 
 @pytest.mark.parametrize("transport", TRANSPORTS)
-def test_a_stream_fails_for_records_that_were_deleted_before_it_came_to_them(
+def test_a_stream_fails_for_records_deleted_before_it_reads_them(
     broker: EmbeddedBroker, topic: str, transport: str
 ) -> None:
     changing_topic = Topic(broker.bootstrap, broker.directory, topic, {})
@@ -174,14 +175,14 @@ def test_a_stream_fails_for_records_that_were_deleted_before_it_came_to_them(
     stream.run_batch()
     fill(broker.bootstrap, topic, 20)
     broker.client.admin.delete_records({TopicPartition(topic, 0): 30})
-    if transport == "files":  # which may read what is still there until then
+    if transport == "files":  # which may read records that still exist until then
         until(lambda: f"{topic} 0 30" in (broker.directory / "log-start-offset-checkpoint").read_text())
     with pytest.raises(DataLossError, match="offsets 20 to 30 are gone"):
         stream.run_batch()
 
 
 @pytest.mark.parametrize("transport", TRANSPORTS)
-def test_a_stream_fails_when_its_topic_was_made_anew(
+def test_a_stream_fails_when_its_topic_was_recreated(
     broker: EmbeddedBroker, topic: str, transport: str
 ) -> None:
     changing_topic = Topic(broker.bootstrap, broker.directory, topic, {})

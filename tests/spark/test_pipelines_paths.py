@@ -1,4 +1,4 @@
-"""Pipelines whose file is named by a relative path, below directories with names of every kind."""
+"""Pipelines files named by a relative path, below directories with unusual names."""
 
 import json
 from collections.abc import Iterator
@@ -87,7 +87,7 @@ def test_a_file_is_run_by_its_relative_path(tmp_path: Path) -> None:
     assert (folder / ".pipelines" / "table" / "checkpoint").is_dir()
 
 
-def test_what_is_taken_from_a_database_is_found_below_such_directories(
+def test_the_database_extract_is_found_below_such_directories(
     spark: SparkSession, derby: Derby, tmp_path: Path
 ) -> None:
     folder = made(tmp_path / ODD)

@@ -1,6 +1,6 @@
-"""Exactly once under kill_test, on a standalone cluster: its executors, the driver and the broker are killed.
+"""Exactly-once delivery on a standalone cluster while its executors, the driver and the broker are killed.
 
-SPARK_BROKER is kafka or barnabas, SPARK_MASTER cluster or local, SPARK_ROUNDS how often one is killed:
+SPARK_BROKER is kafka or barnabas, SPARK_MASTER cluster or local, SPARK_ROUNDS the number of kills:
 `make soak-spark MASTER=cluster BROKER=kafka ROUNDS=20`.
 """
 

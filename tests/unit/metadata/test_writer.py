@@ -201,7 +201,7 @@ async def test_a_decision_without_changes_returns_without_a_commit() -> None:
 
 
 @on_loop
-async def test_what_a_decision_raises_reaches_the_caller_and_nothing_is_written() -> None:
+async def test_an_error_of_a_decision_reaches_the_caller_and_nothing_is_written() -> None:
     def decide(image: MetadataImage) -> Decision[None]:
         raise LookupError("nothing fits")
 
@@ -215,7 +215,7 @@ async def test_what_a_decision_raises_reaches_the_caller_and_nothing_is_written(
 
 
 @on_loop
-async def test_a_cancelled_writer_still_gets_its_commit_replayed() -> None:
+async def test_the_commit_of_a_cancelled_write_is_still_replayed() -> None:
     store = MemoryStore(latency_turns=3)
     async with writers(store) as [writer]:
         writing = asyncio.create_task(create(writer, "a"))
@@ -234,11 +234,13 @@ async def test_listeners_see_every_change_in_order_before_the_write_returns() ->
     told: list[tuple[str, int, int, list[str]]] = []
 
     def listener(name: str) -> Listener:
-        async def tell(before: MetadataImage, after: MetadataImage, changes: tuple[StoreChange, ...]) -> None:
+        async def record_change(
+            before: MetadataImage, after: MetadataImage, changes: tuple[StoreChange, ...]
+        ) -> None:
             await turns(3)
             told.append((name, before.revision, after.revision, [change.key for change in changes]))
 
-        return tell
+        return record_change
 
     async with writers(MemoryStore()) as [writer]:
         writer.listen(listener("first"))
@@ -256,7 +258,7 @@ async def test_listeners_see_every_change_in_order_before_the_write_returns() ->
 
 
 @on_loop
-async def test_a_listener_finds_the_writers_image_to_be_the_new_one() -> None:
+async def test_a_listener_sees_the_new_image() -> None:
     found: list[bool] = []
 
     async def listener(before: MetadataImage, after: MetadataImage, changes: tuple[StoreChange, ...]) -> None:
@@ -269,7 +271,7 @@ async def test_a_listener_finds_the_writers_image_to_be_the_new_one() -> None:
 
 
 @on_loop
-async def test_a_writer_starts_from_what_the_store_holds() -> None:
+async def test_a_writer_starts_from_the_stores_state() -> None:
     store = MemoryStore()
     async with writers(store) as [writer]:
         await create(writer, "a")
@@ -279,7 +281,7 @@ async def test_a_writer_starts_from_what_the_store_holds() -> None:
 
 
 @on_loop
-async def test_commits_of_other_writers_are_followed() -> None:
+async def test_commits_of_other_writers_are_replayed() -> None:
     async with writers(MemoryStore(), 2) as [one, two]:
         await create(one, "a")
         await two.wait_for_revision(one.image.revision)
@@ -287,7 +289,7 @@ async def test_commits_of_other_writers_are_followed() -> None:
 
 
 @on_loop
-async def test_those_who_wait_for_a_later_revision_go_on_waiting() -> None:
+async def test_waiters_for_a_later_revision_keep_waiting() -> None:
     async with writers(MemoryStore()) as [writer]:
         far = asyncio.create_task(writer.wait_for_revision(3))
         await create(writer, "a")
@@ -299,7 +301,7 @@ async def test_those_who_wait_for_a_later_revision_go_on_waiting() -> None:
 
 
 @on_loop
-async def test_a_stopped_writer_keeps_its_image_and_follows_no_more() -> None:
+async def test_a_stopped_writer_keeps_its_image_and_replays_nothing() -> None:
     store = MemoryStore()
     async with writers(store, 2) as [one, two]:
         await two.stop()
@@ -323,7 +325,7 @@ async def test_a_failing_store_fails_the_write() -> None:
 
 
 @on_loop
-async def test_a_full_disk_is_told_to_who_wants_to_change_something_and_is_none_later() -> None:
+async def test_a_full_disk_fails_writes_until_there_is_space() -> None:
     class Full(MemoryStore):
         is_full = True
 
@@ -343,7 +345,7 @@ async def test_a_full_disk_is_told_to_who_wants_to_change_something_and_is_none_
     await writer.stop()
 
 
-def test_a_conflict_says_where_the_store_is() -> None:
+def test_a_conflict_error_names_the_store() -> None:
     assert Conflict(7).revision == 7
     assert "revision 7" in str(Conflict(7))
 
@@ -354,7 +356,7 @@ STEPS = st.lists(st.tuples(st.integers(0, 2), st.booleans(), NAMES, st.integers(
 
 @settings(max_examples=40)
 @given(steps=STEPS, latency_turns=st.integers(0, 4))
-def test_any_interleaving_of_writers_is_as_if_they_had_come_one_after_another(
+def test_any_interleaving_of_writers_is_equivalent_to_a_sequence(
     steps: list[tuple[int, bool, str, int]], latency_turns: int
 ) -> None:
     @on_loop
@@ -386,7 +388,7 @@ def test_any_interleaving_of_writers_is_as_if_they_had_come_one_after_another(
 
 
 @on_loop
-async def test_when_a_listener_fails_everyone_who_waits_hears_of_it_and_nobody_hangs() -> None:
+async def test_when_a_listener_fails_every_waiter_gets_the_error() -> None:
     async def listener(before: MetadataImage, after: MetadataImage, changes: tuple[StoreChange, ...]) -> None:
         raise LookupError("a fault of ours")
 

@@ -56,7 +56,7 @@ class World:
     def __init__(self) -> None:
         self.auditor = Auditor(ManualClock(), random.Random(1))
         self.image = with_topics(
-            replayed(image := cluster(1), decide_keep_history(image, requested=True)), new_topic("orders")
+            replayed(image := cluster(1), decide_keep_history(image, wanted=True)), new_topic("orders")
         )
 
     def commit(self, decision: Decision[object], actor: Actor | None = None) -> int:
@@ -294,7 +294,7 @@ def test_an_expired_revision_is_unknown(world: World) -> None:
 
 def test_without_a_history_nothing_can_be_rolled_back(world: World) -> None:
     first = world.configs(a="1")
-    world.commit(decide_keep_history(world.image, requested=False))
+    world.commit(decide_keep_history(world.image, wanted=False))
     assert "barnabas.audit.enable" in world.refused(first).message
 
 
