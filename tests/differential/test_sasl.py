@@ -293,7 +293,7 @@ def described(wire: Wire) -> list[tuple[object, ...]]:
 RENEWALS: dict[str, Sequence[Step]] = {
     "renewed": [handshake(), authenticate(ALICE), CLUSTER, handshake(), authenticate(ALICE), CLUSTER],
     "by bare tokens": [handshake(), authenticate(ALICE), handshake(version=0), Say(ALICE), CLUSTER],
-    "v0 is not responses": [handshake(), authenticate(ALICE, 0), CLUSTER],
+    "v0 without an error message": [handshake(), authenticate(ALICE, 0), CLUSTER],
     "too soon": [handshake(), authenticate(ALICE), handshake(), authenticate(ALICE), handshake(), CLUSTER],
     "other user": [handshake(), authenticate(ALICE), handshake(), authenticate(BOB)],
     "other mechanism": [handshake(), authenticate(ALICE), handshake("SCRAM-SHA-256"), authenticate(ALICE)],

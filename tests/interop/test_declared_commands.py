@@ -247,14 +247,14 @@ def test_the_next_apply_completes_a_killed_one(
     is_forwarded: bool,
 ) -> None:
     revert_drift(run, file)
-    expected = tmp_path / "another.yaml"
-    expected.write_text(another_state(orders_partitions=3))
+    state = tmp_path / "another.yaml"
+    state.write_text(another_state(orders_partitions=3))
     hold = proxy.hold(request_type.API_KEY, number, is_forwarded=is_forwarded)
-    applying = barnabas(proxy.bootstrap, "apply", expected, "--yes", "--allow-destroy")
+    applying = barnabas(proxy.bootstrap, "apply", state, "--yes", "--allow-destroy")
     hold.wait()
     applying.kill()
     assert ended(applying)[0] == -signal.SIGKILL
-    assert run("plan", expected).exit_code == 2, "it was half-way"
-    done = run("apply", expected, "--yes", "--allow-destroy")
+    assert run("plan", state).exit_code == 2, "it was half-way"
+    done = run("apply", state, "--yes", "--allow-destroy")
     assert done.exit_code == 0, done.output
-    assert run("plan", expected).stdout == NOTHING_TO_DO
+    assert run("plan", state).stdout == NOTHING_TO_DO

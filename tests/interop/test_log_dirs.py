@@ -80,9 +80,9 @@ def test_kafkas_tools_move_a_replica_and_show_its_directory(running: Broker, tmp
     make_topic(running.bootstrap)
     produce(running.bootstrap, *range(100))
     [start] = where(running.bootstrap)
-    target = {"topic": "t", "partition": 0, "replicas": [1], "log_dirs": [str(tmp_path / the_other(start))]}
+    moved = {"topic": "t", "partition": 0, "replicas": [1], "log_dirs": [str(tmp_path / the_other(start))]}
     plan = tmp_path / "plan.json"
-    plan.write_text(json.dumps({"version": 1, "partitions": [target]}))
+    plan.write_text(json.dumps({"version": 1, "partitions": [moved]}))
     address = ("--bootstrap-server", running.bootstrap)
     tool("kafka-reassign-partitions", *address, "--reassignment-json-file", plan, "--execute")
     until(lambda: where(running.bootstrap) == {the_other(start): False})

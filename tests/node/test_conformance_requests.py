@@ -270,7 +270,7 @@ def describe_acls(kafka: EmbeddedBroker, wire: Wire) -> Heeded:
 
 def create_acls(kafka: EmbeddedBroker, wire: Wire) -> Heeded:
     """Each of ACLS differs from the first in one field, or in three."""
-    results = make_acls(wire)
+    creations = make_acls(wire)
     seen = described_acls(wire)
     differing = {
         "resource_type": 1,
@@ -281,7 +281,7 @@ def create_acls(kafka: EmbeddedBroker, wire: Wire) -> Heeded:
         "operation": 1,
         "permission_type": 5,
     }
-    return {"creations": ((results, len(seen)), (["NONE"] * 6, 6))} | {
+    return {"creations": ((creations, len(seen)), (["NONE"] * 6, 6))} | {
         f"creations.{field}": (tuple(ACLS[at]) in seen, True) for field, at in differing.items()
     }
 
@@ -368,11 +368,11 @@ def describe_cluster(kafka: EmbeddedBroker, wire: Wire) -> Heeded:
     def ask(**fields: Any) -> Any:
         return wire.ask(DescribeClusterRequest(**fields))
 
-    without, results = ask(), ask(include_cluster_authorized_operations=True)
+    without, with_operations = ask(), ask(include_cluster_authorized_operations=True)
     fenced = ask(include_fenced_brokers=True).brokers
     return {
         "include_cluster_authorized_operations": (
-            (without.cluster_authorized_operations, results.cluster_authorized_operations > 0),
+            (without.cluster_authorized_operations, with_operations.cluster_authorized_operations > 0),
             (-(2**31), True),
         ),
         "endpoint_type": (

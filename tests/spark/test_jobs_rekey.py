@@ -53,10 +53,10 @@ def test_rounds_copy_everything_in_order_and_groups_continue_without_gap_or_repe
     spark: SparkSession, broker: EmbeddedBroker, grown: str, names: Iterator[str], tmp_path: Path
 ) -> None:
     target, ahead, behind, odd = (next(names) for _ in range(4))
-    expected = RekeyRequest(
+    request = RekeyRequest(
         grown, target, was=(2,), partitions=4, groups=(ahead, behind, odd), step_records=200
     )
-    first = rekey(spark, options_of(broker), expected, tmp_path)
+    first = rekey(spark, options_of(broker), request, tmp_path)
     assert [step.rank for step in first.steps] == sorted(step.rank for step in first.steps)
     assert len(first.steps) > 2
     before = {row.partition: row.offset + 1 for row in consumed_rows(broker.bootstrap, grown)}
@@ -69,7 +69,7 @@ def test_rounds_copy_everything_in_order_and_groups_continue_without_gap_or_repe
     }
     for group, offsets in positions.items():
         commit(broker, group, grown, offsets)
-    second = rekey(spark, options_of(broker), expected, tmp_path, cut_over=True)
+    second = rekey(spark, options_of(broker), request, tmp_path, cut_over=True)
     assert second.is_cut_over
     check_copy(broker, grown, target, 4)
     for each in second.groups:
@@ -86,7 +86,7 @@ def test_rounds_copy_everything_in_order_and_groups_continue_without_gap_or_repe
     settings = {each.name: each.value for each in configs(broker, target)}
     assert (settings["retention.bytes"], settings["max.message.bytes"]) == ("100000000", "2000000")
     assert settings["retention.ms"] == "-1", "the broker's own, here"
-    assert rekey(spark, options_of(broker), expected, tmp_path, cut_over=True).steps == ()
+    assert rekey(spark, options_of(broker), request, tmp_path, cut_over=True).steps == ()
 
 
 def configs(broker: EmbeddedBroker, topic: str) -> list[ConfigEntry]:
@@ -108,7 +108,7 @@ def test_a_run_that_dies_at_any_step_is_continued(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     target = next(names)
-    expected = RekeyRequest(grown, target, was=(2,), step_records=300)
+    request = RekeyRequest(grown, target, was=(2,), step_records=300)
     written = RekeyDirectory.write
     calls = 0
 
@@ -125,7 +125,7 @@ def test_a_run_that_dies_at_any_step_is_continued(
         with monkeypatch.context() as patch:
             patch.setattr(RekeyDirectory, "write", write_and_die)
             try:
-                rekey(spark, options_of(broker), expected, tmp_path, cut_over=True)
+                rekey(spark, options_of(broker), request, tmp_path, cut_over=True)
             except Killed:
                 deaths += 1
             else:
@@ -196,9 +196,9 @@ def test_an_active_group_is_not_cut_over(
     consumer.subscribe([grown])
     assert consumer.poll(20) is not None
     consumer.commit(offsets=[TopicPartition(grown, 0, 3)], asynchronous=False)
-    expected = RekeyRequest(grown, target, was=(2,), groups=(group,))
+    request = RekeyRequest(grown, target, was=(2,), groups=(group,))
     with pytest.raises(RekeyError, match="has 1 members"):
-        rekey(spark, options_of(broker), expected, tmp_path, cut_over=True)
+        rekey(spark, options_of(broker), request, tmp_path, cut_over=True)
     consumer.close()
     assert consumed_rows(broker.bootstrap, target) == []
 

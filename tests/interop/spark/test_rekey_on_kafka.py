@@ -72,7 +72,7 @@ def test_a_topic_is_rekeyed_by_runs_that_die_and_its_groups_continue_without_gap
     spark: SparkSession, running: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     options = {"kafka.bootstrap.servers": running.bootstrap}
-    expected = RekeyRequest(SOURCE, TARGET, was=(2,), partitions=4, groups=GROUPS, step_records=400)
+    request = RekeyRequest(SOURCE, TARGET, was=(2,), partitions=4, groups=GROUPS, step_records=400)
     written = RekeyDirectory.write
     calls = 0
 
@@ -87,8 +87,8 @@ def test_a_topic_is_rekeyed_by_runs_that_die_and_its_groups_continue_without_gap
     with monkeypatch.context() as patch:
         patch.setattr(RekeyDirectory, "write", write_and_die)
         with pytest.raises(Dead):
-            rekey(spark, options, expected, tmp_path)
-    rekey(spark, options, expected, tmp_path)
+            rekey(spark, options, request, tmp_path)
+    rekey(spark, options, request, tmp_path)
     before = {row.partition: row.offset + 1 for row in consumed_rows(running.bootstrap, SOURCE)}
     write(running, SOURCE, 3, range(120, 150))
     ends = {row.partition: row.offset + 1 for row in consumed_rows(running.bootstrap, SOURCE)}
@@ -96,7 +96,7 @@ def test_a_topic_is_rekeyed_by_runs_that_die_and_its_groups_continue_without_gap
     positions = {"ahead": ahead, "behind": before}
     for group, offsets in positions.items():
         commit(running, group, SOURCE, offsets)
-    done = rekey(spark, options, expected, tmp_path, cut_over=True)
+    done = rekey(spark, options, request, tmp_path, cut_over=True)
     assert done.is_cut_over
     check_copy(running, SOURCE, TARGET, 4)
     for each in done.groups:

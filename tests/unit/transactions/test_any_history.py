@@ -81,8 +81,8 @@ class History:
         before = {name: self._stored(each) for name, each in self._transactions().items()}
         self.world.start()
         assert self._transactions() == before, "nothing is lost but who asked last"
-        error = {each.transactional_id for each in self.world.markers}
-        assert error == {name for name, each in before.items() if each.state in PREPARED}
+        pending = {each.transactional_id for each in self.world.markers}
+        assert pending == {name for name, each in before.items() if each.state in PREPARED}
 
     def _stored(self, transaction: TransactionMetadata) -> TransactionMetadata:
         """Return the state as far as it is stored."""

@@ -170,8 +170,8 @@ def test_values_equal_those_of_fastavro_with_logical_types() -> None:
     row = {**value, "f3": [("x", "B")], "f4": str(UUID(int=7))}
     assert codec.decode(datum(schema, value)) == row
     assert codec.encode(row) == datum(schema, value)
-    reasons = "struct<f0:decimal(6,2),f1:string,f2:string,f3:map<string,string>,f4:string>"
-    assert (codec.label, codec.columns.simpleString()) == ("Avro of shop.R", reasons)
+    columns = "struct<f0:decimal(6,2),f1:string,f2:string,f3:map<string,string>,f4:string>"
+    assert (codec.label, codec.columns.simpleString()) == ("Avro of shop.R", columns)
     assert [field.nullable for field in codec.columns.fields] == [False, False, True, False, False]
 
 

@@ -201,11 +201,11 @@ def whole(message: Any) -> None:
 
 def test_fields_are_columns_that_are_nullable_if_presence_is_tracked() -> None:
     codec = spec(order(whole)).codec()
-    reasons = (
+    columns = (
         "struct<id:decimal(20,0),count:bigint,kind:string,note:string,at:timestamp,took:interval day to second,"
         "weight:double,prices:map<string,double>,tags:array<string>>"
     )
-    assert (codec.label, codec.columns.simpleString()) == ("Protobuf of shop.Order", reasons)
+    assert (codec.label, codec.columns.simpleString()) == ("Protobuf of shop.Order", columns)
     nullable = [field.name for field in codec.columns.fields if field.nullable]
     assert nullable == ["note", "at", "took", "weight"]
     nothing = {"id": Decimal(0), "count": 0, "kind": "SMALL", "prices": [], "tags": []}
@@ -281,8 +281,8 @@ WHOLE_ROW = {"id": Decimal(1), "count": 1, "kind": "SMALL", "prices": [], "tags"
     ],
 )
 def test_a_row_that_cannot_be_encoded_has_a_reason_with_the_field(change: dict[str, Any], says: str) -> None:
-    reasons = reason_for(spec(order(whole)).codec(), {**WHOLE_ROW, **change})
-    assert reasons.startswith(f"the row cannot be Protobuf of shop.Order: {says}")
+    reason = reason_for(spec(order(whole)).codec(), {**WHOLE_ROW, **change})
+    assert reason.startswith(f"the row cannot be Protobuf of shop.Order: {says}")
 
 
 def nested(message: Any) -> None:
@@ -303,8 +303,8 @@ def nested(message: Any) -> None:
     ],
 )
 def test_a_nested_field_is_named_by_its_path(change: dict[str, Any], says: str) -> None:
-    reasons = reason_for(spec(order(nested)).codec(), {"one": None, "many": [], "named": [], **change})
-    assert reasons.startswith(f"the row cannot be Protobuf of shop.Order: {says}")
+    reason = reason_for(spec(order(nested)).codec(), {"one": None, "many": [], "named": [], **change})
+    assert reason.startswith(f"the row cannot be Protobuf of shop.Order: {says}")
 
 
 @pytest.mark.parametrize(

@@ -21,8 +21,8 @@ ENDS_WITHIN_S = 60
 #: A worker's behaviour for each task: it responds, even if its socket is closed.
 WORKER = """
 def main(infile, outfile):
-    is_requested = infile.read(1)
-    if is_requested == b"q":
+    command = infile.read(1)
+    if command == b"q":
         import pyspark_barnabas
     outfile.write(b"!")
     outfile.flush()
@@ -36,8 +36,8 @@ def home() -> Iterator[Path]:
         yield Path(directory)
 
 
-@pytest.mark.parametrize(("is_requested", "is_quiet"), [(b"q", True), (b"-", False)])
-def test_a_worker_with_the_package_exits_silently(is_requested: bytes, is_quiet: bool, home: Path) -> None:
+@pytest.mark.parametrize(("command", "is_quiet"), [(b"q", True), (b"-", False)])
+def test_a_worker_with_the_package_exits_silently(command: bytes, is_quiet: bool, home: Path) -> None:
     (home / "pyspark_worker_of_test.py").write_text(WORKER)
     settings = {
         "PYTHONPATH": os.pathsep.join([str(home), *filter(None, sys.path)]),
@@ -60,7 +60,7 @@ def test_a_worker_with_the_package_exits_silently(is_requested: bytes, is_quiet:
             jvm.connect(path)
             (pid,) = struct.unpack(">i", jvm.recv(4))
             worker = os.pidfd_open(pid)
-            jvm.sendall(is_requested)
+            jvm.sendall(command)
             assert jvm.recv(1) == b"!"
         ended, _, _ = select.select([worker], [], [], ENDS_WITHIN_S)
         os.close(worker)

@@ -38,7 +38,7 @@ def broker() -> Iterator[EmbeddedBroker]:
 def bindings(sink: Sink) -> list[AclBinding]:
     """Return the permissions that docs/spark.md lists."""
     topic, prefix = (sink.topic, PatternType.LITERAL), (sink.name, PatternType.PREFIXED)
-    missing = [
+    permissions = [
         (ResourceType.TOPIC, *topic, AclOperation.WRITE),
         (ResourceType.TOPIC, *topic, AclOperation.READ),
         (ResourceType.TRANSACTIONAL_ID, *prefix, AclOperation.WRITE),
@@ -46,7 +46,7 @@ def bindings(sink: Sink) -> list[AclBinding]:
     ]
     return [
         AclBinding(kind, name, pattern, f"User:{USER}", "*", operation, AclPermission.ALLOW)
-        for kind, name, pattern, operation in missing
+        for kind, name, pattern, operation in permissions
     ]
 
 

@@ -37,16 +37,16 @@ def rows_of(offsets: list[int], types: list[int]) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist(rows, SCHEMA)
 
 
-def written(directory: Path, expected: RestoreManifest, rows: pa.RecordBatch, **options: Any) -> list[bytes]:
+def written(directory: Path, manifest: RestoreManifest, rows: pa.RecordBatch, **options: Any) -> list[bytes]:
     """Write the segments in two steps."""
     half = len(rows) // 2
-    with SegmentsWriter(directory, expected, **options) as writer:
+    with SegmentsWriter(directory, manifest, **options) as writer:
         for part in (rows.slice(0, half), rows.slice(half)):
             for batch in encode_rows(part, Compression.ZSTD):
                 writer.write(batch)
         writer.finish()
     assert writer.records_count == len(rows)
-    assert read_restore_manifest(directory) == expected
+    assert read_restore_manifest(directory) == manifest
     return [path.read_bytes() for path in sorted(directory.glob("*.log"))]
 
 
@@ -91,8 +91,8 @@ def test_rows_round_trip_through_segments(
 def test_segments_are_named_after_their_first_offsets_and_limited_in_size(tmp_path: Path) -> None:
     offsets = list(range(10, 5_010))
     rows = rows_of(offsets, [1] * len(offsets))  # a batch for three rows
-    expected = RestoreManifest(bytes(16), 4, 5_010)
-    segments = written(tmp_path / "restored", expected, rows, segment_bytes=50_000)
+    manifest = RestoreManifest(bytes(16), 4, 5_010)
+    segments = written(tmp_path / "restored", manifest, rows, segment_bytes=50_000)
     names = sorted(path.name for path in (tmp_path / "restored").glob("*.log"))
     assert names[0] == "00000000000000000004.log"
     assert len(segments) > 3

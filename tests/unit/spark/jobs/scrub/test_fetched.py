@@ -41,11 +41,11 @@ class Leader:
     def start(self) -> int:
         return self.starts.pop(0) if len(self.starts) > 1 else self.starts[0]
 
-    def read(self, expected: OffsetRange, _: bytes) -> Iterator[RawBatches]:
+    def read(self, requested: OffsetRange, _: bytes) -> Iterator[RawBatches]:
         self.reads_count += 1
-        expected_batches = [one for one in self.batches if read_header(one).next_offset > expected.low]
+        expected_batches = [one for one in self.batches if read_header(one).next_offset > requested.low]
         for first in range(0, len(expected_batches), 2):
-            yield RawBatches(b"".join(expected_batches[first : first + 2]), expected.low, NONE_ABORTED)
+            yield RawBatches(b"".join(expected_batches[first : first + 2]), requested.low, NONE_ABORTED)
         if self.code is not None:
             raise KafkaError(self.code, "as a test wishes")
 
