@@ -105,7 +105,7 @@ brokers:
     }
     table = run("plan", file).stdout
     assert "~  topic/orders" in table
-    assert "warning: topic/orders partitions: 50% of keys go to another partition" in table
+    assert "warning: topic/orders partitions: 50% of keys will go to another partition" in table
     assert "barnabas jobs rekey" in table
     assert "6 to create, 5 to alter, 1 to delete, 1 to expect" in table
 
@@ -157,7 +157,7 @@ brokers: {77: {configs: {log.cleaner.threads: 3}}}
     diagnostics = {(each["resource"], each["key"]): each["diagnostics"][-1] for each in found}
     assert {each["level"] for each in diagnostics.values()} == {"impossible"}
     assert "INVALID_TOPIC_EXCEPTION" in diagnostics["topic/no good", "partitions"]["text"]
-    assert "a topic cannot lose partitions" in diagnostics["topic/orders", "partitions"]["text"]
+    assert "the number of partitions cannot be reduced" in diagnostics["topic/orders", "partitions"]["text"]
     assert "barnabas reassignments" in diagnostics["topic/orders", "replication_factor"]["text"]
     assert "INVALID_CONFIG" in diagnostics["topic/orders", "retention.ms"]["text"]
     assert "no.such.key" in diagnostics["topic/clicks", "no.such.key"]["text"]

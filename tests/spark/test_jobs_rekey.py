@@ -183,7 +183,7 @@ def test_a_copy_that_would_break_key_order_is_rejected_before_anything_is_writte
         rekey(spark, options_of(broker), RekeyRequest(target, grown), tmp_path / "one")
     with pytest.raises(RekeyError, match="start a new copy in another directory"):
         rekey(spark, options_of(broker), RekeyRequest(grown, target, was=(2,)), tmp_path / "one")
-    with pytest.raises(RekeyError, match="the job's own"):
+    with pytest.raises(RekeyError, match="the job selects topics and offsets itself"):
         rekey(None, {"startingOffsets": "latest"}, RekeyRequest(grown, target), tmp_path, dry_run=True)
 
 

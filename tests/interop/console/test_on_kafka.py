@@ -152,7 +152,7 @@ def test_a_plan_is_previewed(admin: Watched) -> None:
     )
     page.get_by_role("button", name="Show what would change").click()
     table = page.get_by_role("table")
-    expect(table).to_contain_text("a topic cannot lose partitions")
+    expect(table).to_contain_text("the number of partitions cannot be reduced")
     expect(table).to_contain_text("deletes about 40 records")
     assert admin.violations() == []
 

@@ -47,7 +47,7 @@ def test_an_error_of_the_broker_is_shown_beside_the_field(admin: Visitor) -> Non
         400,
         True,
     )
-    assert "must be filled in" in admin.submit("/brokers/default", key="").text
+    assert "field is required" in admin.submit("/brokers/default", key="").text
 
 
 def test_an_unknown_broker_is_not_found(admin: Visitor) -> None:

@@ -129,8 +129,8 @@ def test_wrong_passwords_are_reported_and_eventually_throttled(kafka: EmbeddedBr
         answers = [person.log_in("alice", "wrong") for _ in range(6)]
         assert [answer.status_code for answer in answers] == [401] * 6
         assert "SASL_AUTHENTICATION_FAILED" in answers[0].text
-        assert "Too many tries" in answers[5].text
-        assert "Too many tries" in person.log_in("alice", "secret").text
+        assert "Too many failed attempts" in answers[5].text
+        assert "Too many failed attempts" in person.log_in("alice", "secret").text
         clock.advance(_MINUTE_MS)
         assert person.log_in("alice", "secret").url.path == "/"
 
@@ -149,7 +149,7 @@ def test_client_addresses_are_accepted_from_configured_proxies_only(kafka: Embed
             for number in range(21):
                 person.headers.update(from_address(f"10.0.0.{number}"))
                 page = person.log_in(f"user-{number}", "wrong")
-            return "Too many tries" in page.text
+            return "Too many failed attempts" in page.text
 
     assert is_throttled(trusted=())
     assert is_throttled(trusted=("10.9.9.9",))
@@ -165,7 +165,7 @@ def test_concurrent_logins_count_as_separate_attempts(kafka: EmbeddedBroker) -> 
     ):
         texts = list(pool.map(lambda number: person.log_in("alice", f"wrong {number}").text, range(20)))
     assert sum("SASL_AUTHENTICATION_FAILED" in text for text in texts) == 5
-    assert sum("Too many tries" in text for text in texts) == 15
+    assert sum("Too many failed attempts" in text for text in texts) == 15
 
 
 @pytest.mark.kafka_users(USERS)

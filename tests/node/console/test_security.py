@@ -84,7 +84,7 @@ def test_an_invalid_quota_is_explained(admin: Visitor) -> None:
         return admin.submit("/quotas", **fields).text
 
     assert "Name a user, a client id or an address." in answer(key="producer_byte_rate", value="1")
-    assert "limit of ip alone" in answer(key="connection_creation_rate", value="1", user="bob")
+    assert "quota of ip alone" in answer(key="connection_creation_rate", value="1", user="bob")
     assert "is not a number" in answer(key="producer_byte_rate", value="much", user="bob")
     assert "more than nothing" in answer(key="producer_byte_rate", value="-1", user="bob")
     for limit in ("[1]", "[" * 9_000, r'[[["user", "\ud800"]], "producer_byte_rate"]'):

@@ -88,7 +88,7 @@ def test_adding_partitions_must_be_confirmed(kafka: EmbeddedBroker) -> None:
     with visiting(kafka.bootstrap) as person:
         page = person.submit("/topics/t/grow", total="4")
         assert page.status_code == 400
-        assert "Tick this to go on" in page.text
+        assert "Tick this to continue" in page.text
         assert "only become more" in person.submit("/topics/t/grow", total="2", understood="1").text
         assert "not a whole number" in person.submit("/topics/t/grow", total="many", understood="1").text
         page = person.submit("/topics/t/grow", total="4", understood="1")

@@ -197,7 +197,7 @@ def test_text_too_long_for_a_kafka_string_is_explained(
 ) -> None:
     page = person.submit(path, **fields)
     assert page.status_code == 400
-    assert "Kafka takes 32767 at most." in page.text
+    assert "Kafka allows 32767 at most." in page.text
     assert len(page.text) < 100_000
 
 

@@ -60,7 +60,7 @@ def test_adding_partitions_reports_how_many_keys_move() -> None:
 def test_changes_without_a_request_are_impossible() -> None:
     found = diagnostics(DeclaredTopic(4, 1), DeclaredTopic(2, 3))
     assert {level for level, _ in found.values()} == {Level.IMPOSSIBLE}
-    assert found["partitions"][1].startswith("a topic cannot lose partitions: it has 4")
+    assert found["partitions"][1].startswith("the number of partitions cannot be reduced from 4")
 
 
 @pytest.mark.parametrize(

@@ -94,7 +94,7 @@ def test_a_decision_depends_on_the_rows_that_it_changes() -> None:
     ("parts", "operations", "message"),
     [
         ({}, [], "No entity"),
-        ({"group": "g"}, [], "'group' is no type"),
+        ({"group": "g"}, [], "'group' is not an entity type"),
         ({"user": ""}, [], "name of a user is empty"),
         ({"ip": "10.0.0.1", "user": "alice"}, [], "Invalid quota entity combination"),
         ({"ip": "nowhere"}, [], "'nowhere' is not a valid IP address"),

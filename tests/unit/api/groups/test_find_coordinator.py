@@ -88,7 +88,7 @@ async def test_when_topic_creation_fails_clients_get_a_retriable_error_with_the_
     async with running_node(tmp_path, offsets_topic_replication_factor="2") as node:
         [answer] = (await node.ask(FindCoordinatorRequest(coordinator_keys=["g"]))).coordinators
         assert (answer.error_code, answer.node_id) == (ErrorCode.COORDINATOR_NOT_AVAILABLE, -1)
-        assert "Topic __consumer_offsets cannot be made." in answer.error_message
+        assert "Topic __consumer_offsets cannot be created: " in answer.error_message
         assert "replication factor" in answer.error_message.lower()
         assert not list(node.node.image.topics)
 

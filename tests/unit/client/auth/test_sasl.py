@@ -25,8 +25,8 @@ def test_scram_follows_rfc_7677() -> None:
 @pytest.mark.parametrize(
     ("token", "why"),
     [
-        (b"r=other,s=QQ==,i=4096", "nonce does not go on"),
-        (b"r=mine,s=QQ==,i=4096", "nonce does not go on"),
+        (b"r=other,s=QQ==,i=4096", "nonce does not begin"),
+        (b"r=mine,s=QQ==,i=4096", "nonce does not begin"),
         (b"r=mineandyours,s=QQ==,i=1", "1 iterations: 4096 to 1000000 are accepted"),
         (b"r=mineandyours,s=QQ==,i=4095", "4095 iterations"),
         (b"r=mineandyours,s=QQ==,i=1000001", "1000001 iterations"),

@@ -133,5 +133,5 @@ def test_a_proof_for_another_nonce_or_of_another_length_fails() -> None:
 def test_a_client_detects_a_server_without_the_password() -> None:
     exchange = Exchange(SaslLogin("SCRAM-SHA-256", "alice", "alice's"), "client-nonce")
     assert exchange.answer(server().evaluate(exchange.first))
-    with pytest.raises(NotTheBroker, match="does not prove"):
+    with pytest.raises(NotTheBroker, match="could not prove"):
         exchange.answer(scram.server_final(bytes(32)))
