@@ -1,4 +1,4 @@
-"""Writes docs/configs.md from the tables of configuration keys.
+"""Generate docs/configs.md from the tables of configuration keys.
 
 Run it after a change to the tables: `python tools/generate_config_docs.py`.
 """
@@ -79,7 +79,7 @@ those marked *internal*.
 
 
 def render() -> str:
-    """The whole page."""
+    """Return the whole page."""
     parts = [_INTRODUCTION, "## Brokers\n"]
     for title, keys in _BROKER_SECTIONS:
         parts.append(f"### {title}\n\n{_table(keys, with_mode=True)}")

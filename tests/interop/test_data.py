@@ -36,7 +36,7 @@ def content(records: list[dict[str, Any]]) -> list[tuple[str | None, str | None,
 
 def expected(client: Client, records: list[dict[str, Any]]) -> object:
     """Return the content of ``records`` as far as the client can represent it."""
-    if client.kind.tells_empty_from_null:
+    if client.kind.distinguishes_empty_from_null:
         return content(records)
     return [(key or None, value or None, headers) for key, value, headers in content(records)]
 

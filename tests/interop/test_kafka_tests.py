@@ -1,7 +1,7 @@
 """A representative, quick selection of Apache Kafka's own integration tests. `make kafka-tests` runs all."""
 
 import pytest
-from interop.kafka_tests.classify import judge, rules
+from interop.kafka_tests.classify import classify, rules
 from interop.kafka_tests.harness import Harness, broker_classes, build
 from interop.kafka_tests.results import Result
 
@@ -34,7 +34,7 @@ def named(result: Result) -> str:
 def test_a_class_of_kafkas_tests_fails_only_as_listed(harness: Harness, class_name: str) -> None:
     known = rules()
     run = harness.run(class_name)
-    outcomes = [(each, judge(each, known).outcome) for each in run.results.values()]
+    outcomes = [(each, classify(each, known).outcome) for each in run.results.values()]
     assert [named(each) for each, outcome in outcomes if outcome == "failed"] == []
     assert run.complete
     assert "passed" in {outcome for _, outcome in outcomes}

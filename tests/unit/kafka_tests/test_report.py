@@ -1,12 +1,12 @@
 """The report, from results."""
 
-from interop.kafka_tests.classify import Judgement
+from interop.kafka_tests.classify import Classification
 from interop.kafka_tests.report import count, document, summary
 from interop.kafka_tests.results import Result
 
-PASSED, LISTED, FAILED = Judgement("passed"), Judgement("listed", "", "other words"), Judgement("failed")
-NO_JVM = Judgement("not applicable", "jvm", "a metric")
-NOT_COUNTED = Judgement("not counted")
+PASSED, LISTED, FAILED = Classification("passed"), Classification("listed", "", "other words"), Classification("failed")
+NO_JVM = Classification("not applicable", "jvm", "a metric")
+NOT_COUNTED = Classification("not counted")
 
 
 def ended(method: str, brokers: int = 1, message: str = "") -> Result:
